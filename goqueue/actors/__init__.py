@@ -1,0 +1,1 @@
+"""The actor runtime, and the thin shells that live on it."""

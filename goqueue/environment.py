@@ -1,0 +1,134 @@
+"""The seams between goqueue and the machine: disk, network, wall clock, chance.
+
+Everything that the operating system can do to us comes through an `Environment`, so that a simulation can
+put its own in place and replay a run from a seed. Monotonic time is Trio's clock, which a simulation
+replaces as a whole.
+
+Rules of the disk, which every implementation keeps and the simulated one exploits:
+
+- A write is visible to every later read at once, and durable only after `sync` of its file returned. Until
+  then a crash may keep it, lose it or tear it, whatever became of other writes.
+- A created, renamed or removed name is durable only after `sync_directory` of its folder returned.
+- `sync` covers what was written before the call, no more. A `sync` that failed leaves the file's unsynced
+  part unknown for ever: trying again proves nothing.
+- Methods without `async` return without waiting for the disk (the page cache takes the write).
+- A full disk is `DiskFull`, any other failure `DiskFailed`, a missing file `FileNotFoundError`.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+import trio
+
+from goqueue.types import Buffer, Microseconds
+
+
+class File(Protocol):
+    """An open file, read and written by position."""
+
+    @property
+    def path(self) -> str: ...
+
+    def size(self) -> int: ...
+
+    def write(self, position: int, buffers: Sequence[Buffer]) -> int:
+        """Write the buffers one after the other; the number of bytes. On an error some may be written."""
+        ...
+
+    async def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes, fewer only at the end of the file. Waits only if they are not in memory."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    async def sync(self) -> None:
+        """Return once everything written so far is durable."""
+        ...
+
+    def close(self) -> None:
+        """Give the descriptor back, once reads and syncs under way have ended. Twice is once."""
+        ...
+
+
+class DirectoryLock(Protocol):
+    def release(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Room on the file system that holds a path, in bytes."""
+
+    free: int
+    total: int
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """Open a file. `create` makes it when missing (its name is durable after `sync_directory`)."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def list(self, path: str) -> list[str]:
+        """The names in a folder, sorted. A missing folder is `FileNotFoundError`."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make one folder; its parent exists. Making an existing one does nothing."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Replace `new` by `old` in one step."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    async def sync_directory(self, path: str) -> None: ...
+
+    def space(self, path: str) -> Space: ...
+
+    def lock(self, path: str) -> DirectoryLock:
+        """Hold the lock file until released or the process ends. `DataDirectoryLocked` names the holder."""
+        ...
+
+
+class Network(Protocol):
+    async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream: ...
+
+    async def listen(
+        self, host: str, port: int
+    ) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]: ...
+
+
+class WallClock(Protocol):
+    def now(self) -> Microseconds:
+        """What people call the time. It may jump either way."""
+        ...
+
+
+class SystemClock:
+    def now(self) -> Microseconds:
+        return time.time_ns() // 1_000
+
+
+class TcpNetwork:
+    async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream:
+        return await trio.open_tcp_stream(host, port)
+
+    async def listen(self, host: str, port: int) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]:
+        return await trio.open_tcp_listeners(port, host=host)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    disk: Disk
+    network: Network
+    clock: WallClock
+    random: Random

@@ -1,0 +1,159 @@
+"""Every error that goqueue raises on purpose.
+
+Two kinds of failure exist. What is here is the expected kind: something outside was wrong, nothing was
+changed, and the caller is told what, why and what to do next. Everything else (an assertion, a KeyError of
+our own) is a bug and crashes the actor that met it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+class GoQueueError(Exception):
+    """The root. `code` is stable and travels on the wire; `retryable` says whether a repeat may succeed."""
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+
+# What a client sent.
+
+
+class InvalidMessage(GoQueueError):
+    """A record or batch breaks the format or a limit."""
+
+    code = "invalid_message"
+
+
+class TooLarge(InvalidMessage):
+    """A key, value, header section or batch is beyond its limit."""
+
+    code = "too_large"
+
+
+class CorruptMessage(InvalidMessage):
+    """A checksum does not match: the bytes changed on their way."""
+
+    code = "corrupt_message"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """One refused record of a batch: which one, and why."""
+
+    index: int
+    error: InvalidMessage
+
+
+class BatchRefused(InvalidMessage):
+    """Some records of a batch are bad. Nothing of it was appended; `records` names every bad one."""
+
+    code = "batch_refused"
+
+    def __init__(self, records: Sequence[BadRecord]) -> None:
+        first = records[0]
+        more = f" (and {len(records) - 1} more)" if len(records) > 1 else ""
+        super().__init__(f"record {first.index} refused: {first.error.message}{more}")
+        self.records = tuple(records)
+
+
+class OffsetOutOfRange(GoQueueError):
+    """The offset lies outside what the partition holds; `details` has `start` and `end`."""
+
+    code = "offset_out_of_range"
+
+
+# What the disk did.
+
+
+class StorageError(GoQueueError):
+    """The disk, or what lies on it, is not as it must be."""
+
+    code = "storage_error"
+
+
+class DiskFull(StorageError):
+    """No room. What was begun is undone; it works again once there is room."""
+
+    code = "disk_full"
+    retryable = True
+
+
+class DiskFailed(StorageError):
+    """The operating system reported an input or output error."""
+
+    code = "disk_failed"
+
+
+class LogStopped(StorageError):
+    """A write or fsync failed in a way that leaves the disk's state unknown. Reopen the log to go on."""
+
+    code = "log_stopped"
+
+
+class DamagedData(StorageError):
+    """Bytes that were once durable are no longer sound. Reads before and after the range work."""
+
+    code = "damaged_data"
+
+    def __init__(self, path: str, position: int, end_position: int, offset: int, end_offset: int) -> None:
+        super().__init__(
+            f"offsets {offset} to {end_offset - 1} are damaged "
+            f"(bytes {position} to {end_position} of {path}); "
+            f"go on reading at offset {end_offset}, or restore the file from a backup"
+        )
+        self.path, self.position, self.end_position = path, position, end_position
+        self.offset, self.end_offset = offset, end_offset
+
+
+class DataDirectoryLocked(StorageError):
+    """Another process holds the data directory."""
+
+    code = "data_directory_locked"
+
+
+class UnknownFormat(StorageError):
+    """The files were written by a newer goqueue, or are not goqueue's."""
+
+    code = "unknown_format"
+
+
+# What happened inside.
+
+
+class Unavailable(GoQueueError):
+    """Nobody could answer in time; nothing is known to be wrong with the request."""
+
+    code = "unavailable"
+    retryable = True
+
+
+class ActorDied(Unavailable):
+    """The actor that was to answer crashed or stopped; whether it acted is not known."""
+
+    code = "actor_died"
+
+
+class MailboxFull(Unavailable):
+    """An actor's mailbox is full and the sender chose not to wait."""
+
+    code = "mailbox_full"
+
+
+class CallCycle(GoQueueError):
+    """An actor called, directly or through others, itself: a bug that would have been a deadlock."""
+
+    code = "call_cycle"
+
+
+class Closed(GoQueueError):
+    """A call on something that was closed."""
+
+    code = "closed"

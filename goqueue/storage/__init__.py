@@ -1,0 +1,1 @@
+"""Bytes on disk: batches, segments, indexes, logs, journals."""

@@ -1,0 +1,1 @@
+"""The testing kit: a simulated machine that replays from a seed."""

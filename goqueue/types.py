@@ -1,0 +1,23 @@
+"""Words shared by every layer (SPEC §1)."""
+
+from enum import IntEnum
+from typing import TypeAlias
+
+Offset: TypeAlias = int
+"""A record's place in its partition, from 0."""
+
+Microseconds: TypeAlias = int
+"""Wall time as microseconds since 1970, or a length of time."""
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Priority(IntEnum):
+    CRITICAL = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+    BACKGROUND = 4
+
+
+LANE_COUNT = len(Priority)
