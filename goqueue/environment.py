@@ -38,7 +38,7 @@ class File(Protocol):
         """Write the buffers one after the other; the number of bytes. On an error some may be written."""
         ...
 
-    async def read(self, position: int, length: int) -> bytes:
+    async def read(self, position: int, length: int) -> Buffer:
         """Up to `length` bytes, fewer only at the end of the file. Waits only if they are not in memory."""
         ...
 

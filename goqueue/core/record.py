@@ -1,0 +1,166 @@
+"""A record: one message as clients encode it, as it lies on disk and as readers get it back.
+
+     0       2       3       4               8
+    +-------+-------+-------+---------------+
+    | "GQ"  | ver=1 | flags | CRC32C        |   the CRC covers everything behind it
+    +-------+-------+-------+---------------+
+    | offset, relative to the batch's base  |   8
+    +---------------------------------------+
+    | timestamp, µs since 1970              |   16
+    +-------+-------+-------+---------------+
+    | prio  | 0     |key len| value length  |   24 (1, 1, 2, 4 bytes)
+    +-------+-------+-------+---------------+
+    | key …                                 |   32
+    +---------------------------------------+
+    | value section …                       |
+    +---------------------------------------+
+
+All integers are big-endian and unsigned. The value section is, in this order: the due time (8 bytes, if
+DELAYED; with the top bit set, the delay in µs instead), the headers (4-byte length and a msgpack map of text
+to bytes, if HEADERS), the value. An empty key is no key.
+
+Offsets are relative so that the broker, which alone knows the base, never touches a record: what a client
+encoded is what the disk holds and what the CRC protects end to end.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntFlag
+from struct import Struct
+from typing import NamedTuple
+
+import msgpack
+from crc32c import crc32c
+
+from goqueue.errors import TooLarge
+from goqueue.types import Buffer, Microseconds, Offset, Priority
+
+HEADER = Struct(">HBBIQQBBHI")
+HEADER_SIZE = HEADER.size
+MAGIC = 0x4751
+VERSION = 1
+CHECKSUMMED_FROM = 8
+"""Where the bytes begin that the CRC covers."""
+
+KEY_SIZE_MAX = 65_535
+VALUE_SIZE_MAX = 16 * 1024 * 1024
+HEADERS_SIZE_MAX = 64 * 1024
+BROKER_HEADERS_SIZE_MAX = 4 * 1024
+BROKER_HEADER_PREFIX = "goqueue-"
+TIMESTAMP_MAX = 2**55 - 1
+"""The year 3111. Below it a timestamp and a priority mask share eight bytes of index."""
+DELAY_BIT = 1 << 63
+
+DUE_TIME = Struct(">Q")
+HEADERS_LENGTH = Struct(">I")
+
+
+class Flag(IntFlag):
+    HEADERS = 1
+    TOMBSTONE = 2
+    DELAYED = 4
+    CONTROL = 8
+    COMMIT = 16
+    FIRED = 32
+    FOR_ONE_GROUP = 64
+
+
+NO_FLAGS = Flag(0)
+FLAGS_FROM_CLIENTS = Flag.HEADERS | Flag.TOMBSTONE | Flag.DELAYED
+FLAGS_FROM_BROKER = Flag(127)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record taken apart. `due` is as stored: a time, or with `DELAY_BIT` a delay."""
+
+    offset: Offset
+    timestamp: Microseconds
+    value: bytes
+    key: bytes | None = None
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+    priority: Priority = Priority.NORMAL
+    flags: Flag = NO_FLAGS
+    due: int | None = None
+
+
+class RecordPlace(NamedTuple):
+    """Where a record lies in its batch's body, and what its header says."""
+
+    position: int
+    end: int
+    flags: int
+    relative_offset: int
+    timestamp: Microseconds
+    priority: int
+    key_size: int
+
+
+def encode_record(
+    relative_offset: int,
+    timestamp: Microseconds,
+    value: bytes,
+    *,
+    key: bytes | None = None,
+    headers: Mapping[str, bytes] | None = None,
+    priority: int = Priority.NORMAL,
+    flags: int = 0,
+    due: int | None = None,
+) -> bytes:
+    """The record's bytes. Limits are checked by `inspect_records`, through which every way in passes."""
+    key = key or b""
+    if len(key) > KEY_SIZE_MAX:
+        raise TooLarge(f"the key has {len(key)} bytes; {KEY_SIZE_MAX} are allowed")
+    prefix = b""
+    if due is not None:
+        flags |= Flag.DELAYED
+        prefix = DUE_TIME.pack(due)
+    if headers:
+        flags |= Flag.HEADERS
+        packed = msgpack.packb(dict(headers))
+        prefix += HEADERS_LENGTH.pack(len(packed)) + packed
+    size = len(prefix) + len(value)
+    header = HEADER.pack(MAGIC, VERSION, flags, 0, relative_offset, timestamp, priority, 0, len(key), size)
+    checksummed = b"".join((header[CHECKSUMMED_FROM:], key, prefix, value))
+    return header[:4] + crc32c(checksummed).to_bytes(4, "big") + checksummed
+
+
+def walk_records(body: Buffer, count: int) -> Iterator[RecordPlace]:
+    """Each record's place, in order, by lengths alone. The body has been checked before."""
+    position = 0
+    for _ in range(count):
+        _, _, flags, _, relative, timestamp, priority, _, key_size, value_size = HEADER.unpack_from(body, position)
+        end = position + HEADER_SIZE + key_size + value_size
+        yield RecordPlace(position, end, flags, relative, timestamp, priority, key_size)
+        position = end
+
+
+def decode_records(body: Buffer, count: int, base_offset: Offset) -> Iterator[Record]:
+    """The records of a checked body."""
+    view = memoryview(body)
+    for place in walk_records(body, count):
+        yield _decode(view[place.position : place.end], place, base_offset)
+
+
+def _decode(record: memoryview, place: RecordPlace, base_offset: Offset) -> Record:
+    value_at = HEADER_SIZE + place.key_size
+    due = None
+    headers: Mapping[str, bytes] = {}
+    key = bytes(record[HEADER_SIZE:value_at]) or None
+    if place.flags & Flag.DELAYED:
+        due = DUE_TIME.unpack_from(record, value_at)[0]
+        value_at += DUE_TIME.size
+    if place.flags & Flag.HEADERS:
+        size = HEADERS_LENGTH.unpack_from(record, value_at)[0]
+        value_at += HEADERS_LENGTH.size + size
+        headers = msgpack.unpackb(record[value_at - size : value_at])
+    return Record(
+        offset=base_offset + place.relative_offset,
+        timestamp=place.timestamp,
+        value=bytes(record[value_at:]),
+        key=key,
+        headers=headers,
+        priority=Priority(place.priority),
+        flags=Flag(place.flags),
+        due=due,
+    )

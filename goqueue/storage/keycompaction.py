@@ -1,0 +1,70 @@
+"""Compaction by key of a whole log: first learn the newest offset of each key, then rewrite what is finished.
+
+The first walk begins where the last run ended and stops when it knows as many keys as memory allows; the next
+run goes on from there. Segments are rewritten from the oldest on, so a tombstone never goes before what it
+deletes.
+"""
+
+from goqueue.core.compaction import KEYS_MAX, NewestByKey, keeps_newest
+from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
+from goqueue.errors import DamagedData
+from goqueue.storage.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
+from goqueue.storage.log import Log
+from goqueue.types import Buffer, Microseconds
+
+READ_SIZE = 1024 * 1024
+
+
+async def compact_by_key(log: Log, now: Microseconds, keys_max: int = KEYS_MAX) -> bool:
+    """One run; True when another would find more to do."""
+    newest = NewestByKey(keys_max)
+    await _learn(log, newest)
+
+    def keeps(envelope: Envelope, place: RecordPlace, key: Buffer) -> bool:
+        if envelope.attributes & Attribute.TRANSACTIONAL:
+            return True  # whether it counts is known only with its transaction
+        return keeps_newest(
+            newest,
+            key,
+            place.flags,
+            envelope.base_offset + place.relative_offset,
+            age=now - envelope.append_time,
+            tombstone_age=log.config.tombstone_age,
+        )
+
+    for segment in log.finished_segments():
+        if segment.base_offset < newest.covered_to:
+            await log.compact(segment, keeps)
+    log.compacted_to = newest.covered_to
+    return newest.full
+
+
+async def _learn(log: Log, newest: NewestByKey) -> None:
+    offset = newest.covered_to = max(log.compacted_to, log.log_start)
+    end = log.high_watermark
+    while offset < end and not newest.full:
+        try:
+            found = await log.read(offset, READ_SIZE)
+        except DamagedData as damage:
+            offset = newest.covered_to = damage.end_offset
+            continue
+        _note_slice(newest, memoryview(found.data))
+        offset = newest.covered_to = found.next_offset
+
+
+def _note_slice(newest: NewestByKey, data: memoryview) -> None:
+    position = 0
+    while position < len(data):
+        envelope = parse_envelope(data, position)
+        assert envelope is not None, "a read returned a batch that is not sound"
+        if not envelope.attributes & Attribute.TRANSACTIONAL:
+            _note_batch(newest, envelope, data[position + ENVELOPE_SIZE : position + envelope.size])
+        position += envelope.size
+
+
+def _note_batch(newest: NewestByKey, envelope: Envelope, body: memoryview) -> None:
+    records = memoryview(records_of(envelope, body))
+    for place in walk_records(records, envelope.record_count):
+        begin = place.position + HEADER_SIZE
+        key = records[begin : begin + place.key_size]
+        newest.note(key, place.flags, envelope.base_offset + place.relative_offset)

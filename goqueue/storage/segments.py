@@ -1,0 +1,79 @@
+"""The row of a log's segments, oldest first, the last of which may grow."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from goqueue.environment import File
+from goqueue.storage.recovery import Recovered
+from goqueue.storage.segment import Segment
+from goqueue.storage.summary import History
+from goqueue.storage.volume import Volume
+from goqueue.types import Offset
+
+
+class Segments:
+    def __init__(self, volume: Volume, directory: str, recovered: Recovered) -> None:
+        self._volume = volume
+        self._directory = directory
+        self._row = recovered.segments
+        self._unsealed = recovered.unsealed
+        self.growing = recovered.growing
+        self.name_changes = 1
+        """Counts creations and removals, each of which wants the folder synced."""
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __iter__(self) -> Iterator[Segment]:
+        """As they are now; the row may change while the caller waits."""
+        return iter(list(self._row))
+
+    def holding(self, offset: Offset) -> Segment:
+        """The one that holds this offset; the first, if it lies before all of them."""
+        number = bisect_right(self._row, offset, key=lambda segment: segment.base_offset) - 1
+        return self._row[max(0, number)]
+
+    def finished(self) -> list[Segment]:
+        return [segment for segment in self._row if segment is not self.growing]
+
+    def size(self) -> int:
+        return sum(segment.summary.size for segment in self._row)
+
+    def roll(self, end: Offset, history: History) -> Segment:
+        """Begin a new segment at `end`; the one before waits for its seal with the history up to here."""
+        new = Segment.create(self._volume, self._directory, end)
+        if self.growing is not None:
+            self._unsealed.append((self.growing, history.copy()))
+        self.growing = new
+        self._row.append(new)
+        self.name_changes += 1
+        return new
+
+    def unsynced(self, durable: Offset) -> list[File]:
+        """The files that hold anything from this offset on."""
+        written = [segment for segment, _ in self._unsealed]
+        if self.growing is not None:
+            written.append(self.growing)
+        return [segment.writer for segment in written if segment.end_offset > durable]
+
+    async def seal_finished(self, durable: Offset) -> None:
+        while self._unsealed and self._unsealed[0][0].end_offset <= durable:
+            segment, history = self._unsealed[0]
+            await segment.seal(history)
+            self._unsealed.pop(0)
+
+    def remove(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self._row.remove(segment)
+            segment.remove_files()
+            self.name_changes += 1
+        self._unsealed = [waiting for waiting in self._unsealed if waiting[0] not in segments]
+
+    def exchange(self, old: Segment, new: Segment) -> None:
+        self._row[self._row.index(old)] = new
+        old.close()
+        self.name_changes += 1
+
+    def close(self) -> None:
+        for segment in self._row:
+            segment.close()

@@ -1,0 +1,142 @@
+"""What all logs and journals of a node share: the disk, its committer and a bounded number of open files."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.environment import Disk, File
+from goqueue.errors import StorageError
+from goqueue.storage.committer import Committer
+from goqueue.storage.index import SparseIndex
+from goqueue.types import Buffer
+
+OPEN_FILES_MAX = 256
+INDEXES_MAX = 256
+TEMPORARY = ".tmp"
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """A file open for reading; closed once nobody reads it and it is no longer wanted."""
+
+    file: File
+    readers: int = 0
+    wanted: bool = True
+
+    def close_when_unread(self) -> None:
+        if not self.wanted and not self.readers:
+            self.file.close()
+
+
+class Volume:
+    """Use it while `run` runs."""
+
+    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX, indexes_max: int = INDEXES_MAX) -> None:
+        self.disk = disk
+        self.committer = Committer(disk)
+        self._open_files_max = open_files_max
+        self._indexes_max = indexes_max
+        self._open_files: OrderedDict[str, OpenFile] = OrderedDict()
+        self._indexes: OrderedDict[object, SparseIndex] = OrderedDict()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        await self.committer.run(task_status=task_status)
+
+    async def sync(self, files: Sequence[File] = (), directories: Sequence[str] = ()) -> None:
+        await self.committer.sync(files, directories)
+
+    # Files open for reading: the least recently used is closed when there are too many.
+
+    @property
+    def open_files(self) -> int:
+        return len(self._open_files)
+
+    @contextmanager
+    def reader(self, path: str) -> Iterator[File]:
+        """The file behind this name, for as long as the block lasts, even if the name goes meanwhile."""
+        entry = self._open_files.get(path)
+        if entry is None:
+            entry = self._open_files[path] = OpenFile(self.disk.open(path, writable=False))
+            if len(self._open_files) > self._open_files_max:
+                self.forget(next(iter(self._open_files)))
+        self._open_files.move_to_end(path)
+        entry.readers += 1
+        try:
+            yield entry.file
+        finally:
+            entry.readers -= 1
+            entry.close_when_unread()
+
+    def forget(self, path: str) -> None:
+        """The file behind this name is removed, replaced or not needed."""
+        entry = self._open_files.pop(path, None)
+        if entry is not None:
+            entry.wanted = False
+            entry.close_when_unread()
+
+    def close(self) -> None:
+        for path in list(self._open_files):
+            self.forget(path)
+
+    # Indexes of sealed segments, kept by the segment that owns them.
+
+    def index(self, owner: object) -> SparseIndex | None:
+        index = self._indexes.get(owner)
+        if index is not None:
+            self._indexes.move_to_end(owner)
+        return index
+
+    def keep_index(self, owner: object, index: SparseIndex) -> None:
+        self._indexes[owner] = index
+        if len(self._indexes) > self._indexes_max:
+            self._indexes.popitem(last=False)
+
+    def forget_index(self, owner: object) -> None:
+        self._indexes.pop(owner, None)
+
+    def index_memory(self) -> int:
+        return sum(index.memory() for index in self._indexes.values())
+
+    # Whole files.
+
+    async def replace(self, directory: str, name: str, contents: Sequence[Buffer]) -> None:
+        """Write a whole file so that after a crash either the old or the new one is there, never a part."""
+        path = f"{directory}/{name}"
+        await self.write_temporary(path + TEMPORARY, contents)
+        self.disk.rename(path + TEMPORARY, path)
+        self.forget(path)
+        await self.sync(directories=[directory])
+
+    async def write_temporary(self, path: str, contents: Sequence[Buffer]) -> None:
+        """Write and sync a file that is to be renamed into place; on an error nothing is left of it."""
+        file = self.disk.open(path, create=True)
+        try:
+            file.truncate(0)
+            file.write(0, contents)
+            await self.sync([file])
+        except StorageError:
+            self.disk.remove(path)
+            raise
+        finally:
+            file.close()
+
+    async def read_whole(self, path: str, size_max: int) -> bytes:
+        """A small file's bytes; a file beyond the limit is read only up to it, and so fails its check."""
+        file = self.disk.open(path, writable=False)
+        try:
+            return bytes(await file.read(0, min(file.size(), size_max)))
+        finally:
+            file.close()
+
+    async def make_directories(self, path: str) -> None:
+        """Make a folder and those above it, each name durable before the next."""
+        missing = []
+        while path and not self.disk.is_directory(path):
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        for folder in reversed(missing):
+            self.disk.make_directory(folder)
+            await self.sync(directories=[folder.rpartition("/")[0] or "."])
