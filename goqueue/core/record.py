@@ -66,8 +66,9 @@ class Flag(IntFlag):
 
 
 NO_FLAGS = Flag(0)
-FLAGS_FROM_CLIENTS = Flag.HEADERS | Flag.TOMBSTONE | Flag.DELAYED
-FLAGS_FROM_BROKER = Flag(127)
+# Plain numbers: the complement of an IntFlag leaves out the bits that have no name, and these must be refused.
+FLAGS_FROM_CLIENTS = int(Flag.HEADERS | Flag.TOMBSTONE | Flag.DELAYED)
+FLAGS_FROM_BROKER = 127
 
 
 @dataclass(frozen=True, slots=True)

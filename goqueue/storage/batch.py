@@ -53,7 +53,8 @@ class Attribute(IntFlag):
     HOLDS_DELAYED = 16
 
 
-KNOWN_ATTRIBUTES = Attribute.ZSTD | Attribute.TRANSACTIONAL | Attribute.CONTROL | Attribute.HOLDS_DELAYED
+KNOWN_ATTRIBUTES = sum(Attribute)
+"""A plain number, whose complement has every other bit."""
 
 
 class Producer(NamedTuple):

@@ -55,6 +55,7 @@ class Journal:
         path = f"{directory}/{name}"
         if not volume.disk.exists(path):
             await volume.replace(directory, name, [encode_entry(Kind.MARK, 0, 0)])
+        _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
         found = replay(data)
         if found.lost:
@@ -79,6 +80,7 @@ class Journal:
                 raise TooLarge(f"a journal entry of {len(payload)} bytes; {PAYLOAD_SIZE_MAX} are allowed")
         numbered = enumerate(payloads, self._number)
         data = b"".join(encode_entry(Kind.ENTRY, number, self._durable, each) for number, each in numbered)
+        _check_size(self._name, self.size + len(data))
         self._write(data)
         self._number += len(payloads)
 
@@ -176,3 +178,8 @@ class Journal:
             finally:
                 self._closed = True
                 self._current.file.close()
+
+
+def _check_size(path: str, size: int) -> None:
+    if size > JOURNAL_SIZE_MAX:
+        raise TooLarge(f"{path} has or would have {size} bytes; compact it below {JOURNAL_SIZE_MAX}")

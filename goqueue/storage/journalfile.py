@@ -35,6 +35,9 @@ class Kind(IntEnum):
     MARK = 2
 
 
+KINDS = frozenset(Kind)
+
+
 class Entry(NamedTuple):
     kind: Kind
     number: int
@@ -91,8 +94,8 @@ def decode_entry(data: Buffer, position: int) -> Entry | None:
     view = memoryview(data)
     if magic != MAGIC or end > len(data) or crc32c(view[position + 8 : end], crc32c(bytes([version]))) != crc:
         return None
-    if version != VERSION:
-        raise UnknownFormat(f"journal version {version} is unknown; use the goqueue that wrote it")
+    if version != VERSION or kind not in KINDS:
+        raise UnknownFormat(f"journal version {version}, kind {kind} is unknown; use the goqueue that wrote it")
     return Entry(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
 
 

@@ -1,0 +1,83 @@
+"""The data directory: held by one process, marked with its format, its cluster and its node.
+
+{data}/lock        locked while a process uses the directory; names its pid
+{data}/meta.json   {"format": 1, "cluster": UUID, "node": id}
+{data}/logs/{topic}/{partition}/…
+"""
+
+import json
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID
+
+from goqueue.environment import DirectoryLock
+from goqueue.errors import UnknownFormat
+from goqueue.storage.volume import Volume
+
+FORMAT = 1
+LOCK, META = "lock", "meta.json"
+META_SIZE_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    cluster: UUID
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    path: str
+    meta: Meta
+    reports: tuple[str, ...]
+    """What was not as expected and what was done about it, for the operator."""
+    _lock: DirectoryLock
+
+    @classmethod
+    async def open(cls, volume: Volume, path: str, *, node: str, random: Random) -> "DataDirectory":
+        """Take the directory, making it when it is new. A failed start leaves no lock behind."""
+        await volume.make_directories(path)
+        lock = volume.disk.lock(f"{path}/{LOCK}")
+        try:
+            meta, reports = await _read_or_write_meta(volume, path, Meta(_new_uuid(random), node))
+        except BaseException:
+            lock.release()
+            raise
+        return cls(path, meta, reports, lock)
+
+    def log_directory(self, topic: str, partition: int) -> str:
+        return f"{self.path}/logs/{topic}/{partition}"
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def _new_uuid(random: Random) -> UUID:
+    return UUID(int=random.getrandbits(128), version=4)
+
+
+async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Meta, tuple[str, ...]]:
+    reports: tuple[str, ...] = ()
+    if volume.disk.exists(f"{path}/{META}"):
+        data = await volume.read_whole(f"{path}/{META}", META_SIZE_MAX)
+        meta = _parse(path, data)
+        if meta is not None:
+            return meta, ()
+        await volume.replace(path, META + ".damaged", [data])
+        reports = (f"{path}/{META} was damaged; it is kept as {META}.damaged and a new one was written",)
+    elif volume.disk.is_directory(f"{path}/logs"):
+        reports = (f"{path}/{META} was missing beside existing logs; a new one was written",)
+    fields = {"format": FORMAT, "cluster": str(new.cluster), "node": new.node}
+    await volume.replace(path, META, [json.dumps(fields, indent=2).encode() + b"\n"])
+    return new, reports
+
+
+def _parse(path: str, data: bytes) -> Meta | None:
+    try:
+        fields = json.loads(data)
+        written_format, meta = fields["format"], Meta(UUID(fields["cluster"]), str(fields["node"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if written_format != FORMAT:
+        raise UnknownFormat(f"{path} has format {written_format}; this goqueue reads format {FORMAT}")
+    return meta
