@@ -1,0 +1,200 @@
+"""The names on the simulated disk, kept twice, and the changes between.
+
+Each folder holds its entries as they are and as the platter has them. What was done since the last
+`sync_directory` is a list of changes in their order: a name gained, a name lost, or both at once (a rename). What
+may be on the platter after a power loss follows from three rules:
+
+- Changes of one name reach the platter in their order: some of them and none that follows.
+- A rename is one change of two names. It happened or it did not: the file is never without a name, never under two.
+- Changes of different names know nothing of each other. But a rename out of reach would lose a file that was
+  durable, so it also waits for the folders above its target, and for what moved out of a folder it replaces.
+
+So each change lists the names it touches, and the names it needs: a change can be on the platter only if all
+earlier changes that touch what it needs are there too.
+
+A `sync_directory` settles the changes of its folder and what these need; a rename belongs to the folder that the
+name moved to. A failed one dooms them: they stay undone unless a later change that needs them is settled.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from errno import ENOENT
+from typing import TypeAlias
+
+from goqueue.errors import DiskFailed
+from goqueue.testing.contents import Contents
+
+
+@dataclass(eq=False, slots=True)
+class Folder:
+    entries: "dict[str, Node]" = field(default_factory=dict)
+    durable: "dict[str, Node]" = field(default_factory=dict)
+
+
+Node: TypeAlias = Contents | Folder
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A name in a folder, whatever it stands for."""
+
+    folder: Folder
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Change:
+    node: Node
+    left: Place | None
+    taken: Place | None
+    needs: Sequence[Place]
+    number: int
+    doomed: bool = False
+
+    @property
+    def touches(self) -> list[Place]:
+        return [place for place in (self.left, self.taken) if place is not None]
+
+    @property
+    def folder(self) -> Folder:
+        return self.touches[-1].folder
+
+    def settle(self) -> None:
+        if self.left is not None:
+            self.left.folder.durable.pop(self.left.name, None)
+        if self.taken is not None:
+            self.taken.folder.durable[self.taken.name] = self.node
+
+
+class Names:
+    def __init__(self) -> None:
+        self.root = Folder()
+        self.changes: list[Change] = []
+        self._begun = 0
+
+    def find(self, path: str) -> Node:
+        node: Node = self.root
+        for place in self._walk(path):
+            if place.name not in place.folder.entries:
+                raise FileNotFoundError(ENOENT, "no such file or directory", path)
+            node = place.folder.entries[place.name]
+        return node
+
+    def find_file(self, path: str) -> Contents:
+        node = self.find(path)
+        if isinstance(node, Folder):
+            raise DiskFailed(f"{path} is a directory", path=path)
+        return node
+
+    def find_folder(self, path: str) -> Folder:
+        node = self.find(path)
+        if isinstance(node, Contents):
+            raise DiskFailed(f"{path} is not a directory", path=path)
+        return node
+
+    def place(self, path: str) -> Place:
+        """Where the path's last name stands or would stand; the folders above it exist."""
+        return self._way(path)[-1]
+
+    def link(self, place: Place, node: Node) -> None:
+        place.folder.entries[place.name] = node
+        self._note(node, None, place, [place])
+
+    def unlink(self, place: Place) -> None:
+        node = place.folder.entries.pop(place.name)
+        self._note(node, place, None, [place])
+
+    def move(self, old: str, new: str) -> Node | None:
+        """Rename in one step; what stood under the new name before."""
+        node, left, way = self.find(old), self.place(old), self._way(new)
+        taken = way[-1]
+        if left == taken:
+            return None
+        replaced = taken.folder.entries.get(taken.name)
+        _check_move(new, node, way, replaced)
+        needs = [left, *way]
+        if isinstance(replaced, Folder):
+            needs += [Place(replaced, name) for name in replaced.durable]
+        del left.folder.entries[left.name]
+        taken.folder.entries[taken.name] = node
+        self._note(node, left, taken, needs)
+        return replaced
+
+    def mark(self) -> int:
+        return self._begun
+
+    def settle(self, folder: Folder, mark: int) -> None:
+        """What was changed in the folder before the mark is on the platter, with all that it needs."""
+        covered = self._covered(folder, mark)
+        for change in covered:
+            change.settle()
+        numbers = {change.number for change in covered}
+        self.changes = [change for change in self.changes if change.number not in numbers]
+
+    def doom(self, folder: Folder, mark: int) -> None:
+        for change in self.changes:
+            if change.folder is folder and change.number < mark:
+                change.doomed = True
+
+    def show_durable(self) -> None:
+        """After a power loss: the platter is all there is."""
+        self.changes.clear()
+        _show_durable(self.root)
+
+    def files(self) -> list[Contents]:
+        return [node for node in _below(self.root) if isinstance(node, Contents)]
+
+    def _covered(self, folder: Folder, mark: int) -> list[Change]:
+        needed: set[Place] = set()
+        covered = []
+        for change in reversed(self.changes):
+            own = change.folder is folder and change.number < mark and not change.doomed
+            if own or any(place in needed for place in change.touches):
+                needed.update(change.needs)
+                covered.append(change)
+        return covered[::-1]
+
+    def _note(self, node: Node, left: Place | None, taken: Place | None, needs: Sequence[Place]) -> None:
+        self.changes.append(Change(node, left, taken, needs, self._begun))
+        self._begun += 1
+
+    def _way(self, path: str) -> list[Place]:
+        way = list(self._walk(path))
+        if not way:
+            raise DiskFailed("the root of the disk can not be made, moved or removed", path=path)
+        return way
+
+    def _walk(self, path: str) -> Iterator[Place]:
+        """The places from the root to the path's own, which alone may be empty."""
+        node: Node | None = self.root
+        for name in (part for part in path.split("/") if part not in ("", ".")):
+            if node is None:
+                raise FileNotFoundError(ENOENT, "no such file or directory", path)
+            if isinstance(node, Contents):
+                raise DiskFailed(f"{path} leads through a file", path=path)
+            yield Place(node, name)
+            node = node.entries.get(name)
+
+
+def _check_move(new: str, node: Node, way: Sequence[Place], replaced: Node | None) -> None:
+    if any(place.folder is node for place in way):
+        raise DiskFailed(f"{new} lies inside what is to be moved there", path=new)
+    if replaced is not None and type(replaced) is not type(node):
+        raise DiskFailed(f"a file and a directory can not replace each other at {new}", path=new)
+    if isinstance(replaced, Folder) and replaced.entries:
+        raise DiskFailed(f"{new} is a directory that is not empty", path=new)
+
+
+def _show_durable(folder: Folder) -> None:
+    folder.entries = dict(folder.durable)
+    for node in folder.entries.values():
+        if isinstance(node, Folder):
+            _show_durable(node)
+
+
+def _below(folder: Folder) -> Iterator[Node]:
+    for name in sorted(folder.entries):
+        node = folder.entries[name]
+        yield node
+        if isinstance(node, Folder):
+            yield from _below(node)
