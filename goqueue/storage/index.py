@@ -108,13 +108,6 @@ class SparseIndex:
         self._places = _native(columns.places)
         self._times = array("Q", (time << 8 | lane for time, lane in zip(times, columns.lanes, strict=True)))
 
-    def cut(self, position: int) -> Place:
-        """Forget the stretch that holds this position, and all behind it; where it began."""
-        entry = max(0, bisect_right(self._places, position, key=lambda place: place & _LOW_32) - 1)
-        place = self._place(entry) if entry < len(self) else BEGINNING
-        del self._places[entry:], self._times[entry:]
-        return place
-
 
 def _big_endian(values: "array[int]") -> bytes:
     values = values[:]

@@ -334,6 +334,15 @@ class Log:
                     return offset if offset < self._high_watermark else None
         return None
 
+    async def next_of_lane(self, lane: int, offset: Offset) -> Offset | None:
+        """The first record of this priority, from `offset` on, that readers can see, or None."""
+        for segment in self._segments:
+            if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:
+                found = await segment.first_offset_of_lane(lane, max(offset, self._log_start))
+                if found is not None:
+                    return found if found < self._high_watermark else None
+        return None
+
     # Retiring
 
     async def truncate(self, offset: Offset) -> Offset:

@@ -5,13 +5,13 @@ except that compaction puts a smaller file in its place. A growing segment keeps
 memory; a sealed one opens and loads both when it is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from crc32c import crc32c
 
-from goqueue.core.record import walk_records
+from goqueue.core.record import RecordPlace, walk_records
 from goqueue.environment import File
 from goqueue.errors import DamagedData, StorageError
 from goqueue.storage.batch import ENVELOPE_SIZE, Envelope, records_of
@@ -290,10 +290,41 @@ class Segment:
         """The first record, from this offset on, whose timestamp is this time or later."""
         with self.volume.reader(self.path()) as file:
             place = (await self.index(file)).place_of_time(time)
-            scanner = self.scanner(file, place or BEGINNING)
-            while place is not None and (items := await scanner.next()):
-                for item in items:
-                    offset = _first_record_at(item, time, from_offset) if isinstance(item, Found) else None
+            if place is None:
+                return None
+            return await self._first(
+                self.scanner(file, place),
+                from_offset,
+                lambda envelope: envelope.highest_timestamp >= time,
+                lambda record: record.timestamp >= time,
+            )
+
+    async def first_offset_of_lane(self, lane: int, from_offset: Offset) -> Offset | None:
+        """The first record, from this offset on, of this priority."""
+        with self.volume.reader(self.path()) as file:
+            index = await self.index(file)
+            begin = index.place_of_offset(max(0, from_offset - self.base_offset)).position
+            place = next(index.places_of_lane(lane, begin), None)
+            if place is None:
+                return None
+            return await self._first(
+                self.scanner(file, place),
+                from_offset,
+                lambda envelope: bool(envelope.priority_mask >> lane & 1),
+                lambda record: record.priority == lane,
+            )
+
+    async def _first(
+        self,
+        scanner: Scanner,
+        from_offset: Offset,
+        batch_may: Callable[[Envelope], bool],
+        record_does: Callable[[RecordPlace], bool],
+    ) -> Offset | None:
+        while items := await scanner.next():
+            for item in items:
+                if isinstance(item, Found) and item.envelope.end_offset > from_offset and batch_may(item.envelope):
+                    offset = _first_record(item, from_offset, record_does)
                     if offset is not None:
                         return offset
         return None
@@ -306,13 +337,11 @@ def _slice(found: list[Found]) -> Slice:
     return Slice(first.window[begin:end], last.envelope.end_offset)
 
 
-def _first_record_at(found: Found, time: Microseconds, from_offset: Offset) -> Offset | None:
+def _first_record(found: Found, from_offset: Offset, record_does: Callable[[RecordPlace], bool]) -> Offset | None:
     envelope = found.envelope
-    if envelope.highest_timestamp < time or envelope.end_offset <= from_offset:
-        return None
     for place in walk_records(records_of(envelope, found.body), envelope.record_count):
         offset = envelope.base_offset + place.relative_offset
-        if place.timestamp >= time and offset >= from_offset:
+        if offset >= from_offset and record_does(place):
             return offset
     return None
 

@@ -1,0 +1,146 @@
+"""Batches: the envelope, what is accepted, and what is refused before it costs anything."""
+
+import pytest
+import zstandard
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.record import Flag, encode_record
+from goqueue.errors import BatchRefused, InvalidMessage, TooLarge, UnknownFormat
+from goqueue.storage.batch import (
+    BODY_SIZE_MAX,
+    COUNT_MAX,
+    ENVELOPE_SIZE,
+    Attribute,
+    Producer,
+    accept,
+    body_is_sound,
+    compress,
+    decompress,
+    envelope_for,
+    parse_envelope,
+    records_of,
+    seal_envelope,
+)
+
+BODY = encode_record(0, 7, b"a", priority=1) + encode_record(1, 9, b"b", priority=3)
+
+u16, u32, u64 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**63)
+
+
+def sealed(**changes: int) -> bytes:
+    envelope = envelope_for(accept(BODY, 2), 10, leader_epoch=3, append_time=5, durable_offset=8)
+    return seal_envelope(envelope._replace(**changes))
+
+
+def test_an_envelope_says_everything_about_its_records() -> None:
+    batch = accept(BODY, 2, producer=Producer(77, 2, 40))
+    envelope = envelope_for(batch, 10, leader_epoch=3, append_time=5, durable_offset=8)
+    found = parse_envelope(seal_envelope(envelope))
+    assert found == envelope
+    assert (found.base_offset, found.end_offset, found.record_count) == (10, 12, 2)
+    assert (found.highest_timestamp, found.append_time, found.durable_offset) == (9, 5, 8)
+    assert (found.producer_id, found.producer_epoch, found.base_sequence) == (77, 2, 40)
+    assert (found.priority_mask, found.leader_epoch) == (0b1010, 3)
+    assert found.size == ENVELOPE_SIZE + len(BODY)
+    assert body_is_sound(found, BODY)
+
+
+@given(u64, u32, u32, u16, u64, u16, u64)
+def test_every_field_comes_back(
+    base: int, delta: int, epoch: int, p_epoch: int, p_id: int, attr: int, t: int
+) -> None:
+    changes = {
+        "base_offset": base,
+        "last_offset_delta": delta,
+        "leader_epoch": epoch,
+        "producer_epoch": p_epoch,
+        "producer_id": p_id,
+        "attributes": attr,
+        "append_time": t,
+    }
+    found = parse_envelope(b"xx" + sealed(**changes), 2)
+    assert found is not None
+    assert {name: getattr(found, name) for name in changes} == changes
+
+
+@given(st.integers(0, ENVELOPE_SIZE - 1), st.integers(1, 255))
+def test_an_envelope_with_any_byte_changed_is_not_sound(position: int, change: int) -> None:
+    data = bytearray(sealed())
+    data[position] ^= change
+    assert parse_envelope(data) is None
+
+
+def test_a_sound_envelope_of_a_newer_version_is_named_and_never_taken_for_damage() -> None:
+    data = bytearray(sealed())
+    data[3] = 2
+    data[4:8] = crc32c(data[8:], crc32c(data[:4])).to_bytes(4, "big")
+    with pytest.raises(UnknownFormat, match="version 2"):
+        parse_envelope(data)
+
+
+def test_too_few_bytes_are_no_envelope() -> None:
+    assert parse_envelope(sealed()[:-1]) is None
+    assert parse_envelope(b"") is None
+
+
+def test_a_changed_body_is_not_sound() -> None:
+    envelope = parse_envelope(sealed())
+    assert envelope is not None
+    assert not body_is_sound(envelope, BODY[:-1] + b"x")
+    assert not body_is_sound(envelope, BODY[:-1])
+
+
+def test_a_compressed_body_is_checked_inside_and_kept_as_it_came() -> None:
+    body = compress(BODY)
+    batch = accept(body, 2, attributes=Attribute.ZSTD)
+    assert (batch.body, batch.highest_timestamp) == (body, 9)
+    envelope = envelope_for(batch, 0, leader_epoch=1, append_time=1, durable_offset=0)
+    assert records_of(envelope, body) == BODY
+    with pytest.raises(BatchRefused):
+        accept(compress(encode_record(0, 0, b"", priority=9)), 1, attributes=Attribute.ZSTD)
+
+
+def test_delayed_records_mark_their_batch() -> None:
+    assert accept(encode_record(0, 0, b"", due=5), 1).attributes == Attribute.HOLDS_DELAYED
+    assert accept(encode_record(0, 0, b"", flags=Flag.TOMBSTONE), 1).attributes == 0
+
+
+@pytest.mark.parametrize("count", [0, -1, COUNT_MAX + 1])
+def test_an_impossible_count_is_refused_before_the_body_is_read(count: int) -> None:
+    with pytest.raises(InvalidMessage, match="records"):
+        accept(BODY, count)
+
+
+def test_unknown_attributes_are_refused() -> None:
+    with pytest.raises(InvalidMessage, match="attributes"):
+        accept(BODY, 2, attributes=2)
+    with pytest.raises(InvalidMessage, match="attributes"):
+        accept(BODY, 2, attributes=1 << 15)
+
+
+def test_a_body_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(TooLarge):
+        accept(bytes(BODY_SIZE_MAX + 1), 1)
+
+
+def test_a_zstd_bomb_is_refused_before_it_grows() -> None:
+    bomb = zstandard.ZstdCompressor().compress(bytes(BODY_SIZE_MAX + 1))
+    assert len(bomb) < 10_000
+    with pytest.raises(TooLarge, match="unpacks to"):
+        accept(bomb, 1, attributes=Attribute.ZSTD)
+
+
+def test_a_zstd_bomb_that_does_not_say_its_size_is_refused_at_the_limit() -> None:
+    writer = zstandard.ZstdCompressor().compressobj()
+    bomb = writer.compress(bytes(BODY_SIZE_MAX + 1)) + writer.flush()
+    assert zstandard.frame_content_size(bomb) == -1
+    with pytest.raises(InvalidMessage):
+        accept(bomb, 1, attributes=Attribute.ZSTD)
+
+
+@pytest.mark.parametrize("body", [b"", b"not zstd", compress(BODY)[:-1], compress(BODY) + b"more"])
+def test_what_is_no_single_zstd_frame_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidMessage):
+        decompress(body)
