@@ -219,10 +219,15 @@ class Log:
     # Durability
 
     async def commit(self) -> Offset:
-        """Make everything appended so far durable; up to which offset that is."""
+        """Make everything appended so far durable; up to which offset that is.
+
+        Whoever waits for a turn while another's commit covers it shares that one.
+        """
+        wanted = self._end
         async with self._turn:
             self._check_writable()
-            await self._commit()
+            if self._durable < wanted or self._names_synced != self._segments.name_changes:
+                await self._commit()
         return self._durable
 
     async def _commit(self) -> None:

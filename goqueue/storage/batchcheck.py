@@ -1,0 +1,164 @@
+"""Whether the records of a sound batch are what its envelope says of them.
+
+A checksum proves that bytes are as they were written, not that the right ones were written. So each record is taken
+apart here as a reader would. Relative offsets must rise, but they may jump: compaction drops records, and those
+that stay keep their offsets.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgpack
+from crc32c import crc32c
+
+from goqueue.core.record import (
+    BROKER_HEADERS_SIZE_MAX,
+    CHECKSUMMED_FROM,
+    DUE_TIME,
+    FLAGS_FROM_BROKER,
+    HEADER,
+    HEADER_SIZE,
+    HEADERS_LENGTH,
+    HEADERS_SIZE_MAX,
+    MAGIC,
+    TIMESTAMP_MAX,
+    VALUE_SIZE_MAX,
+    VERSION,
+    Flag,
+)
+from goqueue.errors import InvalidMessage
+from goqueue.storage.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, records_of
+from goqueue.types import LANE_COUNT, Buffer, Microseconds
+
+
+class Header(NamedTuple):
+    magic: int
+    version: int
+    flags: int
+    crc: int
+    relative_offset: int
+    timestamp: Microseconds
+    priority: int
+    reserved: int
+    key_size: int
+    value_size: int
+
+    @property
+    def record_size(self) -> int:
+        return HEADER_SIZE + self.key_size + self.value_size
+
+
+def fault_in_batch(envelope: Envelope, body: Buffer) -> str | None:
+    """What is wrong with a batch whose checksums hold, or None when nothing is."""
+    unknown = envelope.attributes & ~KNOWN_ATTRIBUTES
+    if unknown:
+        return f"attributes {unknown:#06x} are unknown"
+    try:
+        records = memoryview(records_of(envelope, body))
+    except InvalidMessage as error:
+        return error.message
+    return _fault_in_records(envelope, records)
+
+
+def _fault_in_records(envelope: Envelope, records: memoryview) -> str | None:
+    tally = _Tally()
+    position = 0
+    for number in range(1, envelope.record_count + 1):
+        header = _header_at(records, position)
+        if header is None:
+            return f"the body ends within record {number} of {envelope.record_count}"
+        end = position + header.record_size
+        fault = _fault_in_record(header, records[position:end]) or tally.take(header)
+        if fault is not None:
+            return f"record {number} of {envelope.record_count} {fault}"
+        position = end
+    if position != len(records):
+        return f"the envelope counts {envelope.record_count} records; they end at byte {position} of {len(records)}"
+    return tally.disagreement(envelope)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the records say together, gathered one by one: a batch may hold a million."""
+
+    last_offset: int = -1
+    mask: int = 0
+    highest_timestamp: Microseconds = 0
+    flags: int = 0
+
+    def take(self, header: Header) -> str | None:
+        if header.relative_offset <= self.last_offset:
+            return f"has relative offset {header.relative_offset}, behind {self.last_offset}"
+        self.last_offset = header.relative_offset
+        self.mask |= 1 << header.priority
+        self.flags |= header.flags
+        if header.timestamp > self.highest_timestamp:
+            self.highest_timestamp = header.timestamp
+        return None
+
+    def disagreement(self, envelope: Envelope) -> str | None:
+        if self.last_offset > envelope.last_offset_delta:
+            return f"the envelope ends at relative offset {envelope.last_offset_delta}, a record has {self.last_offset}"
+        if self.mask != envelope.priority_mask:
+            return (
+                f"the envelope's priority mask is {envelope.priority_mask:#04x}, the records' is {self.mask:#04x}"
+            )
+        if self.highest_timestamp != envelope.highest_timestamp:
+            highest = self.highest_timestamp
+            return f"the envelope's highest timestamp is {envelope.highest_timestamp}, the records' is {highest}"
+        if self.flags & Flag.DELAYED and not envelope.attributes & Attribute.HOLDS_DELAYED:
+            return "a record is delayed, but the envelope does not say so"
+        return None
+
+
+def _header_at(records: memoryview, position: int) -> Header | None:
+    """The header of a record that the body holds whole, or None."""
+    if len(records) - position < HEADER_SIZE:
+        return None
+    header = Header._make(HEADER.unpack_from(records, position))
+    return header if position + header.record_size <= len(records) else None
+
+
+def _fault_in_record(header: Header, record: memoryview) -> str | None:
+    if header.magic != MAGIC:
+        return f"begins with {header.magic:#06x} instead of 'GQ'"
+    if header.version != VERSION:
+        return f"has version {header.version}, which is unknown"
+    if header.flags & ~FLAGS_FROM_BROKER:
+        return f"has flags {header.flags & ~FLAGS_FROM_BROKER:#04x}, which are unknown"
+    if crc32c(record[CHECKSUMMED_FROM:]) != header.crc:
+        return "does not match its checksum"
+    if header.timestamp > TIMESTAMP_MAX:
+        return f"has timestamp {header.timestamp}, beyond {TIMESTAMP_MAX} µs"
+    if header.priority >= LANE_COUNT or header.reserved:
+        return f"has priority {header.priority}, which is not one of 0 to {LANE_COUNT - 1}"
+    return _fault_in_section(record[HEADER_SIZE + header.key_size :], header.flags)
+
+
+def _fault_in_section(section: memoryview, flags: int) -> str | None:
+    if flags & Flag.DELAYED:
+        if len(section) < DUE_TIME.size:
+            return "is flagged as delayed, but has no due time"
+        section = section[DUE_TIME.size :]
+    if flags & Flag.HEADERS:
+        if len(section) < HEADERS_LENGTH.size:
+            return "is flagged as having headers, but has none"
+        end = HEADERS_LENGTH.size + HEADERS_LENGTH.unpack_from(section)[0]
+        if end > len(section) or not _are_headers(section[HEADERS_LENGTH.size : end]):
+            return "has headers that are no map of text to bytes"
+        section = section[end:]
+    if flags & Flag.TOMBSTONE and len(section):
+        return "is a tombstone, but has a value"
+    return "has a value beyond the limit" if len(section) > VALUE_SIZE_MAX else None
+
+
+def _are_headers(packed: memoryview) -> bool:
+    if len(packed) > HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX:
+        return False
+    try:
+        headers = msgpack.unpackb(packed)
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException):
+        return False
+    if not isinstance(headers, dict):
+        return False
+    return all(isinstance(name, str) and isinstance(value, bytes) for name, value in headers.items())

@@ -1,0 +1,121 @@
+"""What verification found, as frozen data.
+
+A finding is damage when something that was promised once cannot be had back from the file, or when a file
+speaks a format that this goqueue does not know. Everything else is a warning: it costs time (a scan, a rebuilt
+index) or concerns what nobody was promised (a torn tail).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from goqueue.types import Offset
+
+
+class Kind(StrEnum):
+    DAMAGED_BATCHES = "damaged_batches"
+    CUT_SHORT = "cut_short"
+    MISSING_OFFSETS = "missing_offsets"
+    OVERLAPPING_SEGMENTS = "overlapping_segments"
+    BAD_RECORDS = "bad_records"
+    LOST_ENTRIES = "lost_entries"
+    UNKNOWN_FORMAT = "unknown_format"
+    UNREADABLE = "unreadable"
+
+    TORN_TAIL = "torn_tail"
+    INDEX_MISSING = "index_missing"
+    INDEX_DAMAGED = "index_damaged"
+    SEAL_MISSING = "seal_missing"
+    SEAL_DAMAGED = "seal_damaged"
+    SEAL_VOID = "seal_void"
+    RECOVERY_POINT_MISSING = "recovery_point_missing"
+    RECOVERY_POINT_DAMAGED = "recovery_point_damaged"
+    META_MISSING = "meta_missing"
+    META_DAMAGED = "meta_damaged"
+    LEFTOVER = "leftover"
+    KEPT_ASIDE = "kept_aside"
+    REMOVED_MEANWHILE = "removed_meanwhile"
+
+
+DAMAGE = frozenset(
+    {
+        Kind.DAMAGED_BATCHES,
+        Kind.CUT_SHORT,
+        Kind.MISSING_OFFSETS,
+        Kind.OVERLAPPING_SEGMENTS,
+        Kind.BAD_RECORDS,
+        Kind.LOST_ENTRIES,
+        Kind.UNKNOWN_FORMAT,
+        Kind.UNREADABLE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be. Ends lie behind the last byte, offset or journal entry."""
+
+    kind: Kind
+    path: str
+    text: str
+    position: int | None = None
+    end_position: int | None = None
+    offset: Offset | None = None
+    end_offset: Offset | None = None
+
+    @property
+    def is_damage(self) -> bool:
+        return self.kind in DAMAGE
+
+
+class State(StrEnum):
+    SEALED = "sealed"
+    GROWING = "growing"
+    UNSEALED = "unsealed"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReport:
+    path: str
+    base_offset: Offset
+    end_offset: Offset
+    size: int
+    batches: int
+    records: int
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    path: str
+    log_start: Offset
+    end_offset: Offset
+    segments: tuple[SegmentReport, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalReport:
+    path: str
+    size: int
+    entries: int
+    """Sound ones since the last snapshot."""
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    path: str
+    partitions: tuple[PartitionReport, ...]
+    journals: tuple[JournalReport, ...]
+    others: tuple[Finding, ...]
+    """What concerns neither a partition's log nor a journal."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        inside = [finding for each in (*self.partitions, *self.journals) for finding in each.findings]
+        return (*inside, *self.others)
+
+    def damage(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings() if finding.is_damage)
+
+    def warnings(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings() if not finding.is_damage)
