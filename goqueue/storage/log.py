@@ -13,7 +13,7 @@ replicas; readers see what lies below it.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 import trio
@@ -27,9 +27,9 @@ from goqueue.errors import Closed, DiskFull, LogStopped, OffsetOutOfRange, Stora
 from goqueue.storage.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.storage.compaction import Keeps, Rewrite, put_in_place, rewrite
 from goqueue.storage.index import BEGINNING
-from goqueue.storage.recovery import Recovered, TornTail, recover
+from goqueue.storage.logviews import LogSlice, LogStatistics
+from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.recoverypoint import RecoveryPoint, write_recovery_point
-from goqueue.storage.scan import Damage
 from goqueue.storage.segment import ClosedIndex, Segment
 from goqueue.storage.segments import Segments
 from goqueue.storage.summary import encode_summary
@@ -37,34 +37,6 @@ from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
 
 RELATIVE_OFFSET_MAX = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class LogSlice:
-    """Whole batches as they lie on disk. `next_offset` is where to go on, also when `data` is empty."""
-
-    data: Buffer
-    next_offset: Offset
-    log_start: Offset
-    high_watermark: Offset
-
-
-@dataclass(frozen=True, slots=True)
-class LogStatistics:
-    log_start: Offset
-    end_offset: Offset
-    durable_offset: Offset
-    high_watermark: Offset
-    leader_epoch: int
-    segments: int
-    size: int
-    appended_batches: int
-    appended_records: int
-    appended_bytes: int
-    commits: int
-    damage: tuple[Damage, ...]
-    torn: tuple[TornTail, ...]
-    scanned_bytes: int
 
 
 class Log:

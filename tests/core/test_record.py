@@ -17,7 +17,7 @@ from goqueue.core.record import (
 from goqueue.errors import TooLarge
 from goqueue.types import Priority
 
-headers = st.dictionaries(st.text(max_size=8), st.binary(max_size=20), max_size=4)
+headers = st.dictionaries(st.text(max_size=7), st.binary(max_size=20), max_size=4)
 records = st.builds(
     Record,
     offset=st.just(0),
