@@ -12,7 +12,8 @@ Below `durable_offset` everything is fsynced. The high watermark is moved by the
 replicas; readers see what lies below it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import takewhile
 
@@ -23,7 +24,7 @@ from goqueue.core.compaction import keeps_pending
 from goqueue.core.producers import ProducerStates
 from goqueue.core.record import RecordPlace
 from goqueue.core.retention import SegmentAge, count_expired
-from goqueue.errors import Closed, DiskFull, LogStopped, OffsetOutOfRange, StorageError
+from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, OffsetOutOfRange, StorageError
 from goqueue.storage.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.storage.compaction import Keeps, Rewrite, put_in_place, rewrite
 from goqueue.storage.index import BEGINNING
@@ -67,7 +68,7 @@ class Log:
         except DiskFull:
             pass  # what is there can be read; the next checkpoint tries again
         except BaseException:
-            log._close_files()
+            log.abandon()
             raise
         return log
 
@@ -196,8 +197,7 @@ class Log:
         Whoever waits for a turn while another's commit covers it shares that one.
         """
         wanted = self._end
-        async with self._turn:
-            self._check_writable()
+        async with self._exclusively():
             if self._durable < wanted or self._names_synced != self._segments.name_changes:
                 await self._commit()
         return self._durable
@@ -214,8 +214,7 @@ class Log:
 
     async def checkpoint(self) -> None:
         """Seal what is finished and move the recovery point up to here. Each 5 s, when idle, at shutdown."""
-        async with self._turn:
-            self._check_writable()
+        async with self._exclusively():
             await self._checkpoint()
 
     async def _checkpoint(self) -> None:
@@ -245,6 +244,18 @@ class Log:
             growing=summary,
         )
 
+    @asynccontextmanager
+    async def _exclusively(self) -> AsyncIterator[None]:
+        """A turn. A full disk or damage is for the caller to hear; any other failure of the disk stops the log."""
+        async with self._turn:
+            self._check_writable()
+            try:
+                yield
+            except (DiskFull, DamagedData, LogStopped):
+                raise
+            except StorageError as error:
+                raise self._stop(error) from error
+
     def _stop(self, error: StorageError) -> LogStopped:
         self._failure = error
         return LogStopped(f"{self.directory}: {error.message}; reopen the log", directory=self.directory)
@@ -266,9 +277,10 @@ class Log:
             except DiskFull:
                 pass  # the data is durable before anything else is written; only the next start takes longer
             finally:
-                self._close_files()
+                self.abandon()
 
-    def _close_files(self) -> None:
+    def abandon(self) -> None:
+        """Close every file and leave the disk as it is: the owner crashed, and the next start recovers."""
         self._closed = True
         self._segments.close()
 
@@ -282,12 +294,18 @@ class Log:
         limit = self._high_watermark if limit is None else min(limit, self._end)
         self._check_readable(offset, limit)
         while offset < limit:
-            segment = self._segments.holding(offset)
+            segment = self._holding(offset)
             found = await segment.read(offset, bytes_max, limit)
             if found is not None:
                 return self._slice(found.data, found.next_offset)
             offset = segment.end_offset
         return self._slice(b"", offset)
+
+    def _holding(self, offset: Offset) -> Segment:
+        segment = self._segments.holding(offset)
+        if segment is None:
+            raise DamagedData(self.directory, 0, 0, offset, self._segments.next_base(offset, self._end))
+        return segment
 
     def _check_readable(self, offset: Offset, limit: Offset) -> None:
         if self._closed:
@@ -327,18 +345,14 @@ class Log:
 
         The files are cut, then recovered as after a crash: so all indexes, summaries and producers agree.
         """
-        async with self._turn:
-            self._check_writable()
+        async with self._exclusively():
             self._check_readable(offset, self._end)
             if offset == self._end:
                 return offset
-            segment = self._segments.holding(offset)
+            segment = self._holding(offset)
             position, end = await segment.boundary_at(offset)
-            try:
-                await self._cut_files(segment, position, end)
-                self._adopt(await recover(self._volume, self.directory))
-            except StorageError as error:
-                raise self._stop(error) from error
+            await self._cut_files(segment, position, end)
+            self._adopt(await recover(self._volume, self.directory))
             await self._commit()
             self._high_watermark = min(self._high_watermark, self._end)
             return self._end
@@ -356,8 +370,7 @@ class Log:
 
     async def delete_before(self, offset: Offset) -> None:
         """Let the log begin at this offset; durable when it returns. Whole segments before it are removed."""
-        async with self._turn:
-            self._check_writable()
+        async with self._exclusively():
             self._check_readable(max(offset, self._log_start), self._high_watermark)
             if offset == self._end:
                 self._retire_growing()
@@ -378,8 +391,7 @@ class Log:
 
     async def retain(self, now: Microseconds, pending: Collection[Offset] = ()) -> None:
         """Remove what has outlived its retention. Expired segments that hold `pending` offsets keep just these."""
-        async with self._turn:
-            self._check_writable()
+        async with self._exclusively():
             expired = self._expired(now)
             if expired and expired[-1] is self._segments.growing:
                 self._retire_growing()
@@ -408,8 +420,7 @@ class Log:
     async def compact(self, segment: Segment, keeps: Keeps) -> None:
         """Rewrite a finished segment with only some of its records; offsets, order and readers stay."""
         async with self._compaction:
-            async with self._turn:
-                self._check_writable()
+            async with self._exclusively():
                 await self._segments.seal_finished(self._durable)
             copy = await rewrite(segment, keeps)
             if copy is not None:
@@ -417,8 +428,7 @@ class Log:
 
     async def _exchange(self, copy: Rewrite) -> None:
         try:
-            async with self._turn:
-                self._check_writable()
+            async with self._exclusively():
                 if copy.segment in self._segments:
                     smaller = await put_in_place(copy)
                     if smaller is not None:

@@ -90,14 +90,13 @@ class Scan:
         if envelope.base_offset >= self.facts_from:
             self.segment.summary.note(envelope)
             self.history.note(envelope)
-            self.segment.summary.size = found.end_position
         self.sound_end = found.end_position
 
     def pass_over(self, damage: Damage) -> None:
         summary = self.segment.summary
         self.history.damage.append((damage.position, damage.end_position, damage.offset, damage.end_offset))
         summary.damaged = True
-        summary.size, summary.end_offset = damage.end_position, damage.end_offset
+        summary.end_offset = max(summary.end_offset, damage.end_offset)
         self.sound_end = damage.end_position
 
 
@@ -122,6 +121,7 @@ class _Recovery:
         self._list_segments()
         await self._read_seals()
         self._take_point()
+        await self._check_beginning()
         for number, base in enumerate(self._bases):
             sealed = self._sealed.get(base)
             if sealed is not None:
@@ -174,8 +174,18 @@ class _Recovery:
         result.log_start = point.log_start if point else first
         result.leader_epoch = point.leader_epoch if point else 0
         result.compacted_to = point.compacted_to if point else 0
-        if self._bases and first > result.log_start:
-            result.damage.append(Damage(self._directory, 0, 0, result.log_start, first))
+
+    async def _check_beginning(self) -> None:
+        """The first segment may be missing: never durable, and with it nothing behind it, or lost since."""
+        start = self._result.log_start
+        if not self._bases or self._bases[0] <= start:
+            return
+        missing = Damage(self._directory, 0, 0, start, self._bases[0])
+        if await self._is_torn(missing, None):
+            await self._set_aside(self._bases)
+            self._bases = []
+        else:
+            self._result.damage.append(missing)
 
     # Segment by segment
 
@@ -203,6 +213,7 @@ class _Recovery:
             begin = scan.scanner.position
             damage = await self._scan_to_torn(scan, number)
             self._result.scanned_bytes += scan.scanner.position - begin
+        segment.summary.size = damage.position if damage is not None else scan.scanner.size
         self._result.segments.append(segment)
         self._result.history = scan.history
         if damage is not None:
@@ -252,12 +263,21 @@ class _Recovery:
         expected = next_base if next_base is not None else self._floor
         if scanner.offset >= expected and scan.sound_end == scanner.size:
             return None
+        if scanner.offset == next_base:
+            await self._clear_debris(scan)
+            return None
         missing = Damage(scan.segment.path(), scan.sound_end, scanner.size, scanner.offset, expected)
         if await self._is_torn(missing, number):
             return missing
         self._result.damage.append(missing)
         scan.pass_over(missing)
         return None
+
+    async def _clear_debris(self, scan: Scan) -> None:
+        """No offset is missing: these bytes are of a write that failed and was cut off, as for want of room."""
+        await self._copy_aside(scan.segment, scan.sound_end, scan.scanner.offset)
+        self._shorten(scan.segment, scan.sound_end)
+        scan.scanner.size = scan.sound_end
 
     def _note_rot(self, scan: Scan, damage: Damage) -> None:
         if damage.end_position == scan.scanner.size and damage.end_offset == damage.offset:
@@ -267,15 +287,20 @@ class _Recovery:
 
     # Torn or rotten
 
-    async def _is_torn(self, damage: Damage, number: int) -> bool:
+    async def _is_torn(self, damage: Damage, number: int | None) -> bool:
         if damage.offset >= self._floor:
             self._floor = max(self._floor, await self._highest_claim_behind(damage, number))
         return damage.offset >= self._floor
 
-    async def _highest_claim_behind(self, damage: Damage, number: int) -> Offset:
-        """The highest durable offset that any sound batch behind the damage claims."""
-        claim = await self._highest_claim(self._bases[number], damage.end_position, damage.end_offset)
-        for base in self._bases[number + 1 :]:
+    async def _highest_claim_behind(self, damage: Damage, number: int | None) -> Offset:
+        """The highest durable offset that any sound batch behind the damage claims.
+
+        The damage lies in the segment of this number, or before all of them.
+        """
+        claim = 0
+        if number is not None:
+            claim = await self._highest_claim(self._bases[number], damage.end_position, damage.end_offset)
+        for base in self._bases[0 if number is None else number + 1 :]:
             claim = max(claim, await self._highest_claim(base, 0, base))
         return claim
 
@@ -291,16 +316,22 @@ class _Recovery:
 
     async def _cut(self, segment: Segment, damage: Damage, number: int) -> None:
         """Copy what lies behind the cut aside, durably, then cut, from the end backwards."""
-        for base in reversed(self._bases[number + 1 :]):
-            later = self._segment(base)
-            await self._copy_aside(later, 0, base)
-            later.remove_files()
+        await self._set_aside(self._bases[number + 1 :])
         await self._copy_aside(segment, damage.position, damage.offset)
+        self._shorten(segment, damage.position)
+
+    def _shorten(self, segment: Segment, size: int) -> None:
         file = self._disk.open(segment.path())
         try:
-            file.truncate(damage.position)
+            file.truncate(size)
         finally:
             file.close()
+
+    async def _set_aside(self, bases: list[Offset]) -> None:
+        for base in reversed(bases):
+            segment = self._segment(base)
+            await self._copy_aside(segment, 0, base)
+            segment.remove_files()
 
     async def _copy_aside(self, segment: Segment, position: int, offset: Offset) -> None:
         pieces = []
@@ -332,10 +363,10 @@ class _Recovery:
 
     async def _finish(self) -> None:
         result = self._result
-        end = result.segments[-1].end_offset if result.segments else 0
+        end = result.segments[-1].end_offset if result.segments else result.log_start
         result.end_offset = max(end, self._floor, result.log_start)
-        if end < result.end_offset and not (result.segments or result.log_start == result.end_offset):
-            result.damage.append(Damage(self._directory, 0, 0, result.log_start, result.end_offset))
+        if end < result.end_offset:
+            result.damage.append(Damage(self._directory, 0, 0, end, result.end_offset))
         times = [segment.summary.last_append_time for segment in result.segments]
         result.append_time = max([self._point.append_time if self._point else 0, *times])
         if result.history.epochs:

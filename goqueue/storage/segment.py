@@ -62,6 +62,8 @@ class Segment:
         self.volume = volume
         self.summary = summary
         self.sealed = False
+        self.unsynced_cut = False
+        """Bytes of a failed write were cut off; until a sync, a power cut may bring them back."""
         self.mark = IndexMark()
         self._stem = f"{directory}/{segment_stem(summary.base_offset)}"
         self._writer: File | None = None
@@ -116,6 +118,7 @@ class Segment:
             self.writer.write(self.summary.size, buffers)
         except StorageError:
             self.writer.truncate(self.summary.size)
+            self.unsynced_cut = True
             raise
         for envelope in envelopes:
             self.note(envelope)

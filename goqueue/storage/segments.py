@@ -28,10 +28,16 @@ class Segments:
         """As they are now; the row may change while the caller waits."""
         return iter(list(self._row))
 
-    def holding(self, offset: Offset) -> Segment:
-        """The one that holds this offset; the first, if it lies before all of them."""
-        number = bisect_right(self._row, offset, key=lambda segment: segment.base_offset) - 1
-        return self._row[max(0, number)]
+    def holding(self, offset: Offset) -> Segment | None:
+        """The one that holds this offset; None where there should be one and is not."""
+        number = bisect_right(self._row, offset, key=_base) - 1
+        found = self._row[number] if number >= 0 else None
+        return found if found is not None and offset < found.end_offset else None
+
+    def next_base(self, offset: Offset, end: Offset) -> Offset:
+        """Where the first segment behind this offset begins, or the end of the log."""
+        number = bisect_right(self._row, offset, key=_base)
+        return self._row[number].base_offset if number < len(self._row) else end
 
     def finished(self) -> list[Segment]:
         return [segment for segment in self._row if segment is not self.growing]
@@ -50,11 +56,11 @@ class Segments:
         return new
 
     def unsynced(self, durable: Offset) -> list[File]:
-        """The files that hold anything from this offset on."""
+        """The files that hold anything from this offset on, or were cut since."""
         written = [segment for segment, _ in self._unsealed]
         if self.growing is not None:
             written.append(self.growing)
-        return [segment.writer for segment in written if segment.end_offset > durable]
+        return [each.writer for each in written if each.end_offset > durable or each.unsynced_cut]
 
     async def seal_finished(self, durable: Offset) -> None:
         while self._unsealed and self._unsealed[0][0].end_offset <= durable:
@@ -77,3 +83,7 @@ class Segments:
     def close(self) -> None:
         for segment in self._row:
             segment.close()
+
+
+def _base(segment: Segment) -> Offset:
+    return segment.base_offset

@@ -211,3 +211,29 @@ async def test_a_log_whose_committer_stopped_says_so(disk: SimulatedDisk) -> Non
         log.append([batch(b"a")], NOW)
     with pytest.raises(Closed):
         await log.commit()
+
+
+async def test_debris_of_a_refused_write_is_not_taken_for_damage(volume: Volume, disk: SimulatedDisk) -> None:
+    """The cut after a full disk was not yet durable when the power failed, and the log had gone on meanwhile."""
+    log = await open_log(volume)
+    await publish(log, batch(bytes(1_500)))
+    await publish(log, batch(bytes(1_500)))
+    await publish(log, batch(b"claims what lies before as durable"))
+    file = disk.open(path_of(0))
+    file.write(file.size(), [b"debris"])
+    async with mounted(disk.kill()) as killed:
+        log = await open_log(killed)
+        assert (len(await values_in(log)), log.statistics().damage) == (3, ())
+        assert log.statistics().torn[0].size == len(b"debris")
+        await log.close()
+        assert (await open_log(killed)).statistics().torn == ()
+
+
+async def test_a_recovery_point_that_cannot_be_synced_stops_the_log(volume: Volume, disk: SimulatedDisk) -> None:
+    log = await open_log(volume)
+    await publish(log, batch(b"a"))
+    disk.fail_next_sync("/data/logs/orders/0/recovery-point.tmp")
+    with pytest.raises(LogStopped):
+        await log.checkpoint()
+    with pytest.raises(LogStopped):
+        log.append([batch(b"b")], NOW)

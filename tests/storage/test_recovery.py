@@ -324,3 +324,33 @@ async def test_a_failed_start_leaves_no_file_open(volume: Volume, disk: Simulate
         await open_log(volume, BIG)
     assert volume.open_files == 0
     assert await values_in(await open_log(volume, BIG)) == VALUES
+
+
+async def test_a_first_segment_whose_name_was_never_durable_takes_the_later_ones_along(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    """Two segments were begun and neither was promised; the power cut kept only the second one's name."""
+    log = await open_log(volume, LogConfig(segment_bytes=3 * SIZE))
+    for value in VALUES[:5]:
+        log.append([batch(value)], NOW)
+    disk.remove(path_of(0))
+    async with mounted(disk.kill()) as killed:
+        log = await open_log(killed)
+        assert (log.end_offset, log.statistics().damage) == (0, ())
+        assert [torn.offset for torn in log.statistics().torn] == [3]
+        assert await publish(log, batch(b"again")) == [0]
+
+
+async def test_rot_below_the_recovery_point_costs_only_the_batch_it_hits(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    """G1: the stretch that a start scans again begins before the recovery point."""
+    log = await filled(volume)
+    await log.close()
+    disk.flip_bit(path_of(0), 4 * SIZE + 100, 0)
+    log = await open_log(volume, BIG)
+    assert [(each.offset, each.end_offset) for each in log.statistics().damage] == [(4, 5)]
+    assert await values_in(log) == VALUES[:4] + VALUES[5:]
+    await publish(log, batch(b"new"))
+    await log.close()
+    assert await values_in(await open_log(volume, BIG)) == [*VALUES[:4], *VALUES[5:], b"new"]
