@@ -66,9 +66,12 @@ class Plan:
 
 
 def _life(random: Random) -> Life:
+    ending = random.choice([Ending.POWER_CUT, Ending.POWER_CUT, Ending.KILL, Ending.SHUTDOWN])
     return Life(
         seconds=random.choice([0.01, 0.1, 1.0, 8.0]) * random.uniform(0.5, 1.5),
-        ending=random.choice([Ending.POWER_CUT, Ending.POWER_CUT, Ending.KILL, Ending.SHUTDOWN]),
+        ending=ending,
         full_disk=random.random() < 0.2,
-        sync_failure=random.random() < 0.1,
+        # A kernel that could not write forgets that it could not: after a kill, the next process would be
+        # told that everything is fine. Only a restart of the machine shows what is really on the disk.
+        sync_failure=ending is not Ending.KILL and random.random() < 0.15,
     )

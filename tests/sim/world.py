@@ -28,7 +28,8 @@ from tests.sim.partition import DeleteBefore, Describe, Fetch, Partition, Publis
 from tests.sim.plan import Ending, Harm, Life, Plan
 from tests.storage.logs import records_in
 
-SHUTDOWN_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 20.0
+SHUTDOWN_SECONDS_MAX = 3 * STOP_SECONDS_MAX
 READ_BYTES = 5_000
 BATCH_RECORDS_MAX = 4
 
@@ -89,13 +90,16 @@ class World:
 
     async def _start(self, node: trio.Nursery) -> None:
         volume = self.volume_class(self.disk)
-        specs = [
-            ChildSpec(f"partition {number}", lambda number=number: self._partition(volume, number))  # type: ignore[misc]
-            for number in range(self.plan.partitions)
-        ]
+        specs = [self._spec(volume, number) for number in range(self.plan.partitions)]
         self._refs = [spec.ref for spec in specs]
         self._stop, self._stopped = trio.Event(), trio.Event()
         await node.start(self._run_node, volume, specs)
+
+    def _spec(self, volume: Volume, number: int) -> ChildSpec:
+        # A slow disk takes two seconds for a sync, and a stop waits for several.
+        return ChildSpec(
+            f"partition {number}", lambda: self._partition(volume, number), stop_timeout_seconds=STOP_SECONDS_MAX
+        )
 
     async def _run_node(
         self, volume: Volume, specs: list[ChildSpec], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
