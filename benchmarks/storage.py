@@ -1,0 +1,306 @@
+"""What the storage engine costs, as ratios to the least that could be done: `./dev bench`.
+
+100-byte values in batches of 1,000, on the real disk, every result checked. Each pair is measured in
+alternation and the median of five runs is shown: on a shared machine only ratios taken side by side mean
+anything.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import trio
+from crc32c import crc32c
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from goqueue.config import MEBIBYTE, LogConfig
+from goqueue.core.record import CHECKSUMMED_FROM, HEADER, HEADER_SIZE, encode_record
+from goqueue.storage.batch import Batch, accept
+from goqueue.storage.disk import RealDisk
+from goqueue.storage.log import Log
+from goqueue.storage.volume import Volume
+
+RUNS = 5
+RECORDS = 1_000
+BATCHES = 200
+NOW = 1_700_000_000_000_000
+BODY = b"".join(encode_record(number, NOW + number, bytes(100)) for number in range(RECORDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    value: float
+    unit: str
+    goal: str = ""
+    met: bool | None = None
+
+
+class Stopwatch:
+    seconds: float = 0.0
+
+
+@contextmanager
+def timed() -> Iterator[Stopwatch]:
+    watch = Stopwatch()
+    begin = time.perf_counter()
+    yield watch
+    watch.seconds = time.perf_counter() - begin
+
+
+@asynccontextmanager
+async def volume_on_disk() -> AsyncIterator[Volume]:
+    async with trio.open_nursery() as nursery:
+        volume = Volume(RealDisk())
+        await nursery.start(volume.run)
+        yield volume
+        volume.close()
+        nursery.cancel_scope.cancel()
+
+
+def walk_and_check(body: memoryview) -> int:
+    """The least that a broker must do with records that strangers sent."""
+    position = count = 0
+    while position < len(body):
+        _, _, _, crc, _, _, _, _, key_size, value_size = HEADER.unpack_from(body, position)
+        end = position + HEADER_SIZE + key_size + value_size
+        assert crc32c(body[position + CHECKSUMMED_FROM : end]) == crc
+        position = end
+        count += 1
+    return count
+
+
+async def bare_loop(_folder: Path) -> float:
+    with timed() as watch:
+        for _ in range(BATCHES):
+            assert walk_and_check(memoryview(BODY)) == RECORDS
+    return watch.seconds
+
+
+async def append_validated(folder: Path) -> float:
+    async with volume_on_disk() as volume:
+        log = await Log.open(volume, str(folder / "append"), LogConfig())
+        before = log.end_offset
+        with timed() as watch:
+            for _ in range(BATCHES):
+                log.append([accept(BODY, RECORDS)], NOW)
+        assert log.end_offset == before + BATCHES * RECORDS
+        await log.close()
+        return watch.seconds
+
+
+async def read_file(folder: Path) -> float:
+    path = next((folder / "read").glob("*.log"))
+    with timed() as watch, path.open("rb", buffering=0) as file:
+        size = 0
+        while chunk := file.read(MEBIBYTE):
+            size += len(chunk)
+    assert size == path.stat().st_size
+    return watch.seconds
+
+
+async def read_log(folder: Path) -> float:
+    async with volume_on_disk() as volume:
+        log = await Log.open(volume, str(folder / "read"), LogConfig())
+        with timed() as watch:
+            offset = size = 0
+            while offset < log.high_watermark:
+                found = await log.read(offset, MEBIBYTE)
+                offset, size = found.next_offset, size + len(found.data)
+        assert size == log.statistics().size
+        log.abandon()
+        return watch.seconds
+
+
+async def alternated(folder: Path, *works: Callable[[Path], Awaitable[float]]) -> list[float]:
+    """The median seconds of each, measured in turns."""
+    runs = [[await work(folder) for work in works] for _ in range(RUNS)]
+    return [statistics.median(column) for column in zip(*runs, strict=True)]
+
+
+async def fill(log: Log, size: int, batch: Batch, tick: Callable[[int], None] = lambda _: None) -> None:
+    while log.statistics().appended_bytes < size:
+        log.append([batch] * 4, NOW)
+        await log.commit()
+        tick(4 * batch.size)
+
+
+async def recovery_of_a_full_segment(folder: Path) -> float:
+    """Its recovery point and indexes are gone, so every byte is scanned."""
+    async with volume_on_disk() as volume:
+        path = folder / "recovery"
+        log = await Log.open(volume, str(path), LogConfig(segment_bytes=128 * MEBIBYTE))
+        if not log.end_offset:
+            await fill(log, 64 * MEBIBYTE, accept(BODY, RECORDS))
+        log.abandon()
+        (path / "recovery-point").unlink()
+        with timed() as watch:
+            log = await Log.open(volume, str(path), LogConfig(segment_bytes=128 * MEBIBYTE))
+        assert log.statistics().scanned_bytes >= 64 * MEBIBYTE
+        log.abandon()
+        return watch.seconds
+
+
+async def start_with_sealed_segments(folder: Path) -> float:
+    config = LogConfig(segment_bytes=64 * 1024)
+    async with volume_on_disk() as volume:
+        path = str(folder / "sealed")
+        log = await Log.open(volume, path, config)
+        small = accept(b"".join(encode_record(number, NOW, bytes(100)) for number in range(400)), 400)
+        while log.statistics().segments <= 1_000:
+            log.append([small], NOW)
+        await log.close()
+        with timed() as watch:
+            log = await Log.open(volume, path, config)
+        assert log.statistics().segments == 1_001
+        await log.close()
+        return watch.seconds
+
+
+async def syncs_for_concurrent_appends(folder: Path) -> float:
+    async with volume_on_disk() as volume:
+        log = await Log.open(volume, str(folder / "syncs"), LogConfig())
+        batch = accept(encode_record(0, NOW, bytes(100)), 1)
+        before = volume.committer.syncs
+
+        async def publish() -> None:
+            log.append([batch], NOW)
+            await log.commit()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(1_000):
+                nursery.start_soon(publish)
+        assert log.durable_offset == 1_000
+        syncs = volume.committer.syncs - before
+        await log.close()
+        return syncs
+
+
+async def index_memory(folder: Path) -> float:
+    """Bytes per 4 KiB of log, with single small records: the most entries that a log can have."""
+    async with volume_on_disk() as volume:
+        log = await Log.open(volume, str(folder / "index"), LogConfig(segment_bytes=4 * MEBIBYTE))
+        single = accept(encode_record(0, NOW, bytes(100)), 1)
+        while log.statistics().segments < 3:
+            log.append([single] * 100, NOW)
+        await log.commit()
+        log.advance_high_watermark(log.durable_offset)
+        await log.checkpoint()
+        offset = 0
+        while offset < log.high_watermark:
+            offset = (await log.read(offset, MEBIBYTE)).next_offset
+        sealed = sum(segment.summary.size for segment in log.finished_segments())
+        memory = volume.index_memory() / (sealed / 4_096)
+        await log.close()
+        return memory
+
+
+async def append_into_a_large_log(folder: Path, gibibytes: float, progress: Progress) -> tuple[float, float]:
+    """Microseconds per record in an empty log and in a large one, both open, in turns."""
+    size = int(gibibytes * 1024 * MEBIBYTE)
+    task = progress.add_task(f"filling {gibibytes:g} GiB", total=size)
+    async with volume_on_disk() as volume:
+        large = await Log.open(volume, str(folder / "large"), LogConfig())
+        await fill(large, size, accept(BODY, RECORDS), lambda done: progress.advance(task, done))
+        await large.checkpoint()
+        costs = []
+        for run in range(2 * RUNS):
+            empty = await Log.open(volume, str(folder / f"empty-{run}"), LogConfig())
+            costs.append((await _append_cost(empty), await _append_cost(large)))
+            await empty.close()
+        await large.close()
+    medians = [statistics.median(column) for column in zip(*costs, strict=True)]
+    return medians[0], medians[1]
+
+
+async def _append_cost(log: Log) -> float:
+    with timed() as watch:
+        for _ in range(50):
+            log.append([accept(BODY, RECORDS)], NOW)
+    await log.commit()
+    return watch.seconds / 50 / RECORDS * 1e6
+
+
+async def measure(folder: Path, gibibytes: float, progress: Progress) -> list[Figure]:
+    steps = progress.add_task("measuring", total=7)
+
+    def step() -> None:
+        progress.advance(steps)
+
+    per_record = 1e6 / (BATCHES * RECORDS)
+    bare, append = await alternated(folder, bare_loop, append_validated)
+    step()
+    async with volume_on_disk() as volume:
+        log = await Log.open(volume, str(folder / "read"), LogConfig(segment_bytes=256 * MEBIBYTE))
+        await fill(log, 64 * MEBIBYTE, accept(BODY, RECORDS))
+        await log.close()
+    raw, read = await alternated(folder, read_file, read_log)
+    records_read = 64 * MEBIBYTE / (len(BODY) / RECORDS)
+    step()
+    [recovery] = await alternated(folder, recovery_of_a_full_segment)
+    step()
+    start = await start_with_sealed_segments(folder)
+    step()
+    syncs = await syncs_for_concurrent_appends(folder)
+    step()
+    memory = await index_memory(folder)
+    step()
+    empty, large = await append_into_a_large_log(folder, gibibytes, progress)
+    step()
+    return [
+        Figure("bare loop: walk and check", bare * per_record, "µs/record"),
+        Figure("append, validated", append * per_record, "µs/record"),
+        Figure("append / bare loop", append / bare, "×", "≤ 2", append / bare <= 2),
+        Figure("read the file", raw / records_read * 1e6, "µs/record"),
+        Figure("read slices, body CRC checked", read / records_read * 1e6, "µs/record"),
+        Figure("read / read the file", read / raw, "×"),
+        Figure("recovery of an unsealed 64 MiB segment", recovery, "s"),
+        Figure("start with 1,000 sealed segments", start, "s", "< 1", start < 1),
+        Figure("fsyncs per 1,000 concurrent appends", syncs, ""),
+        Figure("index memory per 4 KiB of log", memory, "bytes", "≤ 16", memory <= 16),
+        Figure("append into an empty log", empty, "µs/record"),
+        Figure(f"append into a log of {gibibytes:g} GiB", large, "µs/record"),
+        Figure("large / empty", large / empty, "×", "≈ 1", 0.7 < large / empty < 1.3),
+    ]
+
+
+def show(figures: list[Figure], output: str) -> None:
+    if output == "json":
+        json.dump([asdict(figure) for figure in figures], sys.stdout, indent=2)
+        print()
+        return
+    table = Table(title="storage: 100-byte values, batches of 1,000, page cache unless fsync is named")
+    for column in ("what", "figure", "unit", "goal", "met"):
+        table.add_column(column, justify="right" if column == "figure" else "left")
+    for figure in figures:
+        met = {True: "yes", False: "NO", None: ""}[figure.met]
+        table.add_row(figure.name, f"{figure.value:.3g}", figure.unit, figure.goal, met)
+    Console().print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    parser.add_argument("--gib", type=float, default=10.0, help="how large the large log is")
+    parser.add_argument("--folder", help="where to write; a temporary folder unless given")
+    arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory(dir=arguments.folder) as folder,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        figures = trio.run(measure, Path(folder), arguments.gib, progress)
+    show(figures, arguments.output)
+    return 0 if all(figure.met is not False for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
