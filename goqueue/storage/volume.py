@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import trio
 
 from goqueue.environment import Disk, File
-from goqueue.errors import StorageError
+from goqueue.errors import DiskFailed, StorageError
 from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
 from goqueue.types import Buffer
@@ -41,6 +41,7 @@ class Volume:
         self._indexes_max = indexes_max
         self._open_files: OrderedDict[str, OpenFile] = OrderedDict()
         self._indexes: OrderedDict[object, SparseIndex] = OrderedDict()
+        self._durable_folders: set[str] = set()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         await self.committer.run(task_status=task_status)
@@ -132,11 +133,23 @@ class Volume:
             file.close()
 
     async def make_directories(self, path: str) -> None:
-        """Make a folder and those above it, each name durable before the next."""
-        missing = []
-        while path and not self.disk.is_directory(path):
-            missing.append(path)
-            path = path.rpartition("/")[0]
-        for folder in reversed(missing):
-            self.disk.make_directory(folder)
-            await self.sync(directories=[folder.rpartition("/")[0] or "."])
+        """Make a folder and those above it, each name durable before the next.
+
+        A folder that is there already may be the work of a process that was killed before it was durable, so its
+        name is synced too, once; unless the folder above may not be read, then somebody else made it.
+        """
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            folder = "/".join(parts[:depth])
+            if folder and folder not in self._durable_folders:
+                await self._make_directory(folder, "/".join(parts[: depth - 1]) or ("/" if parts[0] == "" else "."))
+                self._durable_folders.add(folder)
+
+    async def _make_directory(self, folder: str, above: str) -> None:
+        is_new = not self.disk.is_directory(folder)
+        self.disk.make_directory(folder)
+        try:
+            await self.sync(directories=[above])
+        except DiskFailed as error:
+            if is_new or not isinstance(error.__cause__, PermissionError):
+                raise

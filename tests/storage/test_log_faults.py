@@ -1,12 +1,19 @@
 """Full disks, failing syncs, damage found while reading."""
 
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
 import pytest
 import trio
+from trio.testing import MockClock
 
 from goqueue.config import LogConfig
-from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped
+from goqueue.environment import File
+from goqueue.errors import Closed, DamagedData, DiskFailed, DiskFull, LogStopped
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Buffer
 from tests.storage.logs import NOW, SMALL, batch, mounted, open_log, path_of, publish, values_in
 
 BIG = LogConfig()
@@ -237,3 +244,37 @@ async def test_a_recovery_point_that_cannot_be_synced_stops_the_log(volume: Volu
         await log.checkpoint()
     with pytest.raises(LogStopped):
         log.append([batch(b"b")], NOW)
+
+
+class BrokenFile:
+    """A file of the simulated disk on a device that begins to fail."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, position: int, buffers: Sequence[Buffer]) -> int:
+        raise DiskFailed("the device does not answer")
+
+
+class BreakingDisk(SimulatedDisk):
+    broken = False
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> Any:
+        file = super().open(path, create=create, writable=writable)
+        return BrokenFile(file) if self.broken and path.endswith(".log") else file
+
+
+async def test_a_write_that_the_device_refuses_stops_the_log(autojump_clock: MockClock) -> None:
+    disk = BreakingDisk(Random(0))
+    async with mounted(disk) as volume:
+        log = await open_log(volume)
+        await publish(log, batch(bytes(1_900)))
+        disk.broken = True
+        with pytest.raises(LogStopped):
+            log.append([batch(bytes(1_900))], NOW)
+        with pytest.raises(LogStopped):
+            log.append([batch(b"x")], NOW)
+        assert log.end_offset == 1

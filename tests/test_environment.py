@@ -1,0 +1,40 @@
+"""The real machine behind the seams: the network and the clock. The disk has its contract in tests/testing."""
+
+import time
+from random import Random
+
+import trio
+
+from goqueue.environment import Environment, SystemClock, TcpNetwork
+from goqueue.storage.disk import RealDisk
+
+
+async def echo(stream: trio.abc.Stream) -> None:
+    async with stream:
+        async for data in stream:
+            await stream.send_all(data)
+
+
+async def test_the_network_connects_to_what_listens_on_loopback() -> None:
+    network = TcpNetwork()
+    [listener] = await network.listen("127.0.0.1", 0)
+    assert isinstance(listener, trio.SocketListener)
+    port = listener.socket.getsockname()[1]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, echo, [listener])
+        async with await network.connect("127.0.0.1", port) as stream:
+            await stream.send_all(b"hello")
+            await stream.send_eof()
+            assert await stream.receive_some() == b"hello"
+        nursery.cancel_scope.cancel()
+
+
+def test_the_wall_clock_tells_microseconds_since_1970() -> None:
+    before = time.time() * 1e6
+    now = SystemClock().now()
+    assert before - 1 <= now <= time.time() * 1e6 + 1
+
+
+def test_an_environment_is_all_that_the_machine_can_do_to_us() -> None:
+    environment = Environment(RealDisk(), TcpNetwork(), SystemClock(), Random(1))
+    assert environment.random.random() == Random(1).random()
