@@ -80,6 +80,7 @@ class Log:
         self._durable: Offset = self._log_start
         self.compacted_to = recovered.compacted_to
         self._append_time = recovered.append_time
+        self._history.forget(self._log_start, self._append_time)
         self._damage, self._torn = recovered.damage, recovered.torn
         self._scanned_bytes = recovered.scanned_bytes
         self._names_synced = 0
@@ -105,6 +106,11 @@ class Log:
 
     def advance_high_watermark(self, offset: Offset) -> None:
         self._high_watermark = max(self._high_watermark, min(offset, self._durable))
+
+    @property
+    def epochs(self) -> list[tuple[int, Offset]]:
+        """Which leader epoch began at which offset, oldest first."""
+        return self._history.epochs
 
     @property
     def producers(self) -> ProducerStates:
@@ -218,6 +224,7 @@ class Log:
             await self._checkpoint()
 
     async def _checkpoint(self) -> None:
+        self._history.forget(self._log_start, self._append_time)
         growing = self._segments.growing
         closed = growing.closed_index() if growing is not None else None
         point = self._recovery_point(growing, closed)

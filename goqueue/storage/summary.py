@@ -81,6 +81,12 @@ class History:
         """The log's part as it is now; lanes and damage belong to one segment alone."""
         return History(epochs=list(self.epochs), producers=ProducerStates.restored(self.producers.snapshot()))
 
+    def forget(self, log_start: Offset, append_time: Microseconds) -> None:
+        """Drop epochs that ended before the log begins, and producers that have long been silent."""
+        ended = sum(first <= log_start for _, first in self.epochs[1:])
+        del self.epochs[:ended]
+        self.producers.forget_silent(append_time)
+
     def note(self, envelope: Envelope) -> None:
         if not self.epochs or self.epochs[-1][0] != envelope.leader_epoch:
             self.epochs.append((envelope.leader_epoch, envelope.base_offset))

@@ -227,6 +227,32 @@ async def test_producers_are_remembered_over_seals_and_restarts(volume: Volume, 
     assert [batch.first_sequence for batch in state.batches] == [15, 16, 17, 18, 19]
 
 
+async def test_a_producer_is_forgotten_after_a_day_of_silence(volume: Volume) -> None:
+    log = await open_log(volume)
+    await publish(log, batch(b"a", producer=Producer(7, 0, 0)), now=NOW)
+    await publish(log, batch(b"b", producer=Producer(8, 0, 0)), now=NOW + 24 * HOUR)
+    await log.checkpoint()
+    assert log.producers.get(7) is None
+    assert log.producers.get(8) is not None
+
+
+async def test_the_beginning_of_each_epoch_is_known_as_far_as_the_log_goes(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    for _ in range(4):
+        log = await open_log(volume)
+        await publish(log, batch(bytes(900)), batch(bytes(900)))
+        await log.close()
+    log = await open_log(volume)
+    assert log.epochs == [(1, 0), (2, 2), (3, 4), (4, 6)]
+    await log.delete_before(5)
+    assert log.epochs == [(3, 4), (4, 6)]
+    await log.truncate(6)
+    assert log.epochs == [(3, 4)]
+    async with mounted(disk.crash()) as crashed:
+        assert (await open_log(crashed)).epochs == [(3, 4)]
+
+
 async def test_statistics_tell_what_is_there(volume: Volume) -> None:
     log = await open_log(volume)
     await publish(log, batch(b"a", b"b"), batch(b"c"))
