@@ -1,0 +1,79 @@
+"""When a child is started again, with whom, and when enough is enough. Plain rules, no waiting."""
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeVar
+
+from goqueue.actors.nursery import errors_in
+from goqueue.errors import LogStopped
+
+ChildT = TypeVar("ChildT")
+
+
+class Restart(Enum):
+    PERMANENT = "permanent"
+    """Started again however it ended."""
+    TRANSIENT = "transient"
+    """Started again after a crash; an end of its own will stands."""
+    TEMPORARY = "temporary"
+    """Never started again."""
+
+
+class Strategy(Enum):
+    ONE_FOR_ONE = "one_for_one"
+    """Only the one that crashed."""
+    REST_FOR_ONE = "rest_for_one"
+    """It, and those started after it, since these may build on it."""
+    ONE_FOR_ALL = "one_for_all"
+    """All of them: they share one state."""
+
+
+class NeverRestart(Exception):
+    """The base of errors after which memory or disk are not to be trusted: a broken invariant.
+
+    A restart in place would build on what is wrong. The error goes up through every supervisor, the node
+    stops and recovers from disk.
+    """
+
+
+class TooManyRestarts(Exception):
+    """A supervisor gave up on a child; the last crash is the cause."""
+
+
+def never_restarts(error: BaseException | None) -> bool:
+    """Whether this crash must stop the node. A stopped log is one: what its last fsync wrote is unknown."""
+    return error is not None and any(isinstance(fault, NeverRestart | LogStopped) for fault in errors_in(error))
+
+
+def wants_restart(restart: Restart, error: BaseException | None) -> bool:
+    if restart is Restart.TRANSIENT:
+        return error is not None
+    return restart is Restart.PERMANENT
+
+
+def affected(strategy: Strategy, children: Sequence[ChildT], crashed: ChildT) -> list[ChildT]:
+    """Who is stopped and started again when one of the children, in their start order, crashed."""
+    if strategy is Strategy.ONE_FOR_ONE:
+        return [crashed]
+    if strategy is Strategy.REST_FOR_ONE:
+        return list(children[children.index(crashed) :])
+    return list(children)
+
+
+class RestartBudget:
+    """At most `restarts_max` restarts within any `window_seconds`."""
+
+    def __init__(self, restarts_max: int, window_seconds: float) -> None:
+        self.restarts_max = restarts_max
+        self.window_seconds = window_seconds
+        self._times: deque[float] = deque()
+
+    def spend(self, now: float) -> bool:
+        """Take one restart; False if there is none left."""
+        while self._times and self._times[0] <= now - self.window_seconds:
+            self._times.popleft()
+        if len(self._times) >= self.restarts_max:
+            return False
+        self._times.append(now)
+        return True
