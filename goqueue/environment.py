@@ -102,9 +102,7 @@ class Disk(Protocol):
 class Network(Protocol):
     async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream: ...
 
-    async def listen(
-        self, host: str, port: int
-    ) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]: ...
+    async def listen(self, host: str, port: int) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]: ...
 
 
 class WallClock(Protocol):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgpack
 from crc32c import crc32c
 
+from goqueue.core.inspection import inspect_records
 from goqueue.core.record import (
     BROKER_HEADERS_SIZE_MAX,
     CHECKSUMMED_FROM,
@@ -57,7 +58,19 @@ def fault_in_batch(envelope: Envelope, body: Buffer) -> str | None:
         records = memoryview(records_of(envelope, body))
     except InvalidMessage as error:
         return error.message
-    return _fault_in_records(envelope, records)
+    return None if _is_plainly_sound(envelope, records) else _fault_in_records(envelope, records)
+
+
+def _is_plainly_sound(envelope: Envelope, records: memoryview) -> bool:
+    """By the check at the way in, which is many times faster, but knows no gaps and no envelopes."""
+    if envelope.record_count != envelope.last_offset_delta + 1:
+        return False
+    try:
+        mask, highest, flags = inspect_records(records, envelope.record_count, FLAGS_FROM_BROKER)
+    except InvalidMessage:
+        return False
+    delayed_is_told = not flags & Flag.DELAYED or bool(envelope.attributes & Attribute.HOLDS_DELAYED)
+    return delayed_is_told and (mask, highest) == (envelope.priority_mask, envelope.highest_timestamp)
 
 
 def _fault_in_records(envelope: Envelope, records: memoryview) -> str | None:
@@ -98,7 +111,8 @@ class _Tally:
 
     def disagreement(self, envelope: Envelope) -> str | None:
         if self.last_offset > envelope.last_offset_delta:
-            return f"the envelope ends at relative offset {envelope.last_offset_delta}, a record has {self.last_offset}"
+            end = envelope.last_offset_delta
+            return f"relative offset {self.last_offset} lies behind {end}, where the envelope ends"
         if self.mask != envelope.priority_mask:
             return (
                 f"the envelope's priority mask is {envelope.priority_mask:#04x}, the records' is {self.mask:#04x}"

@@ -2,26 +2,37 @@
 
 Callers name files and folders and wait. Whoever comes while a round is under way shares the next one, so a
 thousand appends cost a few syncs (group commit), and the files of a round sync side by side. A call is answered
-by a round that began after it: what was written before the call is durable when it returns. A failure reaches
-exactly those whose file failed.
+by a round that began after it: what was written before the call is durable when it returns.
+
+A failure of any kind reaches exactly those whose file failed. The system tells of a failed sync only once and then
+calls the file sound, so one whose callers were all cancelled is kept for the next who asks. A file that nobody
+waits for any more is left alone: those who were cancelled may have closed it.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import trio
 
 from goqueue.environment import Disk, File
-from goqueue.errors import Closed, StorageError
+from goqueue.errors import Closed
+
+Target: TypeAlias = File | str
+"""A file, or the path of a folder."""
 
 
 @dataclass(slots=True)
 class Round:
-    # Dicts as ordered sets: a simulated run must not depend on the order of hashes.
-    files: dict[File, StorageError | None] = field(default_factory=dict)
-    directories: dict[str, StorageError | None] = field(default_factory=dict)
+    # Dicts keep the order of the calls: a simulated run must not depend on the order of hashes.
+    callers: dict[Target, int] = field(default_factory=dict)
+    failures: dict[Target, Exception] = field(default_factory=dict)
     done: trio.Event = field(default_factory=trio.Event)
     abandoned: bool = False
+
+    def count_callers(self, targets: Iterable[Target], change: int) -> None:
+        for target in targets:
+            self.callers[target] = self.callers.get(target, 0) + change
 
 
 class Committer:
@@ -29,6 +40,7 @@ class Committer:
         self._disk = disk
         self._gathering = Round()
         self._work = trio.Event()
+        self._unheard: dict[Target, Exception] = {}
         self._stopped = False
         self.rounds = 0
         self.syncs = 0
@@ -38,14 +50,24 @@ class Committer:
         if self._stopped:
             raise Closed("the committer has stopped; nothing more can be made durable")
         current = self._gathering
-        current.files.update(dict.fromkeys(files))
-        current.directories.update(dict.fromkeys(directories))
+        targets: list[Target] = [*files, *directories]
+        self._raise_first(self._unheard, targets)
+        current.count_callers(targets, 1)
         self._work.set()
-        await current.done.wait()
+        try:
+            await current.done.wait()
+        finally:
+            current.count_callers(targets, -1)
         if current.abandoned:
             raise Closed("the committer stopped before this was durable")
-        _raise_first(current.files[file] for file in files)
-        _raise_first(current.directories[path] for path in directories)
+        self._raise_first(current.failures, targets)
+
+    def _raise_first(self, failures: dict[Target, Exception], targets: Iterable[Target]) -> None:
+        found = {target: failures[target] for target in targets if target in failures}
+        for target in found:
+            self._unheard.pop(target, None)
+        for failure in found.values():
+            raise failure
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Sync round after round, until cancelled."""
@@ -67,27 +89,14 @@ class Committer:
     async def _sync_round(self, current: Round) -> None:
         self.rounds += 1
         async with trio.open_nursery() as nursery:
-            for file in current.files:
-                nursery.start_soon(self._sync_file, current, file)
-            for path in current.directories:
-                nursery.start_soon(self._sync_directory, current, path)
+            for target in current.callers:
+                nursery.start_soon(self._sync, current, target)
 
-    async def _sync_file(self, current: Round, file: File) -> None:
+    async def _sync(self, current: Round, target: Target) -> None:
+        if not current.callers[target]:
+            return
         self.syncs += 1
         try:
-            await file.sync()
-        except StorageError as error:
-            current.files[file] = error
-
-    async def _sync_directory(self, current: Round, path: str) -> None:
-        self.syncs += 1
-        try:
-            await self._disk.sync_directory(path)
-        except StorageError as error:
-            current.directories[path] = error
-
-
-def _raise_first(errors: Iterable[StorageError | None]) -> None:
-    for error in errors:
-        if error is not None:
-            raise error
+            await (self._disk.sync_directory(target) if isinstance(target, str) else target.sync())
+        except Exception as error:
+            current.failures[target] = self._unheard[target] = error

@@ -1,7 +1,7 @@
 """The data directory: held by one process, marked with its format, its cluster and its node.
 
 {data}/lock        locked while a process uses the directory; names its pid
-{data}/meta.json   {"format": 1, "cluster": UUID, "node": id}
+{data}/meta.json   {"format": 1, "cluster": UUID, "node": id}; every format has its number in this place
 {data}/logs/{topic}/{partition}/…
 """
 
@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass
 from random import Random
 from uuid import UUID
+
+from crc32c import crc32c
 
 from goqueue.environment import DirectoryLock
 from goqueue.errors import UnknownFormat
@@ -59,12 +61,15 @@ def _new_uuid(random: Random) -> UUID:
 async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Meta, tuple[str, ...]]:
     reports: tuple[str, ...] = ()
     if volume.disk.exists(f"{path}/{META}"):
+        if volume.disk.size(f"{path}/{META}") > META_SIZE_MAX:
+            raise UnknownFormat(f"{path}/{META} is too large to be goqueue's; look what else uses the folder")
         data = await volume.read_whole(f"{path}/{META}", META_SIZE_MAX)
         meta = _parse(path, data)
         if meta is not None:
             return meta, ()
-        await volume.replace(path, META + ".damaged", [data])
-        reports = (f"{path}/{META} was damaged; it is kept as {META}.damaged and a new one was written",)
+        kept = f"{META}.{crc32c(data):08x}.damaged"  # named by its contents: no copy replaces another
+        await volume.replace(path, kept, [data])
+        reports = (f"{path}/{META} was damaged; it is kept as {kept} and a new one was written",)
     elif volume.disk.is_directory(f"{path}/logs"):
         reports = (f"{path}/{META} was missing beside existing logs; a new one was written",)
     fields = {"format": FORMAT, "cluster": str(new.cluster), "node": new.node}
@@ -73,11 +78,12 @@ async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Met
 
 
 def _parse(path: str, data: bytes) -> Meta | None:
+    """What it says, or None when it is damaged. The format comes first: another one may have other fields."""
     try:
         fields = json.loads(data)
-        written_format, meta = fields["format"], Meta(UUID(fields["cluster"]), str(fields["node"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        written_format = fields["format"]
+        if written_format != FORMAT:
+            raise UnknownFormat(f"{path} has format {written_format}; this goqueue reads format {FORMAT}")
+        return Meta(UUID(fields["cluster"]), str(fields["node"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if written_format != FORMAT:
-        raise UnknownFormat(f"{path} has format {written_format}; this goqueue reads format {FORMAT}")
-    return meta

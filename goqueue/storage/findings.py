@@ -52,7 +52,7 @@ DAMAGE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be. Ends lie behind the last byte, offset or journal entry."""
+    """One thing that is not as it should be. Ends lie behind the last byte or offset concerned."""
 
     kind: Kind
     path: str
@@ -111,8 +111,9 @@ class Report:
     """What concerns neither a partition's log nor a journal."""
 
     def findings(self) -> tuple[Finding, ...]:
-        inside = [finding for each in (*self.partitions, *self.journals) for finding in each.findings]
-        return (*inside, *self.others)
+        partitions = [finding for each in self.partitions for finding in each.findings]
+        journals = [finding for each in self.journals for finding in each.findings]
+        return (*partitions, *journals, *self.others)
 
     def damage(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings() if finding.is_damage)

@@ -1,17 +1,19 @@
 """The journal: small state that must survive, as a row of entries and now and then a snapshot of all of them.
 
-`append` never waits; what was appended is durable after `commit`. `compact` replaces the file by one that
-begins with a snapshot. While that one is made durable, entries go to both files, so nothing is missing
-whichever a crash leaves.
+`append` never waits; what was appended is durable after `commit`. `compact` replaces the file by one that begins
+with a snapshot. Entries that come while it waits go to the old file, which is complete until its name is given
+away, and are gathered for the new one, which has all of them before it gets the name. So nothing is missing
+whichever of the two a crash leaves.
 """
 
 from collections.abc import Sequence
 
 import trio
+from crc32c import crc32c
 
 from goqueue.environment import File
 from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge
-from goqueue.storage.journalfile import Kind, Replay, encode_entry, replay
+from goqueue.storage.journalfile import HEAD_SIZE, Kind, Replay, encode_frame, pack_entries, replay
 from goqueue.storage.volume import TEMPORARY, Volume
 
 PAYLOAD_SIZE_MAX = 64 * 1024 * 1024
@@ -20,16 +22,16 @@ TORN, DAMAGED = ".torn", ".damaged"
 
 
 class _Target:
-    """A file that takes entries, and how far it is written."""
+    """A file that takes frames, and how far it is written."""
 
-    def __init__(self, file: File, size: int) -> None:
+    def __init__(self, file: File, size: int = 0) -> None:
         self.file = file
         self.size = size
 
-    def write(self, data: bytes) -> None:
-        """All of it or nothing."""
+    def write(self, frames: Sequence[bytes]) -> None:
+        """All of them or nothing."""
         try:
-            self.size += self.file.write(self.size, [data])
+            self.size += self.file.write(self.size, frames)
         except StorageError:
             self.file.truncate(self.size)
             raise
@@ -43,28 +45,32 @@ class Journal:
         self._number = found.next_number
         self._durable = found.next_number
         self._current = _Target(file, found.sound_size)
-        self._successor: _Target | None = None
+        self._name_is_durable = True
+        self._gathering: list[list[bytes]] = []
         self._turn = trio.Lock()
         self._failure: StorageError | None = None
         self._closed = False
 
     @classmethod
     async def open(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """The journal, and what it held. A torn tail is cut; a file with lost entries is also copied aside."""
+        """The journal, and what it held. A torn tail is cut and kept; a file with lost entries is copied aside."""
         await volume.make_directories(directory)
         path = f"{directory}/{name}"
+        if volume.disk.exists(path + TEMPORARY):
+            volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
-            await volume.replace(directory, name, [encode_entry(Kind.MARK, 0, 0)])
+            await volume.replace(directory, name, [encode_frame(Kind.MARK, 0, 0)])
         _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
         found = replay(data)
-        if found.lost:
-            await volume.replace(directory, name + DAMAGED, [data])
-        if found.sound_size < len(data):
-            await volume.replace(directory, name + TORN, [data[found.sound_size :]])
+        await _keep_aside(volume, directory, name, data, found)
         file = volume.disk.open(path)
-        file.truncate(found.sound_size)
-        await volume.sync([file], [directory])
+        try:
+            file.truncate(found.sound_size)
+            await volume.sync([file], [directory])
+        except BaseException:
+            file.close()
+            raise
         return cls(volume, directory, name, file, found), found
 
     @property
@@ -73,29 +79,26 @@ class Journal:
         return self._current.size
 
     def append(self, payloads: Sequence[bytes]) -> None:
-        """Write entries in one go, all or none; durable after `commit`."""
+        """Write entries in one go, all or none, whatever happens; durable after `commit`."""
         self._check_open()
         for payload in payloads:
             if len(payload) > PAYLOAD_SIZE_MAX:
                 raise TooLarge(f"a journal entry of {len(payload)} bytes; {PAYLOAD_SIZE_MAX} are allowed")
-        numbered = enumerate(payloads, self._number)
-        data = b"".join(encode_entry(Kind.ENTRY, number, self._durable, each) for number, each in numbered)
-        _check_size(self._name, self.size + len(data))
-        self._write(data)
-        self._number += len(payloads)
+        if payloads:
+            frame = encode_frame(Kind.ENTRIES, self._number, self._durable, pack_entries(payloads))
+            _check_size(self._name, self.size + len(frame))
+            self._write(frame)
+            self._number += len(payloads)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, frame: bytes) -> None:
         try:
-            self._current.write(data)
+            self._current.write([frame])
         except DiskFull:
             raise
         except StorageError as error:
             raise self._stop(error) from error
-        if self._successor is not None:
-            try:
-                self._successor.write(data)
-            except StorageError:
-                self._successor = None  # the compaction under way gives up; this file has everything
+        for gathered in self._gathering:
+            gathered.append(frame)
 
     async def commit(self) -> None:
         """Make everything appended so far durable."""
@@ -105,53 +108,43 @@ class Journal:
 
     async def _commit(self) -> None:
         number = self._number
+        directories = [] if self._name_is_durable else [self._directory]
         try:
-            await self._volume.sync([self._current.file])
+            await self._volume.sync([self._current.file], directories)
         except StorageError as error:
             raise self._stop(error) from error
-        self._durable = number
+        self._durable, self._name_is_durable = number, True
 
     async def compact(self, snapshot: bytes) -> None:
         """Let `snapshot`, which stands for everything appended until now, take the place of all entries."""
-        async with self._turn:
-            self._check_open()
-            path = f"{self._directory}/{self._name}"
-            successor = self._begin_successor(path + TEMPORARY, snapshot)
-            try:
-                await self._volume.sync([successor.file])
-                if self._successor is None:
-                    raise DiskFull(f"no room to compact {path}; it goes on as it was", path=path)
-                self._volume.disk.rename(path + TEMPORARY, path)
-            except BaseException:
-                self._successor = None
-                successor.file.close()
-                self._volume.disk.remove(path + TEMPORARY)
-                raise
-            self._current.file.close()
-            self._current, self._successor = successor, None
-            await self._commit_name()
-
-    def _begin_successor(self, path: str, snapshot: bytes) -> _Target:
-        file = self._volume.disk.open(path, create=True)
+        self._check_open()
+        _check_size(self._name, HEAD_SIZE + len(snapshot))
+        frames = [encode_frame(Kind.SNAPSHOT, self._number - 1, self._number, snapshot)]
+        self._gathering.append(frames)
         try:
-            file.truncate(0)
-            successor = _Target(file, 0)
-            successor.write(encode_entry(Kind.SNAPSHOT, self._number, self._number, snapshot))
+            async with self._turn:
+                self._check_open()
+                await self._exchange(frames)
+                await self._commit()
+        finally:
+            self._gathering = [gathered for gathered in self._gathering if gathered is not frames]
+
+    async def _exchange(self, frames: list[bytes]) -> None:
+        """Put a new file with these frames, and with those that are gathered meanwhile, in the old one's place."""
+        path = f"{self._directory}/{self._name}"
+        successor = _Target(self._volume.disk.open(path + TEMPORARY, create=True))
+        try:
+            successor.file.truncate(0)
+            _move(frames, successor)
+            await self._volume.sync([successor.file])
+            _move(frames, successor)
+            self._volume.disk.rename(path + TEMPORARY, path)
         except BaseException:
-            file.close()
-            self._volume.disk.remove(path)
+            successor.file.close()
+            self._volume.disk.remove(path + TEMPORARY)
             raise
-        self._number += 1
-        self._successor = successor
-        return successor
-
-    async def _commit_name(self) -> None:
-        number = self._number
-        try:
-            await self._volume.sync([self._current.file], [self._directory])
-        except StorageError as error:
-            raise self._stop(error) from error
-        self._durable = number
+        self._current.file.close()
+        self._current, self._name_is_durable = successor, False
 
     def _stop(self, error: StorageError) -> LogStopped:
         self._failure = error
@@ -168,16 +161,36 @@ class Journal:
         async with self._turn:
             if self._closed:
                 return
+            self._closed = True  # what would be appended from here on would not be durable
             try:
                 if self._failure is None:
                     await self._commit()
-                    self._write(encode_entry(Kind.MARK, self._number, self._durable))
+                    self._write(encode_frame(Kind.MARK, self._number, self._durable))
                     await self._commit()
             except DiskFull:
                 pass  # only the mark is missing
             finally:
-                self._closed = True
                 self._current.file.close()
+
+
+def _move(frames: list[bytes], target: _Target) -> None:
+    target.write(frames)
+    frames.clear()
+
+
+async def _keep_aside(volume: Volume, directory: str, name: str, data: bytes, found: Replay) -> None:
+    """Copy what was damaged and what will be cut, once each, and never over an earlier copy (G13)."""
+    damaged = b"".join(data[lost.position : lost.end_position] for lost in found.lost)
+    if damaged:
+        await _keep(volume, directory, f"{name}.{crc32c(damaged):08x}{DAMAGED}", data)
+    if found.torn_size:
+        torn = data[found.sound_size :]
+        await _keep(volume, directory, f"{name}.{crc32c(torn):08x}{TORN}", torn)
+
+
+async def _keep(volume: Volume, directory: str, name: str, contents: bytes) -> None:
+    if not volume.disk.exists(f"{directory}/{name}"):
+        await volume.replace(directory, name, [contents])
 
 
 def _check_size(path: str, size: int) -> None:

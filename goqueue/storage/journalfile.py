@@ -1,18 +1,24 @@
 """How a journal lies in its file, and what can be had back from one.
 
+A file is a row of frames:
+
      0 "GQJ"   3 version=1   4 CRC32C of everything behind it, and of the version
-     8 length of the payload (4)     12 kind: 0 entry, 1 snapshot, 2 mark (1)     13 zero (3)
-    16 number, rising by one         24 durable: everything below this number was fsynced when this was written
+     8 length of the payload (4)     12 kind: 0 entries, 1 snapshot, 2 mark (1)     13 zero (3)
+    16 number                        24 durable: everything below this number was fsynced when this was written
     32 payload
 
-A file begins with a snapshot, or with a mark when there was nothing yet; either was durable before the file got its
-name. A mark carries no payload, only its claim; an orderly close leaves one behind.
+One append is one frame, so that a crash or a full disk leaves all of it or nothing. Its payload is a row of
+entries, each with its length (4) before it, and its number is that of the first. Entries are numbered without a
+gap over the life of the journal. A mark takes a number like an entry and carries only its claim; an orderly close
+leaves one behind. A snapshot has the number of the last thing it stands for. A file begins with a snapshot, or
+with a mark when there was nothing yet; either was durable before the file got its name.
 
-Damage is a torn tail when no sound entry behind it claims it as durable, and the file's first entry is sound;
+Damage is a torn tail when no sound frame behind it claims it as durable, and the file's first frame is sound;
 else it is rot. Every sound entry is given back with the ranges that are lost: whether that will do is for the
 owner of the journal to decide, since a lost vote and a lost acknowledgement are not the same.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from struct import Struct
@@ -25,12 +31,13 @@ from goqueue.types import Buffer
 
 HEAD = Struct(">3sBIIB3xQQ")
 HEAD_SIZE = HEAD.size
+LENGTH = Struct(">I")
 MAGIC = b"GQJ"
 VERSION = 1
 
 
 class Kind(IntEnum):
-    ENTRY = 0
+    ENTRIES = 0
     SNAPSHOT = 1
     MARK = 2
 
@@ -38,7 +45,7 @@ class Kind(IntEnum):
 KINDS = frozenset(Kind)
 
 
-class Entry(NamedTuple):
+class Frame(NamedTuple):
     kind: Kind
     number: int
     durable: int
@@ -68,25 +75,50 @@ class Replay:
     lost: list[LostEntries] = field(default_factory=list)
     next_number: int = 0
     sound_size: int = 0
-    """Where to go on writing; what lies behind is a torn tail."""
+    """Where to go on writing."""
+    torn_size: int = 0
+    """Bytes behind it that were cut off: a tail that was never durable."""
 
-    def take(self, entry: Entry, end: int) -> None:
-        if entry.kind is Kind.SNAPSHOT:
-            self.snapshot, self.entries = entry.payload, []
-        elif entry.kind is Kind.ENTRY:
-            self.entries.append(entry.payload)
-        self.next_number = entry.number + 1
-        self.sound_size = end
+    def follows(self, frame: Frame) -> bool:
+        return self.sound_size == 0 or frame.number == self.next_number
+
+    def take(self, frame: Frame) -> None:
+        self.next_number = frame.number + 1
+        if frame.kind is Kind.SNAPSHOT:
+            self.snapshot = frame.payload
+        elif frame.kind is Kind.ENTRIES:
+            entries = unpack_entries(frame.payload)
+            self.entries += entries
+            self.next_number = frame.number + len(entries)
+        self.sound_size += frame.size
+
+    def lose(self, end_position: int, next_number: int) -> None:
+        self.lost.append(LostEntries(self.sound_size, end_position, self.next_number, next_number))
+        self.sound_size, self.next_number = end_position, next_number
 
 
-def encode_entry(kind: Kind, number: int, durable: int, payload: bytes = b"") -> bytes:
+def pack_entries(entries: Sequence[bytes]) -> bytes:
+    return b"".join(part for entry in entries for part in (LENGTH.pack(len(entry)), entry))
+
+
+def unpack_entries(payload: bytes) -> list[bytes]:
+    entries = []
+    position = 0
+    while position < len(payload):
+        begin = position + LENGTH.size
+        position = begin + LENGTH.unpack_from(payload, position)[0]
+        entries.append(payload[begin:position])
+    return entries
+
+
+def encode_frame(kind: Kind, number: int, durable: int, payload: bytes = b"") -> bytes:
     head = HEAD.pack(MAGIC, VERSION, 0, len(payload), kind, number, durable)
     crc = crc32c(payload, crc32c(head[8:], crc32c(head[3:4])))
     return b"".join((head[:4], crc.to_bytes(4, "big"), head[8:], payload))
 
 
-def decode_entry(data: Buffer, position: int) -> Entry | None:
-    """The entry at this place, or None when there is no sound one."""
+def decode_frame(data: Buffer, position: int) -> Frame | None:
+    """The frame at this place, or None when there is no sound one."""
     if len(data) - position < HEAD_SIZE:
         return None
     magic, version, crc, length, kind, number, durable = HEAD.unpack_from(data, position)
@@ -96,49 +128,49 @@ def decode_entry(data: Buffer, position: int) -> Entry | None:
         return None
     if version != VERSION or kind not in KINDS:
         raise UnknownFormat(f"journal version {version}, kind {kind} is unknown; use the goqueue that wrote it")
-    return Entry(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
+    return Frame(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
 
 
 def replay(data: Buffer) -> Replay:
     """Everything sound in a journal's file."""
-    result = Replay()
-    position = 0
-    while position < len(data):
-        entry = decode_entry(data, position)
-        if entry is not None:
-            position += entry.size
-            result.take(entry, position)
+    found = Replay()
+    if not data:
+        found.lose(0, 1)
+    while found.sound_size < len(data):
+        frame = decode_frame(data, found.sound_size)
+        if frame is not None and found.follows(frame):
+            found.take(frame)
             continue
-        position, following = _next_sound(data, position, result.next_number)
-        was_durable = result.sound_size == 0 or _highest_claim(data, position) > result.next_number
-        if not was_durable:
+        behind = _look_behind(data, found)
+        if found.sound_size and behind.claim <= found.next_number:
             break
-        first, end = result.next_number, following if following is not None else _highest_claim(data, 0)
-        result.lost.append(LostEntries(result.sound_size, position, first, max(first, end)))
-        result.next_number, result.sound_size = max(first, end), position
-    return result
+        found.lose(behind.position, behind.number)
+    found.torn_size = len(data) - found.sound_size
+    return found
 
 
-def _next_sound(data: Buffer, position: int, number: int) -> tuple[int, int | None]:
-    """The place and number of the next sound entry, or the end of the file."""
-    raw = bytes(data)
-    at = raw.find(MAGIC, position + 1)
-    while at >= 0:
-        entry = decode_entry(data, at)
-        if entry is not None and entry.number >= number:
-            return at, entry.number
-        at = raw.find(MAGIC, at + 1)
-    return len(data), None
+class Behind(NamedTuple):
+    """Where it goes on behind damage, with which number, and below which number all was durable."""
+
+    position: int
+    number: int
+    claim: int
 
 
-def _highest_claim(data: Buffer, position: int) -> int:
-    """The highest number below which a sound entry from here on says that everything was durable."""
+def _look_behind(data: Buffer, found: Replay) -> Behind:
+    first: tuple[int, int] | None = None
     claim = 0
-    while position < len(data):
-        entry = decode_entry(data, position)
-        if entry is None:
-            position, _ = _next_sound(data, position, 0)
-        else:
-            claim = max(claim, entry.durable)
-            position += entry.size
-    return claim
+    for position, frame in _sound_frames(data, found.sound_size):
+        if frame.number > found.next_number:
+            first = first or (position, frame.number)
+            claim = max(claim, frame.durable)
+    return Behind(*(first or (len(data), found.next_number + 1)), claim)
+
+
+def _sound_frames(data: Buffer, position: int) -> Iterator[tuple[int, Frame]]:
+    raw = bytes(data)
+    while (position := raw.find(MAGIC, position)) >= 0:
+        frame = decode_frame(raw, position)
+        if frame is not None:
+            yield position, frame
+        position += frame.size if frame is not None else 1

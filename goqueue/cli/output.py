@@ -1,0 +1,126 @@
+"""What commands print: tables for people, JSON for programs, a progress bar for the patient.
+
+Bytes and names that others chose never reach a terminal as they are: what is not printable is escaped.
+"""
+
+import codecs
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeRemainingColumn
+
+from goqueue.types import Microseconds
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+TABLE, JSON = "table", "json"
+PREVIEW_WIDTH = 40
+CHARACTER_SIZE_MAX = 4
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def output_option(command: Command) -> Command:
+    """`-o table|json`, which stands after the command."""
+    choice = click.Choice([TABLE, JSON])
+    add = click.option("-o", "--output", type=choice, default=TABLE, show_default=True, help="How to print.")
+    return add(command)
+
+
+# Values
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that a terminal would not just show."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def preview(data: bytes, width: int = PREVIEW_WIDTH) -> str:
+    """The beginning of some bytes: text when they are text, else hexadecimal."""
+    begin = data[: width * CHARACTER_SIZE_MAX]
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(begin, final=len(begin) == len(data))
+    except UnicodeDecodeError:
+        shown = "0x" + begin.hex()
+    else:
+        shown = printable(text)
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+def json_bytes(data: bytes) -> dict[str, str]:
+    """Bytes for JSON: as base64 and, when they are UTF-8, as text too."""
+    fields = {"base64": b64encode(data).decode("ascii")}
+    try:
+        return {**fields, "text": data.decode()}
+    except UnicodeDecodeError:
+        return fields
+
+
+def readable(time: Microseconds) -> str:
+    try:
+        moment = EPOCH + timedelta(microseconds=time)
+    except OverflowError:
+        return f"{time} µs"
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+# Printing
+
+
+class Column(NamedTuple):
+    title: str
+    width: int
+    is_number: bool = False
+
+
+def fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[Column]:
+    """The columns, wide enough for these rows."""
+    widths = [max(len(cell) for cell in cells) for cells in zip(*rows, strict=True)] or [0] * len(columns)
+    return [each._replace(width=max(each.width, width)) for each, width in zip(columns, widths, strict=True)]
+
+
+def write_titles(columns: Sequence[Column]) -> None:
+    click.secho(_line(columns, [column.title for column in columns]), bold=True)
+
+
+def write_cells(columns: Sequence[Column], cells: Sequence[str]) -> None:
+    click.echo(_line(columns, cells))
+
+
+def _line(columns: Sequence[Column], cells: Sequence[str]) -> str:
+    padded = [
+        cell.rjust(column.width) if column.is_number else cell.ljust(column.width)
+        for column, cell in zip(columns, cells, strict=True)
+    ]
+    return "  ".join(padded).rstrip()
+
+
+def write_json(fields: dict[str, Any], indent: int | None = None) -> None:
+    click.echo(json.dumps(fields, indent=indent))
+
+
+class Bar:
+    """Shows how far a long reading is."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def begin(self, total_bytes: int) -> None:
+        self._progress.update(self._task, total=total_bytes)
+
+    def advance(self, read_bytes: int) -> None:
+        self._progress.advance(self._task, read_bytes)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Bar]:
+    """On stderr, and on a terminal only; gone when the work is done."""
+    console = Console(stderr=True)
+    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield Bar(progress, progress.add_task("", total=None))

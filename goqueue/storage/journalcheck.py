@@ -1,0 +1,41 @@
+"""Any file that holds a journal: what its owner would find lost when it opens it."""
+
+from goqueue.errors import StorageError, UnknownFormat
+from goqueue.storage.findings import Finding, JournalReport, Kind
+from goqueue.storage.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.journalfile import MAGIC, LostEntries, Replay, replay
+from goqueue.storage.volume import Volume
+
+
+async def check_journal(volume: Volume, path: str) -> JournalReport | None:
+    """What a journal's file holds and lacks; None when it is something else, or has gone meanwhile."""
+    try:
+        data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
+        found = replay(data)
+    except FileNotFoundError:
+        return None
+    except StorageError as error:
+        kind = Kind.UNKNOWN_FORMAT if isinstance(error, UnknownFormat) else Kind.UNREADABLE
+        return JournalReport(path, 0, 0, (Finding(kind, path, error.message),))
+    if not is_journal(data, found):
+        return None
+    return JournalReport(path, len(data), len(found.entries), _findings(path, len(data), found))
+
+
+def is_journal(data: bytes, found: Replay) -> bool:
+    """By its first bytes or, when just these are damaged, by a sound entry behind them."""
+    return data.startswith(MAGIC) or any(lost.end_position < len(data) for lost in found.lost)
+
+
+def _findings(path: str, size: int, found: Replay) -> tuple[Finding, ...]:
+    findings = [_lost(path, lost) for lost in found.lost]
+    if found.sound_size < size:
+        text = "torn tail, promised to nobody; it will be copied aside and cut when the journal is next opened"
+        findings.append(Finding(Kind.TORN_TAIL, path, text, found.sound_size, size))
+    return tuple(findings)
+
+
+def _lost(path: str, lost: LostEntries) -> Finding:
+    count = f"entries {lost.first} to {lost.next - 1} are" if lost.next > lost.first else "these bytes are"
+    text = f"{count} not sound any more; restore the file from a backup"
+    return Finding(Kind.LOST_ENTRIES, path, text, lost.position, lost.end_position)

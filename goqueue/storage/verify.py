@@ -1,0 +1,148 @@
+"""Whether everything in a data directory is as it was written, without changing anything in it.
+
+Files are opened for reading only and no lock is taken, so it also works beside a running broker. Log files are read
+window by window; what is held in memory is one window and the findings.
+"""
+
+import json
+from collections.abc import Iterator
+from uuid import UUID
+
+from goqueue.environment import Disk
+from goqueue.errors import StorageError, UnknownFormat
+from goqueue.storage.datadirectory import FORMAT, LOCK, META, META_SIZE_MAX
+from goqueue.storage.findings import Finding, JournalReport, Kind, PartitionReport, Report
+from goqueue.storage.journal import DAMAGED, TORN
+from goqueue.storage.journalcheck import check_journal
+from goqueue.storage.partitioncheck import belongs_to_partition, check_partition, holds_partition
+from goqueue.storage.segment import LOG
+from goqueue.storage.segmentcheck import Progress
+from goqueue.storage.volume import TEMPORARY, Volume
+
+LOGS, DELETED = "logs", "deleted"
+DEPTH_MAX = 8
+"""Of folders within folders; the layout needs three."""
+
+
+class NoProgress:
+    def begin(self, total_bytes: int) -> None:
+        pass
+
+    def advance(self, read_bytes: int) -> None:
+        pass
+
+
+async def verify(disk: Disk, path: str, progress: Progress | None = None) -> Report:
+    """Check a data directory, or the folder of one partition. `UnknownFormat` when it is neither."""
+    return await _Verification(disk, path.rstrip("/") or "/", progress or NoProgress()).run()
+
+
+class _Verification:
+    def __init__(self, disk: Disk, path: str, progress: Progress) -> None:
+        self._disk = disk
+        self._path = path
+        self._progress = progress
+        self._volume = Volume(disk, open_files_max=1)
+        self._partitions: list[PartitionReport] = []
+        self._journals: list[JournalReport] = []
+        self._others: list[Finding] = []
+
+    async def run(self) -> Report:
+        folders = self._partition_folders()
+        files = list(_files(self._disk, self._path))
+        self._progress.begin(sum(self._size(file) for file in files if file.endswith(LOG)))
+        try:
+            await self._check(folders, files)
+        finally:
+            self._volume.close()
+        return Report(self._path, tuple(self._partitions), tuple(self._journals), tuple(self._others))
+
+    def _partition_folders(self) -> list[str]:
+        if not self._disk.is_directory(self._path):
+            raise UnknownFormat(f"there is no directory {self._path}; give the data directory of a broker")
+        names = self._disk.list(self._path)
+        if holds_partition(names):
+            return [self._path]
+        if not {LOGS, META, LOCK} & set(names):
+            raise UnknownFormat(
+                f"{self._path} is neither a data directory (with {META} or {LOGS} in it) nor a partition's folder; "
+                "give the directory that a broker was started with"
+            )
+        topics = self._folders_in(f"{self._path}/{LOGS}")
+        return [partition for topic in topics for partition in self._folders_in(topic)]
+
+    def _folders_in(self, directory: str) -> list[str]:
+        names = self._disk.list(directory) if self._disk.is_directory(directory) else []
+        return [f"{directory}/{name}" for name in names if self._disk.is_directory(f"{directory}/{name}")]
+
+    def _size(self, path: str) -> int:
+        try:
+            return self._disk.size(path)
+        except (StorageError, FileNotFoundError):
+            return 0  # the check itself will say what is wrong with it
+
+    async def _check(self, folders: list[str], files: list[str]) -> None:
+        if self._path not in folders:
+            await self._check_meta()
+        for folder in folders:
+            await self._check_partition(folder)
+        for file in files:
+            await self._check_file(file)
+
+    async def _check_partition(self, folder: str) -> None:
+        try:
+            self._partitions.append(await check_partition(self._volume, folder, self._progress))
+        except FileNotFoundError:
+            text = "the folder was removed before it could be read"
+            self._others.append(Finding(Kind.REMOVED_MEANWHILE, folder, text))
+        except StorageError as error:
+            self._others.append(Finding(Kind.UNREADABLE, folder, error.message))
+
+    async def _check_file(self, path: str) -> None:
+        """A file that belongs to no log: a journal, or what a start kept aside, or nothing of interest."""
+        name = path.rpartition("/")[2]
+        if name.endswith((TORN, DAMAGED)):
+            text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
+            self._others.append(Finding(Kind.KEPT_ASIDE, path, text))
+        elif not belongs_to_partition(name) and name not in (LOCK, META):
+            journal = await check_journal(self._volume, path)
+            self._journals += [journal] if journal is not None else []
+
+    async def _check_meta(self) -> None:
+        path = f"{self._path}/{META}"
+        try:
+            finding = _fault_in_meta(path, await self._volume.read_whole(path, META_SIZE_MAX))
+        except FileNotFoundError:
+            text = "it is not there; the next start writes one, with a new cluster id"
+            finding = Finding(Kind.META_MISSING, path, text)
+        except StorageError as error:
+            finding = Finding(Kind.UNREADABLE, path, error.message)
+        self._others += [finding] if finding is not None else []
+
+
+def _fault_in_meta(path: str, data: bytes) -> Finding | None:
+    try:
+        fields = json.loads(data)
+        if fields["format"] != FORMAT:
+            text = f"format {fields['format']!r} is unknown; read it with the goqueue that wrote it"
+            return Finding(Kind.UNKNOWN_FORMAT, path, text)
+        UUID(fields["cluster"]), fields["node"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        text = "it cannot be read; the next start keeps it aside and writes one, with a new cluster id"
+        return Finding(Kind.META_DAMAGED, path, text)
+    return None
+
+
+def _files(disk: Disk, directory: str, depth: int = 0) -> Iterator[str]:
+    """Every file in the tree, but for passing ones and those of deleted topics."""
+    try:
+        names = disk.list(directory)
+    except (StorageError, FileNotFoundError):
+        return  # a folder of a partition is named as unreadable by its own check
+    for name in names:
+        path = f"{directory}/{name}"
+        if not disk.is_directory(path):
+            if not name.endswith(TEMPORARY):
+                yield path
+        elif depth < DEPTH_MAX and not (depth == 0 and name == DELETED):
+            yield from _files(disk, path, depth + 1)

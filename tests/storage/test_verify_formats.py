@@ -1,0 +1,199 @@
+"""Verification knows journals and the mark of the data directory, and names formats that it does not know."""
+
+from random import Random
+from typing import ClassVar
+
+import pytest
+from crc32c import crc32c
+from trio.testing import MockClock
+
+from goqueue.errors import DiskFailed, UnknownFormat
+from goqueue.storage import batch as batches
+from goqueue.storage.batch import ENVELOPE_SIZE
+from goqueue.storage.datadirectory import DataDirectory
+from goqueue.storage.findings import Kind
+from goqueue.storage.journalfile import Kind as FrameKind
+from goqueue.storage.journalfile import encode_frame
+from goqueue.storage.verify import verify
+from goqueue.storage.volume import Volume
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.testing.file import SimulatedFile
+from tests.storage.checks import (
+    BIG,
+    DATA,
+    JOURNAL,
+    POINT,
+    checked,
+    closed_journal,
+    closed_log,
+    only_finding,
+    overwrite,
+    places,
+    whole,
+)
+from tests.storage.logs import DIRECTORY, file_names, mounted, open_log, path_of
+
+SECOND = 8
+"""Where the second segment begins."""
+
+
+# Journals
+
+
+async def test_a_lost_journal_entry_is_named(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_journal(volume)
+    await closed_log(volume, count=1)
+    frame = len(encode_frame(FrameKind.MARK, 0, 0))
+    disk.flip_bit(JOURNAL, frame + 20, 0)
+    [finding] = (await checked(disk, DATA)).damage()
+    assert (finding.kind, finding.path, finding.position) == (Kind.LOST_ENTRIES, JOURNAL, frame)
+    assert "entries 1 to 1 are" in finding.text
+
+
+async def test_a_journal_is_known_although_its_first_byte_is_damaged(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_journal(volume)
+    await closed_log(volume, count=1)
+    disk.flip_bit(JOURNAL, 0, 0)
+    [finding] = (await checked(disk, DATA)).damage()
+    assert (finding.kind, finding.path, finding.position) == (Kind.LOST_ENTRIES, JOURNAL, 0)
+
+
+async def test_the_torn_tail_of_a_journal_is_a_warning(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_journal(volume)
+    await closed_log(volume, count=1)
+    size = disk.size(JOURNAL)
+    disk.open(JOURNAL).write(size, [b"GQJ\1half"])
+    report = await checked(disk, DATA)
+    [finding] = [finding for finding in report.findings() if finding.path == JOURNAL]
+    assert (finding.kind, finding.position, finding.end_position) == (Kind.TORN_TAIL, size, size + 8)
+    assert report.damage() == ()
+
+
+async def test_a_file_that_is_no_journal_is_left_alone(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_log(volume, count=1)
+    overwrite(disk, f"{DIRECTORY}/notes", b"nothing of goqueue's" * 100)
+    assert (await checked(disk)).findings() == ()
+
+
+async def test_what_a_start_set_aside_is_mentioned(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_log(volume, count=1)
+    disk.open(path_of(0)).write(disk.size(path_of(0)), [b"garbage"])
+    await (await open_log(volume)).close()
+    finding = await only_finding(disk)
+    assert finding.kind is Kind.KEPT_ASIDE
+    assert finding.path == f"{DIRECTORY}/{file_names(disk, '.torn')[0]}"
+
+
+# Formats of tomorrow
+
+
+def of_version(data: bytes, position: int, version: int) -> bytes:
+    """The batch at this place, as a newer goqueue would have written it."""
+    changed = bytearray(data)
+    changed[position + 3] = version
+    seed = crc32c(batches.MAGIC + bytes([version]))
+    changed[position + 4 : position + 8] = crc32c(data[position + 8 : position + ENVELOPE_SIZE], seed).to_bytes(
+        4, "big"
+    )
+    return bytes(changed)
+
+
+async def test_a_batch_of_an_unknown_version_is_named_and_what_lies_before_it_is_read(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    await closed_log(volume, count=5, config=BIG)
+    position, envelope = places(disk, 0)[3]
+    overwrite(disk, path_of(0), of_version(whole(disk, path_of(0)), position, 2))
+    report = await checked(disk)
+    [finding] = report.damage()
+    assert (finding.kind, finding.path, finding.position) == (Kind.UNKNOWN_FORMAT, path_of(0), position)
+    assert "version 2" in finding.text
+    assert report.partitions[0].segments[0].records == 6
+    assert finding.offset == envelope.base_offset
+
+
+@pytest.mark.parametrize(("path", "word"), [(path_of(0, ".seal"), "seal"), (POINT, "recovery point")])
+async def test_a_seal_or_recovery_point_of_an_unknown_version_is_named(
+    volume: Volume, disk: SimulatedDisk, path: str, word: str
+) -> None:
+    await closed_log(volume)
+    overwrite(disk, path, whole(disk, path)[:3] + b"\7" + whole(disk, path)[4:])
+    [finding] = (await checked(disk)).damage()
+    assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, path)
+    assert f"{word} version 7" in finding.text
+
+
+async def test_a_journal_of_an_unknown_version_is_named(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_journal(volume)
+    await closed_log(volume, count=1)
+    frame = bytearray(encode_frame(FrameKind.MARK, 0, 0))
+    frame[3] = 2
+    frame[4:8] = crc32c(frame[8:], crc32c(b"\2")).to_bytes(4, "big")
+    overwrite(disk, JOURNAL, bytes(frame))
+    [finding] = (await checked(disk, DATA)).damage()
+    assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, JOURNAL)
+
+
+@pytest.mark.parametrize(
+    ("meta", "kind"),
+    [
+        (b'{"format": 2, "cluster": "5a2f9a3e-0000-4000-8000-000000000000", "node": "n"}', Kind.UNKNOWN_FORMAT),
+        (b'{"format": 1, "cluster": "5a2f9a3e', Kind.META_DAMAGED),
+        (b'{"format": 1}', Kind.META_DAMAGED),
+        (None, Kind.META_MISSING),
+    ],
+)
+async def test_the_mark_of_the_data_directory_is_read(
+    volume: Volume, disk: SimulatedDisk, meta: bytes | None, kind: Kind
+) -> None:
+    await closed_log(volume, count=1)
+    if meta is not None:
+        overwrite(disk, f"{DATA}/meta.json", meta)
+    finding = await only_finding(disk, DATA)
+    assert (finding.kind, finding.path) == (kind, f"{DATA}/meta.json")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/data", "/data/logs/orders/0/recovery-point"])
+async def test_what_is_no_directory_of_goqueues_is_refused(volume: Volume, disk: SimulatedDisk, path: str) -> None:
+    disk.make_directory("/data")
+    with pytest.raises(UnknownFormat, match="give the"):
+        await verify(disk, path)
+
+
+# What the system will not read
+
+
+class Unreadable(SimulatedDisk):
+    """Has one file that cannot be opened any more."""
+
+    broken: ClassVar[str] = ""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimulatedFile:
+        if path == self.broken and not writable:
+            raise DiskFailed(f"{path}: Input/output error; look at the system's log", path=path)
+        return super().open(path, create=create, writable=writable)
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (path_of(SECOND), path_of(SECOND)),
+        (path_of(SECOND, ".seal"), path_of(SECOND, ".seal")),
+        (path_of(SECOND, ".index"), path_of(SECOND, ".index")),
+        (POINT, DIRECTORY),
+        (JOURNAL, JOURNAL),
+        (f"{DATA}/meta.json", f"{DATA}/meta.json"),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_named(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, broken: str, named: str
+) -> None:
+    disk = Unreadable(Random(0))
+    async with mounted(disk) as volume:
+        (await DataDirectory.open(volume, DATA, node="one", random=Random(0))).release()
+        await closed_log(volume)
+        await closed_journal(volume)
+    monkeypatch.setattr(Unreadable, "broken", broken)
+    finding = await only_finding(disk, DATA)
+    assert (finding.kind, finding.path) == (Kind.UNREADABLE, named)
+    assert "Input/output error" in finding.text
