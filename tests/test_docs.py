@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +16,18 @@ PAGES = [
 ]
 
 
-def examples() -> Iterator[tuple[str, str]]:
-    for page in PAGES:
-        blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-        yield from ((f"{page.relative_to(ROOT)} {number}", block) for number, block in enumerate(blocks, 1))
+def program(page: Path) -> str:
+    """The Python blocks of a page, which build on each other."""
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL))
 
 
-EXAMPLES = dict(examples())
+PROGRAMS = {str(page.relative_to(ROOT)): program(page) for page in PAGES if program(page)}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
-    script.write_text(EXAMPLES[name])
+    script.write_text(PROGRAMS[page])
     done = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )

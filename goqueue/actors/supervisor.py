@@ -157,10 +157,9 @@ class Supervisor(Actor):
             self._let_callers_wait(self._ended())
 
     def _let_callers_wait(self, ended: Sequence[Child]) -> None:
-        """We are free, and nobody has to be stopped first: their restart is the next that we do."""
-        for child in ended:
-            wanted = wants_restart(child.spec.restart, child.error) and not never_restarts(child.error)
-            if wanted and self._strategy is Strategy.ONE_FOR_ONE:
+        """We are free, and nobody has to be stopped first: what becomes of them is the next that we do."""
+        if self._strategy is Strategy.ONE_FOR_ONE:
+            for child in ended:
                 child.expect(self._party)
 
     def next_deadline(self) -> float | None:

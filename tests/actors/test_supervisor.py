@@ -11,7 +11,7 @@ from goqueue.actors.reports import ChildReport, Fate
 from goqueue.actors.restarts import NeverRestart, Restart
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import AddChild, ListChildren, RemoveChild, Supervisor
-from goqueue.errors import ActorDied, Closed, LogStopped
+from goqueue.errors import ActorDied, Closed, GoQueueError, LogStopped
 from tests.actors.troupe import Bug, Do, Keep, Puppet, crash, crashing, nothing, puppet, rest, start_call
 
 
@@ -232,6 +232,31 @@ async def test_a_stop_breaks_off_a_start_that_takes_long(autojump_clock: MockClo
     assert journal == ["a starts", "slow begins to start", "slow closes", "a stops", "a closes"]
 
 
+async def test_a_crash_that_a_stop_overtakes_is_not_restarted_but_reported_and_raised(
+    autojump_clock: MockClock,
+) -> None:
+    class Slow(Puppet):
+        async def start(self) -> None:
+            await trio.sleep(3600)
+
+    journal: list[str] = []
+    reports: list[ChildReport] = []
+    first, second = puppet("a", journal), puppet("b", journal)
+
+    async def run_and_stop() -> None:
+        async with running(supervised("top", lambda: Supervisor([first, second], report=reports.append))) as top:
+            start_call(nursery, top, AddChild(ChildSpec("slow", Slow)))
+            await wait_all_tasks_blocked()
+            second.ref.cast(Do(crash))  # the supervisor is busy with the slow one
+            await wait_all_tasks_blocked()
+
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(Bug):
+            await run_and_stop()
+    assert starts_and_stops(journal) == ["a starts", "b starts", "a stops"]
+    assert [(report.child, report.fate) for report in reports] == [("b", Fate.LOST)]
+
+
 async def test_an_added_child_with_an_error_that_no_restart_may_follow_ends_the_supervisor() -> None:
     class Poisoned(Puppet):
         async def start(self) -> None:
@@ -259,20 +284,25 @@ async def test_a_removal_of_a_child_that_waits_for_its_crashed_sibling_is_not_he
     """A busy supervisor cannot restart at once, so the crashed one refuses: nobody waits out a time limit."""
     lower, upper = puppet("lower"), puppet("upper")
 
+    refusals: list[type[GoQueueError]] = []
+
     async def crash_later(_puppet: Puppet) -> None:
         await trio.sleep(1)
         raise Bug("crash")
 
     async def insist(_puppet: Puppet) -> None:
         for _ in range(2):
-            with pytest.raises(ActorDied):
+            try:
                 await lower.ref.call(Do(crash_later))
+            except GoQueueError as error:
+                refusals.append(type(error))
 
     async with running(supervised("top", lambda: Supervisor([lower, upper]))) as top:
         upper.ref.cast(Do(insist))
         await wait_all_tasks_blocked()
         assert await top.call(RemoveChild("upper")) is True
         assert trio.current_time() == 1
+        assert refusals == [ActorDied, ActorDied]
         await lower.ref.call(Do(nothing))
 
 

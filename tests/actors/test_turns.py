@@ -226,6 +226,21 @@ async def test_news_does_not_fail_when_a_sleeping_actor_has_just_been_sent_all_i
     assert actor.facts == [("s", Fact(1))]
 
 
+async def test_news_does_not_fail_in_whatever_order_it_meets_calls_that_fill_the_mailbox() -> None:
+    async def tell(value: int) -> None:
+        ref.news("s", Fact(value))
+
+    async with running(puppet("p", mailbox_size_max=1)) as ref:
+        actor: Puppet = await ref.call(Do(itself))
+        for value in range(40):
+            await wait_all_tasks_blocked()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tell, value)
+                start_call(nursery, ref, Do(nothing))
+                start_call(nursery, ref, Do(nothing))
+    assert actor.facts == [("s", Fact(value)) for value in range(40)]
+
+
 async def test_news_is_heard_once_and_never_lost_however_it_meets_calls_and_deadlines(
     autojump_clock: MockClock,
 ) -> None:
