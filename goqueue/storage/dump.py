@@ -119,10 +119,10 @@ async def dump(
     try:
         async with aclosing(_rows(volume, path, kind, selection)) as rows:
             async for row in rows:
-                if shown == limit and not isinstance(row, Finding):
-                    return
                 yield row
                 shown += not isinstance(row, Finding)
+                if shown == limit:
+                    return
     finally:
         volume.close()
 

@@ -169,7 +169,7 @@ async def read_seal(volume: Volume, path: str) -> Seal | Finding:
     try:
         data = await volume.read_whole(path, SEAL_SIZE_MAX)
     except FileNotFoundError:
-        return Finding(Kind.SEAL_MISSING, path, "it is not there; the next start scans the segment and writes it")
+        return Finding(Kind.SEAL_MISSING, path, "it is not there; the next checkpoint or start writes it")
     except DiskFailed as error:
         return Finding(Kind.UNREADABLE, path, error.message)
     head = decode_head(data)

@@ -105,6 +105,24 @@ async def test_a_stop_that_takes_too_long_is_a_cancellation(autojump_clock: Mock
     assert scene.deaths() == list(scene.callers)
 
 
+async def test_a_stop_is_not_held_up_by_a_caller_that_leaves_the_queue_in_the_same_moment(
+    autojump_clock: MockClock,
+) -> None:
+    async def hold(_puppet: Puppet) -> None:
+        await gate.wait()
+
+    for _ in range(40):  # which of the tasks runs first is chance
+        gate = trio.Event()
+        spec = puppet("p", mailbox_size_max=1)
+        async with trio.open_nursery() as nursery, running(spec):
+            for message in (Do(hold), Do(nothing), Do(nothing)):
+                last = start_call(nursery, spec.ref, message)
+                await wait_all_tasks_blocked()
+            last.scope.cancel()
+            gate.set()
+    assert trio.current_time() == 0
+
+
 async def test_nobody_is_let_in_while_an_actor_stops(autojump_clock: MockClock) -> None:
     spec = puppet("p")
     late: list[Caller] = []

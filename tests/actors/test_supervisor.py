@@ -248,6 +248,7 @@ async def test_a_crash_that_a_stop_overtakes_is_not_restarted_but_reported_and_r
             start_call(nursery, top, AddChild(ChildSpec("slow", Slow)))
             await wait_all_tasks_blocked()
             second.ref.cast(Do(crash))  # the supervisor is busy with the slow one
+            start_call(nursery, top, ListChildren())  # and will have one more turn
             await wait_all_tasks_blocked()
 
     async with trio.open_nursery() as nursery:

@@ -252,7 +252,7 @@ def perform(play: Play) -> None:
 
 
 @given(root=roots, trouble=st.lists(some(DEEDS), max_size=14))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 def test_any_tree_survives_any_trouble(root: Branch, trouble: list[Event]) -> None:
     play = Play(root, trouble)
     perform(play)
@@ -275,7 +275,7 @@ def test_any_tree_without_trouble_starts_in_order_and_stops_in_reverse(root: Bra
 
 
 @given(root=roots, trouble=st.lists(some(DEEDS), max_size=10), cancel_at=st.floats(0, 4))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_any_tree_may_be_cancelled_at_any_time(root: Branch, trouble: list[Event], cancel_at: float) -> None:
     play = Play(root, trouble)
 
@@ -291,7 +291,7 @@ def test_any_tree_may_be_cancelled_at_any_time(root: Branch, trouble: list[Event
 
 
 @given(root=roots, trouble=st.lists(some(["call"]), max_size=14))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_calls_across_a_tree_are_answered_or_name_their_cycle(root: Branch, trouble: list[Event]) -> None:
     play = Play(root, trouble)
     perform(play)

@@ -216,7 +216,7 @@ async def test_a_file_whose_callers_gave_up_is_left_alone(
     assert committer.syncs == disk.counts.syncs == 2
 
 
-async def test_a_file_is_closed_by_a_caller_cancelled_at_the_very_start_of_its_round(
+async def test_a_caller_cancelled_at_the_very_start_of_its_round_may_close_its_file(
     committer: Committer, disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
     for steps in range(6):

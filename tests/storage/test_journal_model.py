@@ -240,15 +240,9 @@ async def crash_while_opening(disk: SimulatedDisk, seconds: float) -> SimulatedD
     return crashed
 
 
-async def new_disk(seed: int) -> SimulatedDisk:
-    disk = SimulatedDisk(Random(seed), faults=Faults(garbage_odds=0.3))
-    async with mounted(disk) as volume:
-        await volume.make_directories(DIRECTORY)
-    return disk
-
-
 async def live_on_and_on(seed: int, steps: Sequence[Step]) -> tuple[SimulatedDisk, Model]:
-    disk, model, rest = await new_disk(seed), Model(), deque(steps)
+    disk = SimulatedDisk(Random(seed), faults=Faults(garbage_odds=0.3))
+    model, rest = Model(), deque(steps)
     while rest:
         disk, model = await live(disk, model, rest)
     return disk, model

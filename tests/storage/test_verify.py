@@ -101,6 +101,16 @@ async def test_a_log_without_a_beginning_is_sound(volume: Volume, disk: Simulate
     assert report.partitions[0].log_start == 31
 
 
+async def test_a_log_cut_back_behind_its_start_is_sound(volume: Volume, disk: SimulatedDisk) -> None:
+    """It was cut at a batch that had lost its first records already; what is deleted is not missing."""
+    log = await open_log(volume)
+    await publish(log, batch(b"deleted", b"deleted", b"cut off", b"cut off"))
+    await log.delete_before(2)
+    await log.truncate(3)
+    await log.close()
+    assert await kinds(disk) == []
+
+
 async def test_an_empty_log_is_sound(volume: Volume, disk: SimulatedDisk) -> None:
     await closed_log(volume, count=0)
     assert (await checked(disk)).findings() == ()
@@ -218,6 +228,15 @@ async def test_a_removed_segment_is_named(volume: Volume, disk: SimulatedDisk, w
         *(None, None, base, end),
     )
     assert {finding.kind for finding in report.warnings()} == ({Kind.LEFTOVER} if leftovers else set())
+
+
+async def test_a_hole_is_named_again_after_a_start_has_sealed_it(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_log(volume)
+    _, second, third, *_ = bases(disk)
+    disk.remove(path_of(second))
+    await (await open_log(volume)).close()
+    finding = await only_finding(disk)
+    assert (finding.kind, *span(finding)) == (Kind.MISSING_OFFSETS, None, None, second, third)
 
 
 async def test_a_removed_first_segment_is_named(volume: Volume, disk: SimulatedDisk) -> None:

@@ -20,7 +20,7 @@ from tests.storage.checks import (
     span,
     whole,
 )
-from tests.storage.logs import NOW, batch, open_log, path_of
+from tests.storage.logs import DIRECTORY, NOW, batch, open_log, path_of
 
 # What the next start repairs by itself
 
@@ -113,6 +113,7 @@ async def test_segments_before_the_logs_start_are_leftovers(volume: Volume, disk
     await log.close()
     for path, data in old.items():
         overwrite(disk, path, data)
+    disk.flip_bit(path_of(0), 100, 0)  # nobody misses it
     finding = await only_finding(disk)
     assert (finding.kind, finding.path) == (Kind.LEFTOVER, path_of(0))
 
@@ -156,3 +157,29 @@ async def test_a_torn_tail_takes_later_segments_along(volume: Volume, disk: Simu
     found = [(finding.path, finding.position) for finding in report.findings() if finding.kind is Kind.TORN_TAIL]
     assert found == [(path_of(base), 0) for base in bases(disk)]
     assert report.damage() == ()
+
+
+async def test_a_log_whose_beginning_never_came_to_be_is_torn_as_a_whole(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    log = await open_log(volume)
+    for number in range(12):
+        log.append([batch(b"value %d" % number, b"x" * 300)], NOW)
+    disk.remove(path_of(0))
+    report = await checked(disk.kill())
+    found = [(finding.path, finding.offset) for finding in report.findings() if finding.kind is Kind.TORN_TAIL]
+    assert found == [(DIRECTORY, 0), *((path_of(base), base) for base in bases(disk))]
+    assert report.damage() == ()
+    assert report.partitions[0].end_offset == 0
+
+
+async def test_a_seal_promises_its_segment(volume: Volume, disk: SimulatedDisk) -> None:
+    """No batch claims anything, as all were made durable at once, and the recovery point is gone."""
+    log = await open_log(volume)
+    for number in range(12):
+        log.append([batch(b"value %d" % number, b"x" * 300)], NOW)
+    await log.close()
+    disk.remove(POINT)
+    disk.flip_bit(path_of(0), 100, 0)
+    [finding] = (await checked(disk)).damage()
+    assert (finding.kind, finding.path) == (Kind.DAMAGED_BATCHES, path_of(0))
