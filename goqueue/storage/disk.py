@@ -144,6 +144,16 @@ class RealLock:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    def take(self, path: str) -> None:
+        """Hold it and leave our number in it, or say whose number is there."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            raise _locked_by(holder, path) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
     def release(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -200,16 +210,13 @@ class RealDisk:
 
     def lock(self, path: str) -> RealLock:
         with typed_errors(path):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            lock = RealLock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-                os.close(descriptor)
-                raise _locked_by(holder, path) from None
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        return RealLock(descriptor)
+                lock.take(path)
+            except BaseException:
+                lock.release()
+                raise
+        return lock
 
 
 def _locked_by(holder: str, path: str) -> DataDirectoryLocked:

@@ -1,7 +1,7 @@
 """The log of a partition: a row of segments, appended to at one end and retired at the other.
 
 Who may do what, when: `append` is atomic and never waits. Everything that waits (`commit`, `checkpoint`,
-`truncate`, `delete_before`, `retain`, `compact`, `close`) takes its turn, one at a time, while appends and
+`truncate`, `delete_before`, `compact`, `close`) takes its turn, one at a time, while appends and
 reads go on. Nothing is appended while `truncate` runs: its owner sees to that.
 
 Offsets, from old to new:
@@ -12,18 +12,14 @@ Below `durable_offset` everything is fsynced. The high watermark is moved by the
 replicas; readers see what lies below it.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from itertools import takewhile
 
 import trio
 
 from goqueue.config import LogConfig
-from goqueue.core.compaction import keeps_pending
 from goqueue.core.producers import ProducerStates
-from goqueue.core.record import RecordPlace
-from goqueue.core.retention import SegmentAge, count_expired
 from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, OffsetOutOfRange, StorageError
 from goqueue.storage.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.storage.compaction import Keeps, Rewrite, put_in_place, rewrite
@@ -182,6 +178,8 @@ class Log:
     def _segment_for(self, size: int, now: Microseconds) -> Segment:
         """The growing segment; a new one when it is full or old, or when there is none."""
         growing = self._segments.growing
+        if growing is not None and growing.unsynced_cut:
+            raise DiskFull(f"{self.directory}: a write that failed is being cut off; commit, then try again")
         if growing is None or self._is_full(growing, size) or self._is_old(growing, now):
             return self._segments.roll(self._end, self._history)
         return growing
@@ -204,17 +202,19 @@ class Log:
         """
         wanted = self._end
         async with self._exclusively():
-            if self._durable < wanted or self._names_synced != self._segments.name_changes:
+            if self._durable < wanted or self._segments.cut() or self._names_synced != self._segments.name_changes:
                 await self._commit()
         return self._durable
 
     async def _commit(self) -> None:
-        end, names = self._end, self._segments.name_changes
+        end, names, cut = self._end, self._segments.name_changes, self._segments.cut()
         directories = [self.directory] if names != self._names_synced else []
         try:
             await self._volume.sync(self._segments.unsynced(self._durable), directories)
         except StorageError as error:
             raise self._stop(error) from error
+        for segment in cut:
+            segment.unsynced_cut = False
         self._durable, self._names_synced = end, names
         self._commits += 1
 
@@ -278,6 +278,7 @@ class Log:
         async with self._turn:
             if self._closed:
                 return
+            self._closed = True  # what is appended from now on would not be covered
             try:
                 if self._failure is None:
                     await self._checkpoint()
@@ -367,12 +368,16 @@ class Log:
     async def _cut_files(self, segment: Segment, position: int, end: Offset) -> None:
         """From the end backwards, so that a crash at any step leaves a log that is only longer."""
         self.compacted_to = min(self.compacted_to, end)
-        point = replace(self._recovery_point(None, None), offset=min(self._durable, end))
+        point = replace(self._recovery_point(None, None), offset=min(self._durable, max(end, self._log_start)))
         await write_recovery_point(self._volume, self.directory, point)
         later = [each for each in self._segments if each.base_offset > segment.base_offset]
         self._segments.remove(later[::-1])
         self._segments.close()
-        await segment.cut(position)
+        if end < self._log_start:  # the batch in which the log begins goes too, and the log begins anew
+            segment.remove_files()
+            Segment.create(self._volume, self.directory, self._log_start).close()
+        else:
+            await segment.cut(position)
         await self._volume.sync(directories=[self.directory])
 
     async def delete_before(self, offset: Offset) -> None:
@@ -396,33 +401,18 @@ class Log:
             self._segments.remove([old for old in self._segments.finished() if old.end_offset <= offset])
             await self._commit()
 
-    async def retain(self, now: Microseconds, pending: Collection[Offset] = ()) -> None:
-        """Remove what has outlived its retention. Expired segments that hold `pending` offsets keep just these."""
-        async with self._exclusively():
-            expired = self._expired(now)
-            if expired and expired[-1] is self._segments.growing:
-                self._retire_growing()
-            removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
-            if removable:
-                await self._begin_at(removable[-1].end_offset)
+    def roll(self) -> None:
+        """Finish the growing segment, so that it can be compacted."""
+        self._check_writable()
+        self._retire_growing()
 
-        def keeps(envelope: Envelope, place: RecordPlace, _: Buffer) -> bool:
-            return keeps_pending(pending, place.flags, envelope.base_offset + place.relative_offset)
-
-        for segment in expired[len(removable) :]:
-            await self.compact(segment, keeps)
-
-    def _expired(self, now: Microseconds) -> list[Segment]:
-        segments = [each for each in self._segments if each.end_offset <= self._high_watermark]
-        ages = [SegmentAge(each.summary.size, each.summary.last_append_time) for each in segments]
-        count = count_expired(
-            ages, now, retention_age=self.config.retention_age, retention_bytes=self.config.retention_bytes
-        )
-        return segments[:count]
+    def visible_segments(self) -> list[Segment]:
+        """Those that readers can see whole, oldest first; the last may grow."""
+        return [each for each in self._segments if each.end_offset <= self._high_watermark]
 
     def finished_segments(self) -> list[Segment]:
         """Those that grow no more and that readers can see whole."""
-        return [each for each in self._segments.finished() if each.end_offset <= self._high_watermark]
+        return [each for each in self.visible_segments() if each is not self._segments.growing]
 
     async def compact(self, segment: Segment, keeps: Keeps) -> None:
         """Rewrite a finished segment with only some of its records; offsets, order and readers stay."""
@@ -443,7 +433,3 @@ class Log:
                         await self._commit()
         finally:
             copy.close()
-
-
-def _holds_any(segment: Segment, offsets: Collection[Offset]) -> bool:
-    return any(segment.base_offset <= offset < segment.end_offset for offset in offsets)

@@ -7,12 +7,10 @@ are read until they hold still around the recovery point, and a log file that go
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crc32c import crc32c
-
 from goqueue.storage.findings import Finding, Kind, PartitionReport
 from goqueue.storage.judgement import CheckedSegment, Evidence, judge
 from goqueue.storage.recovery import SEGMENT_NAME
-from goqueue.storage.recoverypoint import MAGIC_AND_VERSION, NAME, SIZE_MAX, RecoveryPoint, read_recovery_point
+from goqueue.storage.recoverypoint import NAME, SIZE_MAX, VERSION, RecoveryPoint, read_recovery_point, sound_version
 from goqueue.storage.segment import LOG, SEAL, SUFFIXES, segment_stem
 from goqueue.storage.segmentcheck import Progress, Seal, check_indexes, read_seal, scan_segment, seal_agrees
 from goqueue.storage.volume import Volume
@@ -147,8 +145,7 @@ def _logs(names: list[str]) -> list[str]:
 
 def bad_point(path: str, data: bytes) -> Finding:
     """What to say of a recovery point that could not be read."""
-    is_point = data.startswith(MAGIC_AND_VERSION[:3]) and crc32c(data[8:]).to_bytes(4, "big") == data[4:8]
-    if is_point and data[3] != MAGIC_AND_VERSION[3]:
+    if sound_version(data) not in (None, VERSION):
         text = f"recovery point version {data[3]} is unknown; read it with the goqueue that wrote it"
         return Finding(Kind.UNKNOWN_FORMAT, path, text)
     text = "it does not match its checksum; the next start scans the last segment and writes it anew"

@@ -24,7 +24,6 @@ from goqueue.storage.scan import Damage, Found, Scanner
 from goqueue.storage.segment import (
     LOG,
     SEAL,
-    SUFFIXES,
     Segment,
     load_index,
     read_head,
@@ -36,8 +35,8 @@ from goqueue.storage.volume import TEMPORARY, Volume
 from goqueue.types import Microseconds, Offset
 
 SEGMENT_NAME = re.compile(r"[0-9]{20}\.log")
+ACCELERATOR_NAME = re.compile(r"[0-9]{20}\.(index|timeindex|seal)")
 TORN = ".torn"
-COPY_SIZE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +136,8 @@ class _Recovery:
         names = self._disk.list(self._directory)
         stems = {name.removesuffix(LOG) for name in names if SEGMENT_NAME.fullmatch(name)}
         for name in names:
-            stem, _, suffix = name.partition(".")
-            leftover = f".{suffix}" in SUFFIXES and stem not in stems
-            if name.endswith(TEMPORARY) or leftover:
+            orphan = ACCELERATOR_NAME.fullmatch(name) and name.partition(".")[0] not in stems
+            if name.endswith(TEMPORARY) or orphan:
                 self._disk.remove(f"{self._directory}/{name}")
         bases = sorted(map(int, stems))
         start = self._point.log_start if self._point else 0
@@ -334,15 +332,10 @@ class _Recovery:
             segment.remove_files()
 
     async def _copy_aside(self, segment: Segment, position: int, offset: Offset) -> None:
-        pieces = []
-        size = 0
-        with self._volume.reader(segment.path()) as file:
-            while piece := await file.read(position + size, COPY_SIZE):
-                pieces.append(piece)
-                size += len(piece)
-        if size:
+        size = self._disk.size(segment.path()) - position
+        if size > 0:
             name = self._unused_name(f"{segment_stem(segment.base_offset)}.{position}")
-            await self._volume.replace(self._directory, name, pieces)
+            await self._volume.copy(segment.path(), position, self._directory, name)
             self._result.torn.append(TornTail(segment.path(), offset, size, f"{self._directory}/{name}"))
 
     def _unused_name(self, stem: str) -> str:

@@ -1,6 +1,6 @@
 """The recovery point: what a start may take as known of a log, and so need not look at.
 
-    0 "GQR"   3 version=1   4 CRC32C of what follows   8 msgpack map
+    0 "GQR"   3 version=1   4 CRC32C of everything else   8 msgpack map
 
 It says up to which offset everything was fsynced, where the log begins, the newest leader epoch, and holds the
 summary of the growing segment at that offset with the place from which its last, unfinished stretch has to be
@@ -20,7 +20,9 @@ from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds, Offset
 
 NAME = "recovery-point"
-MAGIC_AND_VERSION = b"GQR\x01"
+MAGIC = b"GQR"
+VERSION = 1
+_MAGIC_AND_VERSION = MAGIC + bytes([VERSION])
 SIZE_MAX = 256 * 1024 * 1024
 
 
@@ -54,7 +56,7 @@ async def write_recovery_point(volume: Volume, directory: str, point: RecoveryPo
             "growing": point.growing,
         }
     )
-    await volume.replace(directory, NAME, [MAGIC_AND_VERSION, crc32c(packed).to_bytes(4, "big"), packed])
+    await volume.replace(directory, NAME, [_MAGIC_AND_VERSION, _crc(_MAGIC_AND_VERSION, packed), packed])
 
 
 async def read_recovery_point(volume: Volume, directory: str) -> RecoveryPoint | None:
@@ -63,7 +65,18 @@ async def read_recovery_point(volume: Volume, directory: str) -> RecoveryPoint |
         data = await volume.read_whole(f"{directory}/{NAME}", SIZE_MAX)
     except FileNotFoundError:
         return None
-    if data[:4] != MAGIC_AND_VERSION or crc32c(data[8:]).to_bytes(4, "big") != data[4:8]:
+    if sound_version(data) != VERSION:
         return None
     fields: dict[str, Any] = msgpack.unpackb(data[8:])
     return RecoveryPoint(**{**fields, "scan_from": Place(*fields["scan_from"])})
+
+
+def sound_version(data: bytes) -> int | None:
+    """The version of a recovery point that matches its checksum, known or not."""
+    if data[:3] != MAGIC or len(data) < 8 or _crc(data[:4], data[8:]) != data[4:8]:
+        return None
+    return data[3]
+
+
+def _crc(magic_and_version: bytes, packed: bytes) -> bytes:
+    return crc32c(packed, crc32c(magic_and_version)).to_bytes(4, "big")

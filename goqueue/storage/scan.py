@@ -115,7 +115,8 @@ class Scanner:
                 self._go_behind(found)
                 return [found]
             return [await self._damage(self.position + envelope.size)]
-        return [await self._damage(self.position + 1)]
+        # A sound batch may stand right here, with a later offset: then what is missing was cut out before it.
+        return [await self._damage(self.position)]
 
     def _expected(self, envelope: Envelope) -> bool:
         fits = self.position + envelope.size <= self.size and envelope.length <= BODY_SIZE_MAX

@@ -63,7 +63,8 @@ class Segment:
         self.summary = summary
         self.sealed = False
         self.unsynced_cut = False
-        """Bytes of a failed write were cut off; until a sync, a power cut may bring them back."""
+        """Bytes of a failed write were cut off. Until a sync a power cut may bring them back, behind whatever is
+        written there next, so nothing is."""
         self.mark = IndexMark()
         self._stem = f"{directory}/{segment_stem(summary.base_offset)}"
         self._writer: File | None = None

@@ -18,7 +18,6 @@ from goqueue.storage.scan import Damage, Found, Scanner
 from goqueue.storage.segment import LOG, OFFSET_INDEX, TIME_INDEX
 from goqueue.storage.summary import (
     HEAD_SIZE,
-    MAGIC,
     VERSION,
     History,
     IndexMark,
@@ -26,6 +25,7 @@ from goqueue.storage.summary import (
     SummaryHead,
     decode_head,
     decode_history,
+    sound_version,
 )
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
@@ -180,8 +180,7 @@ async def read_seal(volume: Volume, path: str) -> Seal | Finding:
 
 
 def _bad_seal(path: str, data: bytes, part: str) -> Finding:
-    same_but_version = data[:3] + bytes([VERSION]) + data[4:]
-    if data.startswith(MAGIC) and data[3:4] != bytes([VERSION]) and decode_head(same_but_version) is not None:
+    if sound_version(data) not in (None, VERSION):
         text = f"seal version {data[3]} is unknown; read it with the goqueue that wrote it"
         return Finding(Kind.UNKNOWN_FORMAT, path, text)
     text = f"its {part} does not match its checksum; " + REPAIRED[part]

@@ -57,10 +57,15 @@ class Segments:
 
     def unsynced(self, durable: Offset) -> list[File]:
         """The files that hold anything from this offset on, or were cut since."""
-        written = [segment for segment, _ in self._unsealed]
-        if self.growing is not None:
-            written.append(self.growing)
-        return [each.writer for each in written if each.end_offset > durable or each.unsynced_cut]
+        return [each.writer for each in self._written() if each.end_offset > durable or each.unsynced_cut]
+
+    def cut(self) -> list[Segment]:
+        """Those that lost a failed write, and may have it back after a power cut."""
+        return [each for each in self._written() if each.unsynced_cut]
+
+    def _written(self) -> list[Segment]:
+        unsealed = [segment for segment, _ in self._unsealed]
+        return unsealed if self.growing is None else [*unsealed, self.growing]
 
     async def seal_finished(self, durable: Offset) -> None:
         while self._unsealed and self._unsealed[0][0].end_offset <= durable:

@@ -3,7 +3,7 @@
 A sealed segment has its summary in `{base}.seal`; that of the growing one is part of the recovery point. Both are a
 fixed head and a msgpack tail, each with its CRC:
 
-     0 "GQS"   3 version=1   4 CRC32C of what follows, to the end of the head
+     0 "GQS"   3 version=1   4 CRC32C of the head without this field
      8 base offset          16 end offset           24 size of the log file
     32 records              40 highest timestamp    48 first append time    56 last append time
     64 index entries (4)    68 CRC32C of .index (4) 72 CRC32C of .timeindex (4)
@@ -131,8 +131,20 @@ def _encode_head(summary: Summary, mark: IndexMark, tail: bytes) -> bytes:
             summary.damaged,
         )
     )
-    head[4:8] = crc32c(memoryview(head)[8:]).to_bytes(4, "big")
+    head[4:8] = _head_crc(head).to_bytes(4, "big")
     return bytes(head)
+
+
+def _head_crc(head: Buffer) -> int:
+    view = memoryview(head)
+    return crc32c(view[8:HEAD_SIZE], crc32c(view[:4]))
+
+
+def sound_version(head: Buffer) -> int | None:
+    """The version of a head that matches its checksum, known or not."""
+    if len(head) < HEAD_SIZE or bytes(head[:3]) != MAGIC:
+        return None
+    return head[3] if _head_crc(head).to_bytes(4, "big") == bytes(head[4:8]) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +157,9 @@ class SummaryHead:
 
 def decode_head(data: Buffer) -> SummaryHead | None:
     """The head, or None when it is not sound."""
-    if len(data) < HEAD_SIZE:
+    if sound_version(data) != VERSION:
         return None
-    magic, version, crc, base, end, size, records, highest, first, last, *rest = HEAD.unpack_from(data)
-    if magic != MAGIC or version != VERSION or crc32c(memoryview(data)[8:HEAD_SIZE]) != crc:
-        return None
+    _, _, _, base, end, size, records, highest, first, last, *rest = HEAD.unpack_from(data)
     entries, places_crc, times_crc, tail_size, tail_crc, mask, delayed, damaged = rest
     summary = Summary(base, end, size, records, highest, first, last, mask, bool(delayed), bool(damaged))
     return SummaryHead(summary, IndexMark(entries, places_crc, times_crc), tail_size, tail_crc)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import trio
 
 from goqueue.environment import Disk, File
-from goqueue.errors import DiskFailed, StorageError
+from goqueue.errors import DiskFailed
 from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
 from goqueue.types import Buffer
@@ -16,6 +16,7 @@ from goqueue.types import Buffer
 OPEN_FILES_MAX = 256
 INDEXES_MAX = 256
 TEMPORARY = ".tmp"
+COPY_SIZE = 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -92,6 +93,7 @@ class Volume:
 
     def keep_index(self, owner: object, index: SparseIndex) -> None:
         self._indexes[owner] = index
+        self._indexes.move_to_end(owner)
         if len(self._indexes) > self._indexes_max:
             self._indexes.popitem(last=False)
 
@@ -118,11 +120,30 @@ class Volume:
             file.truncate(0)
             file.write(0, contents)
             await self.sync([file])
-        except StorageError:
+        except BaseException:
             self.disk.remove(path)
             raise
         finally:
             file.close()
+
+    async def copy(self, source: str, position: int, directory: str, name: str) -> None:
+        """Copy a file's end into a new file, piece by piece; it has its name once it is whole and durable."""
+        temporary = f"{directory}/{name}{TEMPORARY}"
+        await self.write_temporary(temporary, [])
+        file = self.disk.open(temporary)
+        try:
+            with self.reader(source) as original:
+                written = 0
+                while piece := await original.read(position + written, COPY_SIZE):
+                    written += file.write(written, [piece])
+            await self.sync([file])
+            self.disk.rename(temporary, f"{directory}/{name}")
+        except BaseException:
+            self.disk.remove(temporary)
+            raise
+        finally:
+            file.close()
+        await self.sync(directories=[directory])
 
     async def read_whole(self, path: str, size_max: int) -> bytes:
         """A small file's bytes; a file beyond the limit is read only up to it, and so fails its check."""

@@ -107,6 +107,7 @@ class Partition(Actor):
         except DiskFull as error:
             for _, reply in arrived:
                 reply.fail(error)
+            self._syncs.note_written(trio.current_time(), 0, awaited=True)  # the cut has to be durable
             return
         self._note_written([message for message, _ in arrived])
         for (message, reply), base in zip(arrived, bases, strict=True):

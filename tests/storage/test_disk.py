@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from goqueue.errors import DiskFailed, DiskFull
 from goqueue.storage.disk import BUFFERS_PER_CALL_MAX, RealDisk
@@ -45,7 +46,7 @@ async def test_a_file_closed_during_a_read_is_closed_when_the_read_has_ended(tmp
     evict(path)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)
-        await trio.lowlevel.checkpoint()
+        await wait_all_tasks_blocked()
         file.close()
     assert found == [8 * MEBIBYTE]
     with pytest.raises(ValueError, match="closed"):
@@ -94,3 +95,15 @@ async def test_what_the_system_refuses_is_named_with_its_path(tmp_path: Path) ->
     with pytest.raises(DiskFailed):
         reader.write(0, [b"x"])
     reader.close()
+
+
+def test_a_lock_that_cannot_be_signed_is_not_held(tmp_path: Path) -> None:
+    disk = RealDisk()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(DiskFailed):
+            disk.lock(str(tmp_path / "lock"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    disk.lock(str(tmp_path / "lock")).release()

@@ -35,6 +35,7 @@ async def test_a_full_disk_refuses_the_append_and_cuts_the_tail_back(volume: Vol
             log.append([batch(b"too much"), batch(bytes(200))], NOW)
         assert error.value.retryable
         assert (disk.size(path_of(0)), log.end_offset) == (size, 1)
+        await log.commit()
     disk.capacity = 1 << 30
     assert await publish(log, batch(b"after")) == [1]
     assert await values_in(log) == [b"before", b"after"]
@@ -278,3 +279,33 @@ async def test_a_write_that_the_device_refuses_stops_the_log(autojump_clock: Moc
         with pytest.raises(LogStopped):
             log.append([batch(b"x")], NOW)
         assert log.end_offset == 1
+
+
+async def test_a_refused_write_never_comes_back_behind_what_is_written_after_it(disk: SimulatedDisk) -> None:
+    """Its bytes may outlive the cut at a power cut; so nothing is written there before the cut is durable."""
+    for seed in range(40):
+        disk = SimulatedDisk(Random(seed))
+        async with mounted(disk) as volume:
+            log = await open_log(volume, BIG)
+            await publish(log, batch(b"a"))
+            disk.capacity = await used(disk) + 2 * SIZE + 10
+            with pytest.raises(DiskFull):
+                log.append([batch(b"x"), batch(b"y"), batch(bytes(500))], NOW)
+            disk.capacity = 1 << 30
+            with pytest.raises(DiskFull, match="commit"):
+                log.append([batch(b"b")], NOW)
+            await log.commit()
+            await publish(log, batch(b"b"))
+        async with mounted(disk.crash()) as crashed:
+            assert await values_in(await open_log(crashed)) == [b"a", b"b"]
+
+
+async def test_nothing_is_taken_while_the_log_closes(volume: Volume, disk: SimulatedDisk) -> None:
+    """G15: everything accepted is on disk, so what cannot be is not accepted."""
+    log = await open_log(volume, BIG)
+    log.append([batch(b"before")], NOW)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log.close)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(Closed):
+            log.append([batch(b"during")], NOW)

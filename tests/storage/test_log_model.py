@@ -14,6 +14,7 @@ from goqueue.errors import DiskFull
 from goqueue.storage.batch import Batch
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
+from goqueue.storage.retention import retain
 from goqueue.storage.volume import Volume
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import SimulatedDisk
@@ -137,7 +138,7 @@ class Machine:
         self.model.durable = max(self.model.durable, self.log.durable_offset)
 
     async def retain(self, _: int) -> None:
-        await self.log.retain(self.now)
+        await retain(self.log, self.now)
         self.model.begin(self.log.log_start)
         self.model.durable = max(self.model.durable, self.log.durable_offset)
 
@@ -175,6 +176,7 @@ class Machine:
             pass
         finally:
             self.disk.capacity = capacity
+        await self.commit(argument)  # the cut has to be durable before anything else is written
 
     # What must hold
 

@@ -8,6 +8,7 @@ from goqueue.errors import OffsetOutOfRange
 from goqueue.storage.batch import Attribute, Producer
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
+from goqueue.storage.retention import retain
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import (
@@ -66,6 +67,21 @@ async def test_truncation_inside_a_batch_takes_the_whole_batch(volume: Volume) -
     await publish(log, batch(b"a"), batch(b"b", b"c", b"d"), batch(b"e"))
     assert await log.truncate(3) == 1
     assert await values_in(log) == [b"a"]
+
+
+async def test_truncation_of_the_batch_in_which_the_log_begins_leaves_an_empty_log(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    """G1: what is published next is where it was confirmed, whatever happens then."""
+    log = await open_log(volume)
+    await publish(log, batch(b"a", b"b", b"c", b"d"))
+    await log.delete_before(2)
+    assert await log.truncate(3) == 2
+    assert await publish(log, batch(b"new")) == [2]
+    async with mounted(disk.crash()) as crashed:
+        log = await open_log(crashed)
+        assert (await values_in(log), log.log_start) == ([b"new"], 2)
+        assert (log.statistics().damage, log.statistics().torn) == ((), ())
 
 
 async def test_truncation_needs_an_offset_of_the_log(volume: Volume) -> None:
@@ -141,16 +157,16 @@ async def test_deleting_what_is_deleted_does_nothing(volume: Volume) -> None:
 
 async def test_a_segment_goes_when_its_newest_record_has_its_age(volume: Volume) -> None:
     log = await filled(volume, LogConfig(segment_bytes=2_000, retention_age=HOUR))
-    await log.retain(NOW + 2 + HOUR - 1)
+    await retain(log, NOW + 2 + HOUR - 1)
     assert log.log_start == 0
-    await log.retain(NOW + 2 + HOUR)
+    await retain(log, NOW + 2 + HOUR)
     assert (log.log_start, await values_in(log)) == (3, VALUES[3:])
 
 
 async def test_the_growing_segment_expires_as_well(volume: Volume, disk: SimulatedDisk) -> None:
     """A cut-off that could never be reached would keep an idle topic's last messages for ever."""
     log = await filled(volume, LogConfig(retention_age=HOUR))
-    await log.retain(NOW + 11 + HOUR)
+    await retain(log, NOW + 11 + HOUR)
     assert (log.log_start, log.end_offset, log.statistics().size) == (12, 12, 0)
     assert file_names(disk, ".log") == [path_of(12).rpartition("/")[2]]
     assert await publish(log, batch(b"new")) == [12]
@@ -159,13 +175,13 @@ async def test_the_growing_segment_expires_as_well(volume: Volume, disk: Simulat
 async def test_a_client_with_a_wrong_clock_changes_nothing_about_retention(volume: Volume) -> None:
     log = await open_log(volume, LogConfig(retention_age=HOUR))
     await publish(log, batch(b"from the future", timestamp=NOW * 2), now=NOW)
-    await log.retain(NOW + HOUR)
+    await retain(log, NOW + HOUR)
     assert log.log_start == 1
 
 
 async def test_the_oldest_segments_go_until_the_rest_fits(volume: Volume) -> None:
     log = await filled(volume, LogConfig(segment_bytes=2_000, retention_bytes=4_000))
-    await log.retain(NOW)
+    await retain(log, NOW)
     assert (log.log_start, await values_in(log)) == (6, VALUES[6:])
 
 
@@ -174,7 +190,7 @@ async def test_an_expired_segment_is_reduced_to_its_pending_messages(volume: Vol
     for number in range(12):
         delayed = number in (1, 4, 7)
         await publish(log, batch(VALUES[number], due=5 if delayed else None), now=NOW)
-    await log.retain(NOW + HOUR, pending={4, 7})
+    await retain(log, NOW + HOUR, pending={4, 7})
     kept = await read_all(log)
     assert [(record.offset, record.value) for record in kept] == [(4, VALUES[4]), (7, VALUES[7])]
     assert (log.log_start, log.end_offset) == (3, 12)
@@ -183,7 +199,7 @@ async def test_an_expired_segment_is_reduced_to_its_pending_messages(volume: Vol
         log = await open_log(crashed, LogConfig(retention_age=HOUR))
         assert await read_all(log) == kept
         assert log.statistics().damage == ()
-        await log.retain(NOW + HOUR, pending={7})
+        await retain(log, NOW + HOUR, pending={7})
         assert [record.offset for record in await read_all(log)] == [7]
 
 

@@ -249,10 +249,11 @@ async def test_leftovers_of_a_crash_are_cleared_away(volume: Volume, disk: Simul
     await log.close()
     for name in ("recovery-point.tmp", f"{7:020d}.seal", f"{7:020d}.index"):
         disk.open(f"{DIRECTORY}/{name}", create=True)
-    disk.open(f"{DIRECTORY}/notes.txt", create=True)
+    for name in ("notes.txt", "copy.log", "old.seal"):
+        disk.open(f"{DIRECTORY}/{name}", create=True)
     assert await values_in(await open_log(volume, BIG)) == VALUES
     names = disk.list(DIRECTORY)
-    assert "notes.txt" in names
+    assert {"notes.txt", "copy.log", "old.seal"} <= set(names), "what is not ours is left alone"
     assert not [name for name in names if name.endswith(".tmp") or name.startswith(f"{7:020d}")]
 
 
@@ -354,3 +355,16 @@ async def test_rot_below_the_recovery_point_costs_only_the_batch_it_hits(
     await publish(log, batch(b"new"))
     await log.close()
     assert await values_in(await open_log(volume, BIG)) == [*VALUES[:4], *VALUES[5:], b"new"]
+
+
+async def test_bytes_cut_out_of_the_middle_cost_only_the_batches_that_lay_there(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    await filled(volume)
+    whole = bytes(await disk.open(path_of(0)).read(0, 10 * SIZE))
+    disk.cut(path_of(0), 0)
+    disk.open(path_of(0)).write(0, [whole[: 4 * SIZE], whole[6 * SIZE :]])
+    async with mounted(disk.kill()) as killed:
+        log = await open_log(killed)
+        assert [(each.offset, each.end_offset) for each in log.statistics().damage] == [(4, 6)]
+        assert await values_in(log) == VALUES[:4] + VALUES[6:]

@@ -14,6 +14,7 @@ from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.findings import Kind
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.journalfile import encode_frame
+from goqueue.storage.summary import HEAD_SIZE
 from goqueue.storage.verify import verify
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
@@ -112,15 +113,32 @@ async def test_a_batch_of_an_unknown_version_is_named_and_what_lies_before_it_is
     assert finding.offset == envelope.base_offset
 
 
-@pytest.mark.parametrize(("path", "word"), [(path_of(0, ".seal"), "seal"), (POINT, "recovery point")])
+def of_later_version(data: bytes, size: int) -> bytes:
+    """A seal's head, or a whole recovery point, as a newer goqueue might write it."""
+    changed = data[:3] + b"\7"
+    return changed + crc32c(data[8:size], crc32c(changed)).to_bytes(4, "big") + data[8:]
+
+
+@pytest.mark.parametrize(
+    ("path", "word", "size"), [(path_of(0, ".seal"), "seal", HEAD_SIZE), (POINT, "recovery point", 10**9)]
+)
 async def test_a_seal_or_recovery_point_of_an_unknown_version_is_named(
-    volume: Volume, disk: SimulatedDisk, path: str, word: str
+    volume: Volume, disk: SimulatedDisk, path: str, word: str, size: int
 ) -> None:
     await closed_log(volume)
-    overwrite(disk, path, whole(disk, path)[:3] + b"\7" + whole(disk, path)[4:])
+    overwrite(disk, path, of_later_version(whole(disk, path), size))
     [finding] = (await checked(disk)).damage()
     assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, path)
     assert f"{word} version 7" in finding.text
+
+
+@pytest.mark.parametrize("path", [path_of(0, ".seal"), POINT])
+async def test_a_flipped_bit_in_a_version_is_no_newer_version(
+    volume: Volume, disk: SimulatedDisk, path: str
+) -> None:
+    await closed_log(volume)
+    disk.flip_bit(path, 3, 1)
+    assert (await checked(disk)).damage() == ()
 
 
 async def test_a_journal_of_an_unknown_version_is_named(volume: Volume, disk: SimulatedDisk) -> None:

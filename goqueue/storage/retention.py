@@ -1,0 +1,42 @@
+"""Retention of a log: what has outlived its time goes, except what is still to be delivered."""
+
+from collections.abc import Collection
+from itertools import takewhile
+
+from goqueue.core.compaction import keeps_pending
+from goqueue.core.record import RecordPlace
+from goqueue.core.retention import SegmentAge, count_expired
+from goqueue.storage.batch import Envelope
+from goqueue.storage.log import Log
+from goqueue.storage.segment import Segment
+from goqueue.types import Buffer, Microseconds, Offset
+
+
+async def retain(log: Log, now: Microseconds, pending: Collection[Offset] = ()) -> None:
+    """Remove expired segments up to the first that holds pending offsets; from there on, keep just these."""
+    expired = _expired(log, now)
+    removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
+    if removable:
+        await log.delete_before(removable[-1].end_offset)
+    kept = expired[len(removable) :]
+    if kept and kept[-1].end_offset == log.end_offset:
+        log.roll()
+
+    def keeps(envelope: Envelope, place: RecordPlace, _: Buffer) -> bool:
+        return keeps_pending(pending, place.flags, envelope.base_offset + place.relative_offset)
+
+    for segment in kept:
+        await log.compact(segment, keeps)
+
+
+def _expired(log: Log, now: Microseconds) -> list[Segment]:
+    segments = log.visible_segments()
+    ages = [SegmentAge(each.summary.size, each.summary.last_append_time) for each in segments]
+    count = count_expired(
+        ages, now, retention_age=log.config.retention_age, retention_bytes=log.config.retention_bytes
+    )
+    return segments[:count]
+
+
+def _holds_any(segment: Segment, offsets: Collection[Offset]) -> bool:
+    return any(segment.base_offset <= offset < segment.end_offset for offset in offsets)
