@@ -10,9 +10,9 @@ from goqueue.cli.rowfields import fields_of
 from goqueue.cli.rowview import columns_for, is_damage, write_row
 from goqueue.cli.running import Exit, Misuse, end, run
 from goqueue.storage.disk import RealDisk
-from goqueue.storage.dump import FileKind, dump, kind_of
-from goqueue.storage.segmentdump import Selection
-from goqueue.storage.verify import verify
+from goqueue.storage.verification.dump import FileKind, dump, kind_of
+from goqueue.storage.verification.segmentdump import Selection
+from goqueue.storage.verification.verify import verify
 
 
 @click.group()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from goqueue.cli.output import Column, fitting, printable, write_cells, write_json, write_titles
-from goqueue.storage.findings import Finding, Report
+from goqueue.storage.verification.findings import Finding, Report
 
 SEGMENT_COLUMNS = [
     Column("PARTITION", 9),

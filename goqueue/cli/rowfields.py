@@ -8,12 +8,12 @@ from goqueue.cli.output import json_bytes, readable
 from goqueue.core.producers import WrittenBatch
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.batch import Attribute, Envelope
-from goqueue.storage.dump import FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.journalfile import Frame, unpack_entries
 from goqueue.storage.journalfile import Kind as FrameKind
-from goqueue.storage.segmentdump import BatchRow, RecordRow
 from goqueue.storage.summary import History, SummaryHead
+from goqueue.storage.verification.dump import FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 from goqueue.types import LANE_COUNT, Microseconds, Priority
 
 Fields = dict[str, Any]

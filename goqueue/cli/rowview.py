@@ -10,10 +10,10 @@ from goqueue.cli.reportview import spans
 from goqueue.cli.rowfields import Fields, fields_of, flag_names, lane_names, payloads_in
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.batch import Attribute, Envelope
-from goqueue.storage.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.journalfile import Frame
-from goqueue.storage.segmentdump import BatchRow, RecordRow
+from goqueue.storage.verification.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 
 TIME_WIDTH = 27
 OFFSET_WIDTH = 10

@@ -11,15 +11,16 @@ from goqueue.errors import DiskFailed, UnknownFormat
 from goqueue.storage import batch as batches
 from goqueue.storage.batch import ENVELOPE_SIZE
 from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.findings import Kind
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.journalfile import encode_frame
 from goqueue.storage.summary import HEAD_SIZE
-from goqueue.storage.verify import verify
+from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.verify import verify
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.file import SimulatedFile
-from tests.storage.checks import (
+from tests.storage.logs import DIRECTORY, file_names, mounted, open_log, path_of
+from tests.storage.verification.checks import (
     BIG,
     DATA,
     JOURNAL,
@@ -32,7 +33,6 @@ from tests.storage.checks import (
     places,
     whole,
 )
-from tests.storage.logs import DIRECTORY, file_names, mounted, open_log, path_of
 
 SECOND = 8
 """Where the second segment begins."""

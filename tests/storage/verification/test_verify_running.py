@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from trio.testing import MockClock
 
-from goqueue.storage.findings import Kind
-from goqueue.storage.verify import verify
+from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.verify import verify
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.checks import (
+from tests.storage.logs import DIRECTORY, batch, mounted, open_log, path_of, publish
+from tests.storage.verification.checks import (
     BIG,
     POINT,
     bases,
@@ -20,7 +21,6 @@ from tests.storage.checks import (
     places,
     whole,
 )
-from tests.storage.logs import DIRECTORY, batch, mounted, open_log, path_of, publish
 
 # Beside a running broker
 

@@ -10,17 +10,24 @@ from typing import TypeAlias
 from goqueue.environment import Disk
 from goqueue.errors import UnknownFormat
 from goqueue.storage import batch, journalfile, recoverypoint, summary
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.index import ENTRY_SIZE
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalcheck import check_journal
 from goqueue.storage.journalfile import Frame, decode_frame
-from goqueue.storage.partitioncheck import bad_point
 from goqueue.storage.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
-from goqueue.storage.segmentcheck import Seal, read_seal
-from goqueue.storage.segmentdump import EVERYTHING, BatchRow, RecordRow, Selection, base_offset_in, segment_rows
 from goqueue.storage.summary import SummaryHead
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.journalcheck import check_journal
+from goqueue.storage.verification.partitioncheck import bad_point
+from goqueue.storage.verification.segmentcheck import Seal, read_seal
+from goqueue.storage.verification.segmentdump import (
+    EVERYTHING,
+    BatchRow,
+    RecordRow,
+    Selection,
+    base_offset_in,
+    segment_rows,
+)
 from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds, Offset
 

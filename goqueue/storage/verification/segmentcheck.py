@@ -11,8 +11,6 @@ from crc32c import crc32c
 
 from goqueue.environment import File
 from goqueue.errors import DiskFailed, UnknownFormat
-from goqueue.storage.batchcheck import fault_in_batch
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.index import ENTRY_SIZE, SparseIndex
 from goqueue.storage.scan import Damage, Found, Scanner
 from goqueue.storage.segment import LOG, OFFSET_INDEX, TIME_INDEX
@@ -27,6 +25,8 @@ from goqueue.storage.summary import (
     decode_history,
     sound_version,
 )
+from goqueue.storage.verification.batchcheck import fault_in_batch
+from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 

@@ -11,12 +11,12 @@ from uuid import UUID
 from goqueue.environment import Disk
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.datadirectory import FORMAT, LOCK, META, META_SIZE_MAX
-from goqueue.storage.findings import Finding, JournalReport, Kind, PartitionReport, Report
 from goqueue.storage.journal import DAMAGED, TORN
-from goqueue.storage.journalcheck import check_journal
-from goqueue.storage.partitioncheck import belongs_to_partition, check_partition, holds_partition
 from goqueue.storage.segment import LOG
-from goqueue.storage.segmentcheck import Progress
+from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
+from goqueue.storage.verification.journalcheck import check_journal
+from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
+from goqueue.storage.verification.segmentcheck import Progress
 from goqueue.storage.volume import TEMPORARY, Volume
 
 LOGS, DELETED = "logs", "deleted"

@@ -9,11 +9,12 @@ from trio.testing import MockClock
 
 from goqueue.storage.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.findings import Kind, State
 from goqueue.storage.log import Log
+from goqueue.storage.verification.findings import Kind, State
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.checks import (
+from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, mounted, open_log, path_of, publish
+from tests.storage.verification.checks import (
     BIG,
     DATA,
     JOURNAL,
@@ -29,7 +30,6 @@ from tests.storage.checks import (
     span,
     whole,
 )
-from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, mounted, open_log, path_of, publish
 
 # Sound
 

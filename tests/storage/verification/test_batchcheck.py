@@ -9,7 +9,7 @@ from goqueue.core.inspection import inspect_records
 from goqueue.core.record import FLAGS_FROM_BROKER, HEADER, TIMESTAMP_MAX, Flag, encode_record
 from goqueue.errors import InvalidMessage
 from goqueue.storage.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for
-from goqueue.storage.batchcheck import fault_in_batch
+from goqueue.storage.verification.batchcheck import fault_in_batch
 from tests.storage.logs import NOW
 
 FIRST = encode_record(0, NOW, b"one", key=b"key", headers={"trace": b"\1"})

@@ -9,13 +9,24 @@ from goqueue.config import LogConfig
 from goqueue.core.record import decode_records
 from goqueue.errors import UnknownFormat
 from goqueue.storage.batch import ENVELOPE_SIZE, seal_envelope
-from goqueue.storage.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow, dump, kind_of
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.journalfile import Kind as FrameKind
-from goqueue.storage.segmentdump import EVERYTHING, BatchRow, RecordRow, Selection
+from goqueue.storage.verification.dump import (
+    FileKind,
+    FrameRow,
+    PlaceRow,
+    PointRow,
+    Row,
+    SealRow,
+    TimeRow,
+    dump,
+    kind_of,
+)
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.segmentdump import EVERYTHING, BatchRow, RecordRow, Selection
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.checks import (
+from tests.storage.logs import DIRECTORY, NOW, batch, file_names, open_log, path_of
+from tests.storage.verification.checks import (
     BIG,
     JOURNAL,
     POINT,
@@ -27,7 +38,6 @@ from tests.storage.checks import (
     span,
     whole,
 )
-from tests.storage.logs import DIRECTORY, NOW, batch, file_names, open_log, path_of
 
 RECORDS = Selection(records=True)
 

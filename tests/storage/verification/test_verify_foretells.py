@@ -5,12 +5,12 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.storage.findings import Finding, Kind, Report
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogStatistics
+from goqueue.storage.verification.findings import Finding, Kind, Report
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.checks import checked
 from tests.storage.logs import DIRECTORY, NOW, batch, file_names, mounted, open_log
+from tests.storage.verification.checks import checked
 
 STILL_THERE = {Kind.KEPT_ASIDE, Kind.INDEX_MISSING, Kind.INDEX_DAMAGED, Kind.SEAL_DAMAGED}
 """Warnings that a start leaves to the first read, or to the operator."""

@@ -11,10 +11,10 @@ from goqueue.core.record import Record, decode_records
 from goqueue.environment import File
 from goqueue.errors import UnknownFormat
 from goqueue.storage.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
-from goqueue.storage.batchcheck import fault_in_batch
-from goqueue.storage.findings import Finding, Kind
 from goqueue.storage.scan import Damage, Found
-from goqueue.storage.segmentcheck import PatientScanner
+from goqueue.storage.verification.batchcheck import fault_in_batch
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.segmentcheck import PatientScanner
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 

@@ -9,11 +9,11 @@ was promised to nobody: it is a torn tail, which the next start cuts off togethe
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from goqueue.storage.findings import Finding, Kind, SegmentReport, State
 from goqueue.storage.recoverypoint import RecoveryPoint
 from goqueue.storage.scan import Damage
 from goqueue.storage.segment import LOG, segment_stem
-from goqueue.storage.segmentcheck import Seal, SegmentScan
+from goqueue.storage.verification.findings import Finding, Kind, SegmentReport, State
+from goqueue.storage.verification.segmentcheck import Seal, SegmentScan
 from goqueue.types import Offset
 
 TORN = "torn tail, promised to nobody; it will be copied aside and cut at the next start"

@@ -1,9 +1,9 @@
 """Any file that holds a journal: what its owner would find lost when it opens it."""
 
 from goqueue.errors import StorageError, UnknownFormat
-from goqueue.storage.findings import Finding, JournalReport, Kind
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journalfile import MAGIC, LostEntries, Replay, replay
+from goqueue.storage.verification.findings import Finding, JournalReport, Kind
 from goqueue.storage.volume import Volume
 
 

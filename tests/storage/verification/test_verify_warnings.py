@@ -4,10 +4,11 @@ import pytest
 
 from goqueue.config import LogConfig
 from goqueue.storage import summary as seals
-from goqueue.storage.findings import Kind, State
+from goqueue.storage.verification.findings import Kind, State
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.checks import (
+from tests.storage.logs import DIRECTORY, NOW, batch, open_log, path_of
+from tests.storage.verification.checks import (
     BIG,
     POINT,
     bases,
@@ -20,7 +21,6 @@ from tests.storage.checks import (
     span,
     whole,
 )
-from tests.storage.logs import DIRECTORY, NOW, batch, open_log, path_of
 
 # What the next start repairs by itself
 

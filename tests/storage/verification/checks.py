@@ -2,9 +2,9 @@
 
 from goqueue.config import LogConfig
 from goqueue.storage.batch import Envelope, parse_envelope
-from goqueue.storage.findings import Finding, Kind, Report
 from goqueue.storage.journal import Journal
-from goqueue.storage.verify import verify
+from goqueue.storage.verification.findings import Finding, Kind, Report
+from goqueue.storage.verification.verify import verify
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, open_log, path_of, publish

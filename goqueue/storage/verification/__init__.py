@@ -1,0 +1,1 @@
+"""Looking at what lies on a disk without touching it: every damaged range named, every file shown."""
