@@ -1,6 +1,7 @@
 """The log as the specification reads: appending, reading, looking up, rolling."""
 
 import pytest
+import trio
 
 from goqueue.config import LogConfig
 from goqueue.errors import Closed, OffsetOutOfRange
@@ -18,6 +19,7 @@ from tests.storage.logs import (
     open_log,
     publish,
     read_all,
+    records_in,
     values_in,
 )
 
@@ -313,3 +315,25 @@ async def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="segment_age"):
         LogConfig(segment_age=0)
     assert SMALL.segment_bytes == 2_000
+
+
+async def test_whoever_appends_at_the_same_time_finds_its_own_message_at_its_own_offset(volume: Volume) -> None:
+    """An offset and its place in the index are taken in one step, so no search can miss what was confirmed."""
+    log = await open_log(volume)
+    confirmed: dict[int, bytes] = {}
+
+    async def publish_some(client: int) -> None:
+        for number in range(10):
+            value = b"%d-%d " % (client, number) + bytes(100)
+            [offset] = log.append([batch(value)], NOW)
+            await log.commit()
+            confirmed[offset] = value
+
+    async with trio.open_nursery() as nursery:
+        for client in range(20):
+            nursery.start_soon(publish_some, client)
+    log.advance_high_watermark(log.durable_offset)
+    assert sorted(confirmed) == list(range(200))
+    for offset, value in confirmed.items():
+        [record, *_] = [each for each in records_in((await log.read(offset, 1)).data) if each.offset == offset]
+        assert record.value == value

@@ -226,6 +226,8 @@ async def test_only_the_newest_record_of_each_key_stays_at_its_offset(volume: Vo
     newest = {record.key: record.offset for record in before.values()}
     expected = [offset for offset in before if offset in newest.values() or offset >= growing_from]
     assert offsets(after) == expected
+    assert await publish(log, batch(b"open as before", key=b"z")) == [18]
+    assert await log.truncate(18) == 18
     assert all(before[record.offset] == record for record in after)
     async with mounted(disk.crash()) as crashed:
         log = await open_log(crashed)
