@@ -21,3 +21,14 @@ class Priority(IntEnum):
 
 
 LANE_COUNT = len(Priority)
+
+
+class Acks(IntEnum):
+    """What a producer waits for."""
+
+    NONE = 0
+    """Nothing."""
+    LEADER = 1
+    """It is in the leader's file: survives `kill -9`."""
+    ALL = 2
+    """It is fsynced at every in-sync replica: survives power loss."""

@@ -13,6 +13,7 @@ UNSYNCED_BYTES_MAX = 1024 * 1024
 UNSYNCED_SECONDS_MAX = 1.0
 CHECKPOINT_SECONDS = 5.0
 IDLE_SECONDS = 1.0
+NOTHING: Offset = -1
 
 
 @dataclass(slots=True)
@@ -66,6 +67,11 @@ class CheckpointSchedule:
     def begin(self) -> None:
         """A checkpoint begins, of everything up to the end."""
         self._covered = self._end
+
+    def note_failed(self, now: float) -> None:
+        """It came to nothing: the next one is due as if everything had been written now."""
+        self._covered = NOTHING
+        self._dirty_since = self._written_at = now
 
     def is_due(self, now: float) -> bool:
         deadline = self.next_deadline()

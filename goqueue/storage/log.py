@@ -104,6 +104,11 @@ class Log:
         self._high_watermark = max(self._high_watermark, min(offset, self._durable))
 
     @property
+    def growing_from(self) -> Offset:
+        """Where the growing segment begins."""
+        return self._end if self._segments.growing is None else self._segments.growing.base_offset
+
+    @property
     def epochs(self) -> list[tuple[int, Offset]]:
         """Which leader epoch began at which offset, oldest first."""
         return self._history.epochs

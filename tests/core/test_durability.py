@@ -68,6 +68,16 @@ def test_a_checkpoint_follows_soon_after_the_writing_stops() -> None:
     assert not schedule.is_due(1e9)
 
 
+def test_a_checkpoint_that_failed_is_tried_again_a_second_later() -> None:
+    schedule = CheckpointSchedule()
+    schedule.note_end(3.0, 10)
+    schedule.begin()
+    schedule.note_failed(4.0)
+    assert schedule.next_deadline() == 4.0 + IDLE_SECONDS
+    schedule.begin()
+    assert schedule.next_deadline() is None
+
+
 @given(st.lists(st.floats(0.01, 0.9), min_size=10, max_size=40))
 def test_under_steady_writing_a_checkpoint_comes_each_five_seconds(pauses: list[float]) -> None:
     schedule = CheckpointSchedule()

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-from goqueue.actors.messages import Reply
+from goqueue.actors.partition import Partition, Produced, _Arrival
 from goqueue.environment import File
 from goqueue.storage import scan
 from goqueue.storage.recovery import _Recovery
 from goqueue.storage.scan import Damage
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
-from tests.sim.partition import Partition, Publish
 from tests.sim.world import Tally, World
 
 
@@ -27,21 +26,21 @@ def replaced(owner: ModuleType | type, name: str, value: object) -> Iterator[Non
 
 class AnswersBeforeSync(World):
     class partition_class(Partition):  # noqa: N801
-        def answer(self, message: Publish, base: Offset, reply: Reply[Offset]) -> None:
-            reply.resolve(base)
+        def answer(self, arrival: _Arrival, base: Offset) -> None:
+            arrival.reply.resolve(Produced(base))
 
 
 class ShowsWhatIsNotDurable(World):
     class partition_class(Partition):  # noqa: N801
         async def end_turn(self) -> None:
             await super().end_turn()
-            self._log._high_watermark = self._log.end_offset
+            self.log._high_watermark = self.log.end_offset
 
 
 class StopsWithoutClosing(World):
     class partition_class(Partition):  # noqa: N801
         async def stop(self) -> None:
-            self._log.abandon()
+            self.log.abandon()
 
 
 class ForgetsFolders(World):

@@ -12,19 +12,19 @@ from random import Random
 import trio
 
 from goqueue.actors.child import ChildSpec, supervised
+from goqueue.actors.partition import DeleteBefore, Describe, Fetch, Maintain, Partition, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.reports import ChildReport
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import Supervisor
 from goqueue.core.record import Record, encode_record
 from goqueue.errors import ActorDied, Closed, DamagedData, DiskFailed, DiskFull, LogStopped, OffsetOutOfRange
-from goqueue.storage.batch import accept
 from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Acks
 from tests.sim.history import History, Violation
-from tests.sim.partition import DeleteBefore, Describe, Fetch, Partition, Publish
 from tests.sim.plan import Ending, Harm, Life, Plan
 from tests.storage.logs import records_in
 
@@ -179,13 +179,14 @@ class World:
         self.history.attempt(partition, values)
         self.tally.published += 1
         try:
-            base = await self._refs[partition].call(Publish(accept(records, len(values)), durably))
+            acks = Acks.ALL if durably else Acks.LEADER
+            produced = await self._refs[partition].call(Produce(records, len(values), acks=acks))
         except DiskFull:
             self.tally.refused += 1
             return
         except (ActorDied, Closed):
             await trio.sleep_forever()
-        self.history.confirm(partition, base, values, durably=durably)
+        self.history.confirm(partition, produced.base_offset, values, durably=durably)
         self.tally.confirmed += 1
 
     async def _read_until_told(self) -> None:
@@ -196,13 +197,16 @@ class World:
                 offsets[partition] = await self._read_on(partition, offsets[partition])
             except (ActorDied, Closed):
                 await trio.sleep_forever()
+            if self.random.random() < 0.05:
+                await self._maintain(partition)
             if self.random.random() < 0.02:
                 await self._delete(partition, self.random.randint(0, offsets[partition]))
             await trio.sleep(self.random.uniform(0, 0.1))
 
     async def _read_on(self, partition: int, offset: int) -> int:
         try:
-            found = await self._refs[partition].call(Fetch(offset, READ_BYTES))
+            deadline = trio.current_time() + self.random.choice([0.0, 0.05, 5.0])
+            found = await self._refs[partition].call(Fetch(offset, READ_BYTES, deadline))
         except OffsetOutOfRange as error:
             return int(error.details["start"])
         except DamagedData as damage:
@@ -217,6 +221,15 @@ class World:
         try:
             await self._refs[partition].call(DeleteBefore(offset))
         except (OffsetOutOfRange, DiskFull):
+            return
+        except (ActorDied, Closed):
+            await trio.sleep_forever()
+
+    async def _maintain(self, partition: int) -> None:
+        """Nothing is old enough to go, and no two messages share a key: nothing may change."""
+        try:
+            await self._refs[partition].call(Maintain(compact=True))
+        except DiskFull:
             return
         except (ActorDied, Closed):
             await trio.sleep_forever()

@@ -1,0 +1,282 @@
+"""A partition: the owner of one log.
+
+Whatever arrives in a turn is written at once, and whoever waits for the disk is answered by the sync that
+covers it, while the next turns go on: that is the group commit. Content is checked here, where every way in
+passes (G16).
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.base import Actor
+from goqueue.actors.handlers import answers, defers
+from goqueue.actors.messages import Reply, Request
+from goqueue.config import LogConfig
+from goqueue.core.durability import CheckpointSchedule, SyncSchedule
+from goqueue.core.longpoll import LongPoll
+from goqueue.environment import WallClock
+from goqueue.errors import DiskFull, GoQueueError
+from goqueue.storage.batch import NO_PRODUCER, Batch, Producer, accept
+from goqueue.storage.keycompaction import compact_by_key
+from goqueue.storage.log import Log
+from goqueue.storage.logviews import LogSlice, LogStatistics
+from goqueue.storage.retention import retain
+from goqueue.storage.volume import Volume
+from goqueue.types import Acks, Buffer, Microseconds, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    base_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Request[Produced]):
+    """A batch of records as a client encoded them. Answered when it is where `acks` wants it."""
+
+    body: Buffer
+    record_count: int
+    attributes: int = 0
+    producer: Producer = NO_PRODUCER
+    acks: Acks = Acks.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(Request[LogSlice]):
+    """Batches from `offset` on. At the end, wait for more until `deadline`, in Trio's time."""
+
+    offset: Offset
+    bytes_max: int
+    deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAtTime(Request[Offset | None]):
+    time: Microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBefore(Request[None]):
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Request[LogStatistics]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain(Request[None]):
+    """Let go what has outlived its time; compact by key if the topic wants it."""
+
+    compact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    batch: Batch
+    acks: Acks
+    reply: Reply[Produced]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A producer that waits until everything below `end` is durable."""
+
+    end: Offset
+    base: Offset
+    reply: Reply[Produced]
+
+
+class Partition(Actor):
+    def __init__(self, volume: Volume, clock: WallClock, directory: str, config: LogConfig) -> None:
+        self._volume = volume
+        self._clock = clock
+        self._directory = directory
+        self._config = config
+        self._arrived: list[_Arrival] = []
+        self._producers: deque[_Waiting] = deque()
+        self._readers: LongPoll[tuple[Fetch, Reply[LogSlice]]] = LongPoll()
+        self._syncs = SyncSchedule()
+        self._checkpoints = CheckpointSchedule()
+        self._disk_is_busy = False
+        self._open_log: Log | None = None
+
+    async def start(self) -> None:
+        self._open_log = await Log.open(self._volume, self._directory, self._config)
+
+    async def stop(self) -> None:
+        """Everything accepted is on disk, everybody is answered (G15)."""
+        self._dismiss_readers()
+        await self.log.close()
+        self.settle(self.log.durable_offset)
+
+    def stop_asked(self) -> None:
+        self._dismiss_readers()
+
+    def _dismiss_readers(self) -> None:
+        """Those at the end are told that there is nothing: a stop does not wait for a long poll."""
+        for fetch, reply in self._readers.all():
+            reply.resolve(self._nothing_at(fetch.offset))
+
+    def close(self) -> None:
+        if self._open_log is not None:
+            self._open_log.abandon()
+
+    @property
+    def log(self) -> Log:
+        assert self._open_log is not None, "a partition has its log from its start on"
+        return self._open_log
+
+    # Producing
+
+    @defers(Produce)
+    async def produce(self, message: Produce, reply: Reply[Produced]) -> None:
+        batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
+        self._arrived.append(_Arrival(batch, message.acks, reply))
+
+    async def end_turn(self) -> None:
+        """One write for everything that arrived in this turn."""
+        arrived, self._arrived = self._arrived, []
+        if not arrived:
+            return
+        try:
+            bases = self.log.append([arrival.batch for arrival in arrived], self._clock.now())
+        except DiskFull as error:
+            self._refuse(arrived, error)
+            return
+        self._note_written(arrived)
+        for arrival, base in zip(arrived, bases, strict=True):
+            self.answer(arrival, base)
+
+    def _refuse(self, arrived: Sequence[_Arrival], error: DiskFull) -> None:
+        for arrival in arrived:
+            arrival.reply.fail(error)
+        self._syncs.note_written(trio.current_time(), 0, awaited=True)  # what was cut off must stay off
+
+    def _note_written(self, arrived: Sequence[_Arrival]) -> None:
+        now = trio.current_time()
+        awaited = bool(len(self._readers)) or any(arrival.acks is Acks.ALL for arrival in arrived)
+        self._syncs.note_written(now, sum(arrival.batch.size for arrival in arrived), awaited=awaited)
+        self._checkpoints.note_end(now, self.log.end_offset)
+
+    def answer(self, arrival: _Arrival, base: Offset) -> None:
+        if arrival.acks is Acks.ALL:
+            self._producers.append(_Waiting(base + arrival.batch.record_count, base, arrival.reply))
+        else:
+            arrival.reply.resolve(Produced(base))
+
+    def settle(self, durable: Offset) -> None:
+        while self._producers and self._producers[0].end <= durable:
+            waiting = self._producers.popleft()
+            waiting.reply.resolve(Produced(waiting.base))
+
+    # Reading
+
+    @defers(Fetch)
+    async def fetch(self, message: Fetch, reply: Reply[LogSlice]) -> None:
+        if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
+            self._readers.wait((message, reply), message.offset, message.deadline)
+            self._syncs.note_awaited()
+        elif self._is_warm(message.offset):
+            reply.resolve(await self.log.read(message.offset, message.bytes_max))
+        else:
+            self.background(self._read, message, reply)
+
+    def _is_warm(self, offset: Offset) -> bool:
+        """What was written last is in memory, and is read without waiting; older parts may have to be fetched."""
+        return offset >= self.log.growing_from
+
+    async def _read(self, message: Fetch, reply: Reply[LogSlice]) -> None:
+        try:
+            reply.resolve(await self.log.read(message.offset, message.bytes_max))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    def _nothing_at(self, offset: Offset) -> LogSlice:
+        return LogSlice(b"", offset, self.log.log_start, self.log.high_watermark)
+
+    def _serve_readers(self) -> None:
+        for fetch, reply in self._readers.reached(self.log.high_watermark):
+            if reply.wanted:
+                self.background(self._read, fetch, reply)
+            else:
+                reply.resolve(self._nothing_at(fetch.offset))
+
+    @answers(OffsetAtTime)
+    async def offset_at_time(self, message: OffsetAtTime) -> Offset | None:
+        return await self.log.offset_at_time(message.time)
+
+    # Retiring
+
+    @answers(DeleteBefore)
+    async def delete_before(self, message: DeleteBefore) -> None:
+        await self.log.delete_before(message.offset)
+
+    @defers(Maintain)
+    async def maintain(self, message: Maintain, reply: Reply[None]) -> None:
+        self.background(self._maintain, message, reply)
+
+    async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
+        try:
+            await retain(self.log, self._clock.now())
+            if message.compact:
+                await compact_by_key(self.log, self._clock.now())
+        except DiskFull as error:
+            reply.fail(error)
+        else:
+            reply.resolve(None)
+
+    @answers(Describe)
+    async def describe(self, _: Describe) -> LogStatistics:
+        return self.log.statistics()
+
+    # The disk, beside the mailbox: appends go on while a sync is under way.
+
+    def next_deadline(self) -> float | None:
+        deadlines = [self._readers.next_deadline()]
+        if not self._disk_is_busy:
+            deadlines += [self._syncs.next_deadline(trio.current_time()), self._checkpoints.next_deadline()]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    async def tick(self, now: float) -> None:
+        for fetch, reply in self._readers.expired(now):
+            reply.resolve(self._nothing_at(fetch.offset))
+        if self._disk_is_busy:
+            return
+        if self._checkpoints.is_due(now):
+            self._begin(self._checkpoint)
+        elif self._syncs.is_due(now):
+            self._begin(self._commit)
+
+    def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._disk_is_busy = True
+        self._syncs.begin()
+        self.background(work)
+
+    async def _commit(self) -> None:
+        self._show(await self.log.commit())
+        self._disk_is_free()
+
+    async def _checkpoint(self) -> None:
+        self._checkpoints.begin()
+        self._show(await self.log.commit())  # nobody waits for the recovery point
+        try:
+            await self.log.checkpoint()
+        except DiskFull:  # the data is durable; the recovery point follows when there is room
+            self._checkpoints.note_failed(trio.current_time())
+        self._show(self.log.durable_offset)
+        self._disk_is_free()
+
+    def _show(self, durable: Offset) -> None:
+        """Everything below is durable: answer who waited for it, let readers see it."""
+        self.log.advance_high_watermark(durable)
+        self.settle(durable)
+        self._serve_readers()
+
+    def _disk_is_free(self) -> None:
+        self._disk_is_busy = False
+        self.wake()

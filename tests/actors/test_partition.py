@@ -1,0 +1,272 @@
+"""The partition: group commit, long polls, and an end that loses nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from goqueue.actors.child import ChildSpec
+from goqueue.actors.partition import (
+    DeleteBefore,
+    Describe,
+    Fetch,
+    Maintain,
+    OffsetAtTime,
+    Partition,
+    Produce,
+    Produced,
+)
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.root import running
+from goqueue.config import HOUR, LogConfig
+from goqueue.core.record import encode_record
+from goqueue.errors import ActorDied, BatchRefused, DiskFull, InvalidMessage, LogStopped, OffsetOutOfRange
+from goqueue.storage.volume import Volume
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Acks
+from tests.storage.logs import DIRECTORY, records_in
+
+SYNC_SECONDS = 1 / 128
+
+
+@asynccontextmanager
+async def partition(
+    disk: SimulatedDisk, config: LogConfig | None = None, clock: SimulatedClock | None = None
+) -> AsyncIterator[ActorRef]:
+    volume = Volume(disk)
+    clock = clock or SimulatedClock()
+    spec = ChildSpec("partition", lambda: Partition(volume, clock, DIRECTORY, config or LogConfig()))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(volume.run)
+        async with running(spec) as ref:
+            yield ref
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    disk = SimulatedDisk(Random(0))
+    disk.faults.sync_seconds = (SYNC_SECONDS, SYNC_SECONDS)
+    return disk
+
+
+def publish(*values: bytes, acks: Acks = Acks.ALL) -> Produce:
+    body = b"".join(encode_record(number, 1, value) for number, value in enumerate(values))
+    return Produce(body, len(values), acks=acks)
+
+
+async def values(ref: ActorRef, offset: int = 0) -> list[bytes]:
+    return [record.value for record in records_in((await ref.call(Fetch(offset, 100_000))).data)]
+
+
+async def test_acks_all_is_answered_when_the_batch_is_durable(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G1"""
+    async with partition(disk) as ref:
+        begin = trio.current_time()
+        assert await ref.call(publish(b"a", b"b")) == Produced(0)
+        assert trio.current_time() - begin >= SYNC_SECONDS
+        assert await values(ref) == [b"a", b"b"]
+        async with partition(disk.crash()) as after:
+            assert await values(after) == [b"a", b"b"]
+
+
+async def test_acks_leader_is_answered_at_once_and_seen_only_when_durable(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk) as ref:
+        begin = trio.current_time()
+        assert await ref.call(publish(b"a", acks=Acks.LEADER)) == Produced(0)
+        assert trio.current_time() == begin
+        assert await values(ref) == []
+        async with partition(disk.kill()) as after:
+            assert await values(after) == [b"a"]
+
+
+async def test_what_nobody_waits_for_is_durable_within_a_second(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """An idle tail must not wait for the next append."""
+    async with partition(disk) as ref:
+        await ref.call(publish(b"a", acks=Acks.LEADER))
+        await trio.sleep(1.0 + 2 * SYNC_SECONDS)
+        assert await values(ref) == [b"a"]
+
+
+async def test_many_producers_share_a_sync(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with partition(disk) as ref, trio.open_nursery() as nursery:
+        before = disk.counts.syncs
+        for number in range(500):
+            nursery.start_soon(ref.call, publish(b"%d" % number))
+        await wait_all_tasks_blocked()
+        await trio.sleep(1)
+        assert (await ref.call(Describe())).durable_offset == 500
+        assert disk.counts.syncs - before < 12
+
+
+async def test_appends_go_on_while_a_sync_is_under_way(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    disk.faults.sync_seconds = (5.0, 5.0)
+    async with partition(disk) as ref, trio.open_nursery() as nursery:
+        nursery.start_soon(ref.call, publish(b"slow"))
+        await trio.sleep(1)
+        begin = trio.current_time()
+        assert await ref.call(publish(b"quick", acks=Acks.LEADER)) == Produced(1)
+        assert trio.current_time() == begin
+
+
+async def test_a_bad_batch_is_refused_and_its_neighbours_are_not(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G14, G16"""
+    bad = encode_record(0, 1, b"bad", priority=9)
+    async with partition(disk) as ref:
+        refused: list[InvalidMessage] = []
+
+        async def refusal() -> None:
+            with pytest.raises(BatchRefused) as error:
+                await ref.call(Produce(bad, 1))
+            refused.append(error.value)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ref.call, publish(b"a"))
+            nursery.start_soon(refusal)
+            nursery.start_soon(ref.call, publish(b"b"))
+        assert len(refused) == 1
+        assert sorted(await values(ref)) == [b"a", b"b"]
+
+
+async def test_a_full_disk_refuses_and_takes_again_without_a_restart(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk) as ref:
+        await ref.call(publish(b"before"))
+        await trio.sleep(10)
+        capacity, disk.capacity = disk.capacity, disk.capacity - disk.space("/").free + 20
+        for _ in range(3):
+            with pytest.raises(DiskFull):
+                await ref.call(publish(b"too much"))
+        assert await values(ref) == [b"before"]
+        disk.capacity = capacity
+        await trio.sleep(1)
+        assert await ref.call(publish(b"after")) == Produced(1)
+
+
+async def test_a_reader_at_the_end_waits_for_more(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with partition(disk) as ref, trio.open_nursery() as nursery:
+        seen: list[list[bytes]] = []
+
+        async def follow() -> None:
+            found = await ref.call(Fetch(0, 1_000, trio.current_time() + 30))
+            seen.append([record.value for record in records_in(found.data)])
+
+        nursery.start_soon(follow)
+        await trio.sleep(7)
+        assert seen == []
+        await ref.call(publish(b"a"))
+        await wait_all_tasks_blocked()
+        assert seen == [[b"a"]]
+
+
+async def test_a_reader_at_the_end_has_what_is_written_made_durable_at_once(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk) as ref, trio.open_nursery() as nursery:
+        nursery.start_soon(ref.call, Fetch(0, 1_000, trio.current_time() + 30))
+        await wait_all_tasks_blocked()
+        await ref.call(publish(b"a", acks=Acks.LEADER))
+        await trio.sleep(3 * SYNC_SECONDS)
+        assert await values(ref) == [b"a"]
+
+
+async def test_a_reader_whose_time_is_up_is_told_that_there_is_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk) as ref:
+        begin = trio.current_time()
+        found = await ref.call(Fetch(0, 1_000, begin + 30))
+        assert (found.data, found.next_offset, trio.current_time()) == (b"", 0, begin + 30)
+
+
+async def test_a_stop_does_not_wait_for_a_long_poll(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G15"""
+    answers: list[int] = []
+
+    async def follow(ref: ActorRef) -> None:
+        answers.append((await ref.call(Fetch(0, 1_000, trio.current_time() + 3_600))).next_offset)
+
+    async with trio.open_nursery() as nursery:
+        async with partition(disk) as ref:
+            nursery.start_soon(follow, ref)
+            await wait_all_tasks_blocked()
+            begin = trio.current_time()
+        assert trio.current_time() - begin < 1
+    assert answers == [0]
+
+
+async def test_a_reader_that_left_disturbs_nobody(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with partition(disk) as ref:
+        with trio.move_on_after(1):
+            await ref.call(Fetch(0, 1_000, trio.current_time() + 30))
+        await ref.call(publish(b"a"))
+        assert await values(ref) == [b"a"]
+
+
+async def test_an_offset_that_is_not_there_is_refused(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with partition(disk, LogConfig(segment_bytes=150)) as ref:
+        for value in (b"a", b"b", b"c"):
+            await ref.call(publish(value))
+        await ref.call(DeleteBefore(1))
+        for offset in (0, 4):
+            with pytest.raises(OffsetOutOfRange):
+                await ref.call(Fetch(offset, 1_000))
+        assert await values(ref, 1) == [b"b"]
+        assert await ref.call(OffsetAtTime(0)) == 1
+
+
+async def test_everything_accepted_is_on_disk_after_a_stop(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G15"""
+    async with partition(disk) as ref:
+        await ref.call(publish(b"a", acks=Acks.LEADER))
+    async with partition(disk.crash()) as after:
+        assert await values(after) == [b"a"]
+
+
+async def test_a_failed_sync_stops_everything_and_confirms_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    died: list[bool] = []
+
+    async def publish_doomed(ref: ActorRef) -> None:
+        with pytest.raises(ActorDied):
+            await ref.call(publish(b"doomed"))
+        died.append(True)
+
+    async with trio.open_nursery() as nursery:
+        with pytest.RaisesGroup(LogStopped, allow_unwrapped=True, flatten_subgroups=True):
+            async with partition(disk) as ref:
+                disk.fail_next_sync()
+                nursery.start_soon(publish_doomed, ref)
+                await trio.sleep(60)
+    assert died == [True]
+
+
+async def test_a_checkpoint_follows_when_the_writing_stops(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with partition(disk) as ref:
+        before = bytes(await disk.open(f"{DIRECTORY}/recovery-point").read(0, 10_000))
+        await ref.call(publish(b"a"))
+        await trio.sleep(2)
+        assert bytes(await disk.open(f"{DIRECTORY}/recovery-point").read(0, 10_000)) != before
+
+
+async def test_what_has_outlived_its_time_goes(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    clock = SimulatedClock()
+    async with partition(disk, LogConfig(retention_age=HOUR), clock) as ref:
+        await ref.call(publish(b"old"))
+        clock.step(2 * HOUR)
+        await ref.call(Maintain(compact=True))
+        assert (await ref.call(Describe())).log_start == 1
