@@ -64,6 +64,69 @@ class BatchRefused(InvalidMessage):
         self.records = tuple(records)
 
 
+class InvalidName(GoQueueError):
+    """A topic or group name has characters, a length or a meaning that names must not have."""
+
+    code = "invalid_name"
+
+
+class InvalidConfig(GoQueueError):
+    """Settings that do not exist or have values they cannot have; `details` has `faults`, one text for each."""
+
+    code = "invalid_config"
+
+
+class UnknownTopic(GoQueueError):
+    """No topic has this name. Nothing is created by publishing to it or reading from it."""
+
+    code = "unknown_topic"
+
+
+class TopicExists(GoQueueError):
+    """A topic of this name is there already; it was left as it is."""
+
+    code = "topic_exists"
+
+
+class UnknownPartition(GoQueueError):
+    """The topic has no partition of this number."""
+
+    code = "unknown_partition"
+
+
+# What a producer sent out of its turn. Nothing of it was written now.
+
+
+class ProducerRefused(GoQueueError):
+    """The root of what an idempotent producer may hear."""
+
+    code = "producer_refused"
+
+
+class Fenced(ProducerRefused):
+    """A newer epoch of this producer has written: this one has been replaced and must stop."""
+
+    code = "fenced"
+
+
+class OutOfOrderSequence(ProducerRefused):
+    """The batch is not the next one; `details` has the `expected` sequence. Batches are missing before it."""
+
+    code = "out_of_order_sequence"
+
+
+class UnknownProducer(ProducerRefused):
+    """The partition knows nothing of this producer, or no longer, yet its batch is not a first one."""
+
+    code = "unknown_producer"
+
+
+class RepeatTooOld(ProducerRefused):
+    """A repeat of a batch that was written so long ago that its offset is no longer remembered."""
+
+    code = "repeat_too_old"
+
+
 class OffsetOutOfRange(GoQueueError):
     """The offset lies outside what the partition holds; `details` has `start` and `end`."""
 

@@ -5,7 +5,7 @@ covers it, while the next turns go on: that is the group commit. Content is chec
 passes (G16).
 """
 
-from collections import deque
+from bisect import bisect_right, insort
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.config import LogConfig
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
+from goqueue.core.producers import Judgement
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull, GoQueueError
 from goqueue.storage.batch import NO_PRODUCER, Batch, Producer, accept
@@ -69,6 +70,13 @@ class Describe(Request[LogStatistics]):
 
 
 @dataclass(frozen=True, slots=True)
+class Configure(Request[None]):
+    """From now on, by these settings."""
+
+    config: LogConfig
+
+
+@dataclass(frozen=True, slots=True)
 class Maintain(Request[None]):
     """Let go what has outlived its time; compact by key if the topic wants it."""
 
@@ -98,7 +106,8 @@ class Partition(Actor):
         self._directory = directory
         self._config = config
         self._arrived: list[_Arrival] = []
-        self._producers: deque[_Waiting] = deque()
+        self._producers: list[_Waiting] = []
+        """In order of what they wait for."""
         self._readers: LongPoll[tuple[Fetch, Reply[LogSlice]]] = LongPoll()
         self._syncs = SyncSchedule()
         self._checkpoints = CheckpointSchedule()
@@ -139,18 +148,35 @@ class Partition(Actor):
         self._arrived.append(_Arrival(batch, message.acks, reply))
 
     async def end_turn(self) -> None:
-        """One write for everything that arrived in this turn."""
+        """One write for everything that arrived in this turn; a repeat is answered with its first offset (G11)."""
         arrived, self._arrived = self._arrived, []
         if not arrived:
             return
+        new, repeated = self._judged(arrived)
         try:
-            bases = self.log.append([arrival.batch for arrival in arrived], self._clock.now())
+            bases = self.log.append([arrival.batch for arrival in new], self._clock.now())
         except DiskFull as error:
-            self._refuse(arrived, error)
+            self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
             return
-        self._note_written(arrived)
-        for arrival, base in zip(arrived, bases, strict=True):
+        self._note_written(new)
+        for arrival, base in [*zip(new, bases, strict=True), *repeated]:
             self.answer(arrival, base)
+
+    def _judged(self, arrived: Sequence[_Arrival]) -> tuple[list[_Arrival], list[tuple[_Arrival, Offset]]]:
+        """What is to be written, and what was written before, with its offset. Others are refused by name."""
+        judgement = Judgement(self.log.producers, self.log.end_offset)
+        new, repeated = [], []
+        for arrival in arrived:
+            try:
+                verdict = judgement.judge(*arrival.batch.producer, arrival.batch.record_count)
+            except GoQueueError as error:
+                arrival.reply.fail(error)
+                continue
+            if verdict.duplicate:
+                repeated.append((arrival, verdict.base_offset))
+            else:
+                new.append(arrival)
+        return new, repeated
 
     def _refuse(self, arrived: Sequence[_Arrival], error: DiskFull) -> None:
         for arrival in arrived:
@@ -164,15 +190,17 @@ class Partition(Actor):
         self._checkpoints.note_end(now, self.log.end_offset)
 
     def answer(self, arrival: _Arrival, base: Offset) -> None:
-        if arrival.acks is Acks.ALL:
-            self._producers.append(_Waiting(base + arrival.batch.record_count, base, arrival.reply))
+        end = base + arrival.batch.record_count
+        if arrival.acks is Acks.ALL and end > self.log.durable_offset:
+            insort(self._producers, _Waiting(end, base, arrival.reply), key=lambda waiting: waiting.end)
         else:
             arrival.reply.resolve(Produced(base))
 
     def settle(self, durable: Offset) -> None:
-        while self._producers and self._producers[0].end <= durable:
-            waiting = self._producers.popleft()
+        count = bisect_right(self._producers, durable, key=lambda waiting: waiting.end)
+        for waiting in self._producers[:count]:
             waiting.reply.resolve(Produced(waiting.base))
+        del self._producers[:count]
 
     # Reading
 
@@ -229,6 +257,10 @@ class Partition(Actor):
             reply.fail(error)
         else:
             reply.resolve(None)
+
+    @answers(Configure)
+    async def configure(self, message: Configure) -> None:
+        self.log.config = message.config
 
     @answers(Describe)
     async def describe(self, _: Describe) -> LogStatistics:

@@ -23,7 +23,7 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
-from goqueue.core.producers import ProducerStates, WrittenBatch
+from goqueue.core.producers import SEQUENCES, ProducerStates, WrittenBatch
 from goqueue.storage.batch import Attribute, Envelope
 from goqueue.types import Buffer, Microseconds, Offset
 
@@ -91,7 +91,7 @@ class History:
         if not self.epochs or self.epochs[-1][0] != envelope.leader_epoch:
             self.epochs.append((envelope.leader_epoch, envelope.base_offset))
         if envelope.producer_id:
-            last = envelope.base_sequence + envelope.last_offset_delta
+            last = (envelope.base_sequence + envelope.last_offset_delta) % SEQUENCES
             batch = WrittenBatch(envelope.base_sequence, last, envelope.base_offset)
             self.producers.note(envelope.producer_id, envelope.producer_epoch, batch, envelope.append_time)
 

@@ -166,6 +166,12 @@ class Volume:
                 await self._make_directory(folder, "/".join(parts[: depth - 1]) or ("/" if parts[0] == "" else "."))
                 self._durable_folders.add(folder)
 
+    def forget_folders(self, path: str) -> None:
+        """This folder and all below it have another name now."""
+        self._durable_folders = {
+            folder for folder in self._durable_folders if folder != path and not folder.startswith(path + "/")
+        }
+
     async def _make_directory(self, folder: str, above: str) -> None:
         is_new = not self.disk.is_directory(folder)
         self.disk.make_directory(folder)

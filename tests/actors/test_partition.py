@@ -23,7 +23,17 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.config import HOUR, LogConfig
 from goqueue.core.record import encode_record
-from goqueue.errors import ActorDied, BatchRefused, DiskFull, InvalidMessage, LogStopped, OffsetOutOfRange
+from goqueue.errors import (
+    ActorDied,
+    BatchRefused,
+    DiskFull,
+    Fenced,
+    InvalidMessage,
+    LogStopped,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+)
+from goqueue.storage.batch import Producer
 from goqueue.storage.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -270,3 +280,66 @@ async def test_what_has_outlived_its_time_goes(disk: SimulatedDisk, autojump_clo
         clock.step(2 * HOUR)
         await ref.call(Maintain(compact=True))
         assert (await ref.call(Describe())).log_start == 1
+
+
+def numbered(sequence: int, value: bytes, *, epoch: int = 0, acks: Acks = Acks.ALL) -> Produce:
+    return Produce(encode_record(0, 1, value), 1, producer=Producer(7, epoch, sequence), acks=acks)
+
+
+async def test_a_repeat_is_answered_with_the_first_offset_and_written_once(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G11, also over a restart."""
+    async with partition(disk) as ref:
+        assert await ref.call(numbered(0, b"a")) == Produced(0)
+        assert await ref.call(numbered(1, b"b")) == Produced(1)
+        assert await ref.call(numbered(0, b"a")) == Produced(0)
+        image = disk.crash()
+    async with partition(image) as ref:
+        assert await ref.call(numbered(1, b"b")) == Produced(1)
+        assert await ref.call(numbered(2, b"c")) == Produced(2)
+        assert await values(ref) == [b"a", b"b", b"c"]
+
+
+async def test_a_repeat_in_the_same_turn_is_answered_when_its_original_is(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G11: never before what it repeats is durable."""
+    offsets: list[int] = []
+
+    async def publish_at(ref: ActorRef, message: Produce) -> None:
+        offsets.append((await ref.call(message)).base_offset)
+        assert (await ref.call(Describe())).durable_offset == 1
+
+    async with partition(disk) as ref:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(publish_at, ref, numbered(0, b"once"))
+        assert offsets == [0, 0, 0]
+        assert await values(ref) == [b"once"]
+
+
+async def test_a_gap_is_an_error_and_a_fenced_producer_writes_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G11"""
+    async with partition(disk) as ref:
+        await ref.call(numbered(0, b"a", epoch=1))
+        with pytest.raises(OutOfOrderSequence):
+            await ref.call(numbered(5, b"gap", epoch=1))
+        with pytest.raises(Fenced):
+            await ref.call(numbered(1, b"late", epoch=0))
+        assert await values(ref) == [b"a"]
+
+
+async def test_what_a_full_disk_refused_may_be_sent_again(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G11: the sequence is taken only by what was written."""
+    async with partition(disk) as ref:
+        await ref.call(numbered(0, b"a"))
+        capacity, disk.capacity = disk.capacity, disk.capacity - disk.space("/").free + 20
+        with pytest.raises(DiskFull):
+            await ref.call(numbered(1, b"b"))
+        disk.capacity = capacity
+        await trio.sleep(1)
+        assert await ref.call(numbered(1, b"b")) == Produced(1)
+        assert await values(ref) == [b"a", b"b"]

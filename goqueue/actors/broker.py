@@ -1,0 +1,81 @@
+"""The broker: its actors as one tree, started in this order and stopped in the reverse.
+
+    broker ▸ storage       the data directory's lock, the committer
+           ▸ partitions    a supervisor; one child for each partition, restarted alone
+           ▸ topics        what there is; starts and stops partitions
+           ▸ janitor       retention and compaction, now and then
+
+Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.base import Actor
+from goqueue.actors.child import ChildSpec, supervised
+from goqueue.actors.janitor import Janitor
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.restarts import Strategy
+from goqueue.actors.root import running
+from goqueue.actors.supervisor import Supervisor
+from goqueue.actors.topics import Topics
+from goqueue.environment import Environment
+from goqueue.storage.datadirectory import DataDirectory
+from goqueue.storage.volume import Volume
+
+TOPICS_STOP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """What the listeners of a broker need to know of it."""
+
+    environment: Environment
+    topics: ActorRef
+
+
+class Storage(Actor):
+    """Holds the data directory and runs its committer, for as long as anybody writes."""
+
+    def __init__(self, environment: Environment, volume: Volume, data: str, node: str) -> None:
+        self._environment = environment
+        self._volume = volume
+        self._data = data
+        self._node = node
+        self._directory: DataDirectory | None = None
+
+    async def start(self) -> None:
+        self.background(self._volume.run, endless=True)
+        await trio.lowlevel.checkpoint()
+        self._directory = await DataDirectory.open(
+            self._volume, self._data, node=self._node, random=self._environment.random
+        )
+
+    def close(self) -> None:
+        self._volume.close()
+        if self._directory is not None:
+            self._directory.release()
+
+
+@asynccontextmanager
+async def running_broker(environment: Environment, data: str, *, node: str = "node-1") -> AsyncIterator[Broker]:
+    """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
+    volume = Volume(environment.disk)
+    partitions = supervised("partitions", Supervisor)
+    topics = ChildSpec(
+        "topics",
+        lambda: Topics(environment, volume, data, partitions.ref),
+        stop_timeout_seconds=TOPICS_STOP_SECONDS,
+    )
+    children = [
+        ChildSpec("storage", lambda: Storage(environment, volume, data, node)),
+        partitions,
+        topics,
+        ChildSpec("janitor", lambda: Janitor(topics.ref)),
+    ]
+    root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
+    async with running(root):
+        yield Broker(environment, topics.ref)

@@ -1,0 +1,93 @@
+"""What a partition remembers of the ids that clients gave their messages.
+
+A repeat within two minutes of the first append is answered with the first offset and not written again. It does
+not prolong its own time. Memory is bounded: beyond `IDS_MAX` the oldest are forgotten early.
+
+What is remembered is a function of the notes alone, in log order: each note first forgets, by its own append time,
+what is too old. So a partition that starts again and reads its log's last two minutes knows what it knew before.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from goqueue.errors import InvalidMessage
+from goqueue.types import Microseconds, Offset
+
+REMEMBERED_FOR: Microseconds = 120 * 1_000_000
+IDS_MAX = 100_000
+ID_SIZE_MAX = 128
+
+
+class NotedId(NamedTuple):
+    message_id: bytes
+    offset: Offset
+    append_time: Microseconds
+
+
+def check_message_id(message_id: object) -> bytes:
+    if not isinstance(message_id, bytes):
+        raise InvalidMessage(f"a message id is bytes, not {type(message_id).__name__}")
+    if not 1 <= len(message_id) <= ID_SIZE_MAX:
+        raise InvalidMessage(
+            f"a message id has 1 to {ID_SIZE_MAX} bytes, not {len(message_id)}; shorten it, or send a digest of it"
+        )
+    return message_id
+
+
+class MessageIds:
+    def __init__(self, ids_max: int = IDS_MAX) -> None:
+        self._ids_max = ids_max
+        self._noted: OrderedDict[bytes, NotedId] = OrderedDict()
+
+    @classmethod
+    def rebuilt(cls, notes: Iterable[NotedId], ids_max: int = IDS_MAX) -> "MessageIds":
+        ids = cls(ids_max)
+        for note in notes:
+            ids.note(*note)
+        return ids
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def __iter__(self) -> Iterator[NotedId]:
+        """What is remembered, oldest first."""
+        return iter(self._noted.values())
+
+    def find(self, message_id: bytes, now: Microseconds) -> Offset | None:
+        """The offset of the first message with this id, unless that was two minutes ago."""
+        noted = self._noted.get(message_id)
+        return noted.offset if noted is not None and not _is_over(noted, now) else None
+
+    def note(self, message_id: bytes, offset: Offset, append_time: Microseconds) -> None:
+        """A message with this id is in the log."""
+        self.forget(append_time)
+        self._noted.setdefault(message_id, NotedId(message_id, offset, append_time))
+        if len(self._noted) > self._ids_max:
+            self._noted.popitem(last=False)
+
+    def forget(self, now: Microseconds) -> None:
+        """Let go of what is too old. Append times never fall, so the oldest stand in front."""
+        while self._noted and _is_over(next(iter(self._noted.values())), now):
+            self._noted.popitem(last=False)
+
+
+class Claims:
+    """The ids of one append, which may repeat each other. It only reads `ids`: note them once it succeeded."""
+
+    def __init__(self, ids: MessageIds, now: Microseconds) -> None:
+        self._ids, self._now = ids, now
+        self._claimed: dict[bytes, Offset] = {}
+
+    def claim(self, message_id: bytes, offset: Offset) -> Offset | None:
+        """None: this is the first, and it will have this offset. Else the offset of the first."""
+        first = self._ids.find(message_id, self._now)
+        if first is None:
+            first = self._claimed.get(message_id)
+        if first is None:
+            self._claimed[message_id] = offset
+        return first
+
+
+def _is_over(noted: NotedId, now: Microseconds) -> bool:
+    return now - noted.append_time >= REMEMBERED_FOR

@@ -1,0 +1,66 @@
+"""Which partition a message goes to (G4).
+
+By key: murmur3 x86-32 with seed 0, unsigned, modulo the number of partitions, so that every client in every
+language agrees. Without a key: all of a batch to one partition, the next batch to the next. Or as the caller says.
+
+The choice is made once, by the producer, and travels with the batch as its partition. Who gets a batch never
+chooses again: a second choice would tear it apart from what was checked, counted and promised for the first.
+"""
+
+from collections.abc import Sequence
+
+import mmh3
+
+from goqueue.errors import UnknownPartition
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    return mmh3.hash(key, 0, signed=False) % partitions
+
+
+def check_partition(partition: object, partitions: int) -> int:
+    """A partition that the caller named, or `UnknownPartition`."""
+    if type(partition) is not int:
+        raise UnknownPartition(f"a partition is a whole number, not {type(partition).__name__}")
+    if not 0 <= partition < partitions:
+        raise UnknownPartition(
+            f"there is no partition {partition}: the topic has {partitions}, numbered from 0",
+            partitions=partitions,
+        )
+    return partition
+
+
+class Partitioner:
+    """One producer's choices for one topic. `first` spreads producers: whoever makes one draws it."""
+
+    def __init__(self, partitions: int, first: int = 0) -> None:
+        assert partitions >= 1
+        self._partitions = partitions
+        self._keyless = first % partitions
+
+    @property
+    def partitions(self) -> int:
+        return self._partitions
+
+    def resize(self, partitions: int) -> None:
+        """The topic has another number of partitions: more, or fewer when it was made anew."""
+        assert partitions >= 1
+        self._partitions = partitions
+        self._keyless %= partitions
+
+    def choose(self, key: bytes | None = None, partition: int | None = None) -> int:
+        """Where a message goes. Without a key it is the same answer until the next batch begins."""
+        if partition is not None:
+            return check_partition(partition, self._partitions)
+        return partition_of_key(key, self._partitions) if key else self._keyless
+
+    def choose_all(self, keys: Sequence[bytes | None], partition: int | None = None) -> list[int]:
+        """Where each message of one call goes; those without a key stay together, and the next call moves on."""
+        chosen = [self.choose(key, partition) for key in keys]
+        if partition is None and not all(keys):
+            self.begin_next_batch()
+        return chosen
+
+    def begin_next_batch(self) -> None:
+        """The batch of keyless messages is on its way."""
+        self._keyless = (self._keyless + 1) % self._partitions

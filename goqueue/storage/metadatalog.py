@@ -1,0 +1,81 @@
+"""The internal log `__metadata`: what the node knows of its topics, one record a change.
+
+It is a log like any other, so it recovers, is verified and will be replicated like any other. Each record's
+value is a msgpack map. A snapshot stands for everything before it, which then goes.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+
+from goqueue.core.record import decode_records, encode_record
+from goqueue.errors import DamagedData, UnknownFormat
+from goqueue.storage.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
+from goqueue.storage.log import Log
+from goqueue.storage.volume import Volume
+from goqueue.types import Buffer, Microseconds
+
+READ_SIZE = 1024 * 1024
+RECORDS_MAX = 1_000
+"""So many changes, then a snapshot."""
+
+
+class MetadataLog:
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @classmethod
+    async def open(cls, volume: Volume, directory: str) -> tuple["MetadataLog", list[object]]:
+        """The log, and every record in it. Damage stops the start: a topic may hide behind it (G13)."""
+        log = await Log.open(volume, directory)
+        try:
+            return cls(log), await _read_all(log)
+        except BaseException:
+            log.abandon()
+            raise
+
+    @property
+    def wants_snapshot(self) -> bool:
+        return self._log.end_offset - self._log.log_start > RECORDS_MAX
+
+    async def write(self, record: dict[str, Any], now: Microseconds) -> None:
+        """Durable when it returns."""
+        self._log.append([accept(encode_record(0, now, msgpack.packb(record)), 1)], now)
+        self._log.advance_high_watermark(await self._log.commit())
+
+    async def write_snapshot(self, record: dict[str, Any], now: Microseconds) -> None:
+        start = self._log.end_offset
+        await self.write(record, now)
+        await self._log.delete_before(start)
+
+    async def close(self) -> None:
+        await self._log.close()
+
+    def abandon(self) -> None:
+        self._log.abandon()
+
+
+async def _read_all(log: Log) -> list[object]:
+    offset, records = log.log_start, []
+    while offset < log.high_watermark:
+        try:
+            found = await log.read(offset, READ_SIZE)
+        except DamagedData as damage:
+            raise UnknownFormat(
+                f"the list of topics is damaged: {damage.message}; restore {log.directory} from a backup"
+            ) from damage
+        records += [value for place, value in _values(found.data) if place >= offset]
+        offset = found.next_offset
+    return records
+
+
+def _values(data: Buffer) -> Iterator[tuple[int, object]]:
+    view, position = memoryview(data), 0
+    while position < len(view):
+        envelope = parse_envelope(view, position)
+        assert envelope is not None, "a read returned a batch that is not sound"
+        body = records_of(envelope, view[position + ENVELOPE_SIZE : position + envelope.size])
+        for record in decode_records(body, envelope.record_count, envelope.base_offset):
+            yield record.offset, msgpack.unpackb(record.value)
+        position += envelope.size
