@@ -16,14 +16,16 @@ import trio
 
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec, supervised
+from goqueue.actors.handlers import answers
 from goqueue.actors.janitor import Janitor
+from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import Supervisor
 from goqueue.actors.topics import Topics
 from goqueue.environment import Environment
-from goqueue.storage.datadirectory import DataDirectory
+from goqueue.storage.datadirectory import DataDirectory, Meta
 from goqueue.storage.volume import Volume
 
 TOPICS_STOP_SECONDS = 10.0
@@ -35,6 +37,13 @@ class Broker:
 
     environment: Environment
     topics: ActorRef
+    cluster: bytes
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identify(Request[Meta]):
+    """Which cluster and node the data belong to."""
 
 
 class Storage(Actor):
@@ -54,6 +63,11 @@ class Storage(Actor):
             self._volume, self._data, node=self._node, random=self._environment.random
         )
 
+    @answers(Identify)
+    async def identify(self, _: Identify) -> Meta:
+        assert self._directory is not None
+        return self._directory.meta
+
     def close(self) -> None:
         self._volume.close()
         if self._directory is not None:
@@ -70,12 +84,14 @@ async def running_broker(environment: Environment, data: str, *, node: str = "no
         lambda: Topics(environment, volume, data, partitions.ref),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
+    storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))
     children = [
-        ChildSpec("storage", lambda: Storage(environment, volume, data, node)),
+        storage,
         partitions,
         topics,
         ChildSpec("janitor", lambda: Janitor(topics.ref)),
     ]
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
     async with running(root):
-        yield Broker(environment, topics.ref)
+        meta = await storage.ref.call(Identify())
+        yield Broker(environment, topics.ref, meta.cluster.bytes, meta.node)

@@ -32,6 +32,8 @@ from goqueue.types import Acks, Buffer, Microseconds, Offset
 @dataclass(frozen=True, slots=True)
 class Produced:
     base_offset: Offset
+    append_time: Microseconds = 0
+    """When it was written; 0 of a repeat, whose time is no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class OffsetAtTime(Request[Offset | None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteBefore(Request[None]):
-    offset: Offset
+    """None lets go everything that readers can see."""
+
+    offset: Offset | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class _Waiting:
     """A producer that waits until everything below `end` is durable."""
 
     end: Offset
-    base: Offset
+    answer: Produced
     reply: Reply[Produced]
 
 
@@ -159,8 +163,10 @@ class Partition(Actor):
             self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
             return
         self._note_written(new)
-        for arrival, base in [*zip(new, bases, strict=True), *repeated]:
-            self.answer(arrival, base)
+        for arrival, base in zip(new, bases, strict=True):
+            self.answer(arrival, Produced(base, self.log.append_time))
+        for arrival, base in repeated:
+            self.answer(arrival, Produced(base))
 
     def _judged(self, arrived: Sequence[_Arrival]) -> tuple[list[_Arrival], list[tuple[_Arrival, Offset]]]:
         """What is to be written, and what was written before, with its offset. Others are refused by name."""
@@ -189,17 +195,17 @@ class Partition(Actor):
         self._syncs.note_written(now, sum(arrival.batch.size for arrival in arrived), awaited=awaited)
         self._checkpoints.note_end(now, self.log.end_offset)
 
-    def answer(self, arrival: _Arrival, base: Offset) -> None:
-        end = base + arrival.batch.record_count
+    def answer(self, arrival: _Arrival, answer: Produced) -> None:
+        end = answer.base_offset + arrival.batch.record_count
         if arrival.acks is Acks.ALL and end > self.log.durable_offset:
-            insort(self._producers, _Waiting(end, base, arrival.reply), key=lambda waiting: waiting.end)
+            insort(self._producers, _Waiting(end, answer, arrival.reply), key=lambda waiting: waiting.end)
         else:
-            arrival.reply.resolve(Produced(base))
+            arrival.reply.resolve(answer)
 
     def settle(self, durable: Offset) -> None:
         count = bisect_right(self._producers, durable, key=lambda waiting: waiting.end)
         for waiting in self._producers[:count]:
-            waiting.reply.resolve(Produced(waiting.base))
+            waiting.reply.resolve(waiting.answer)
         del self._producers[:count]
 
     # Reading
@@ -242,7 +248,8 @@ class Partition(Actor):
 
     @answers(DeleteBefore)
     async def delete_before(self, message: DeleteBefore) -> None:
-        await self.log.delete_before(message.offset)
+        end = self.log.high_watermark
+        await self.log.delete_before(end if message.offset is None else message.offset)
 
     @defers(Maintain)
     async def maintain(self, message: Maintain, reply: Reply[None]) -> None:

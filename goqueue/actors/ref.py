@@ -67,6 +67,18 @@ class ActorRef:
         finally:
             asker.waits.remove(reply)
 
+    async def ask(self, message: Request[ReplyT]) -> Reply[ReplyT]:
+        """Ask, and come back for the answer later: `await reply.wait()`, once.
+
+        For those outside the tree, such as connections: it waits for room only, so that what one caller asks
+        arrives in its order. An actor uses `call`, which knows of cycles.
+        """
+        assert current_party.get() is None, "an actor calls"
+        await trio.lowlevel.checkpoint_if_cancelled()
+        reply: Reply[ReplyT] = self._reply()
+        await self._mailbox.post(Letter(message, reply))
+        return reply
+
     def cast(self, message: Request[Any]) -> None:
         """Tell, without an answer and without waiting: `MailboxFull` when there is no room."""
         mailbox = self._mailbox

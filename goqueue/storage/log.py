@@ -104,6 +104,11 @@ class Log:
         self._high_watermark = max(self._high_watermark, min(offset, self._durable))
 
     @property
+    def append_time(self) -> Microseconds:
+        """Of the newest batch."""
+        return self._append_time
+
+    @property
     def growing_from(self) -> Offset:
         """Where the growing segment begins."""
         return self._end if self._segments.growing is None else self._segments.growing.base_offset

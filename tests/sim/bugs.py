@@ -10,7 +10,6 @@ from goqueue.storage import scan
 from goqueue.storage.recovery import _Recovery
 from goqueue.storage.scan import Damage
 from goqueue.storage.volume import Volume
-from goqueue.types import Offset
 from tests.sim.world import Tally, World
 
 
@@ -26,8 +25,8 @@ def replaced(owner: ModuleType | type, name: str, value: object) -> Iterator[Non
 
 class AnswersBeforeSync(World):
     class partition_class(Partition):  # noqa: N801
-        def answer(self, arrival: _Arrival, base: Offset) -> None:
-            arrival.reply.resolve(Produced(base))
+        def answer(self, arrival: _Arrival, answer: Produced) -> None:
+            arrival.reply.resolve(answer)
 
 
 class ShowsWhatIsNotDurable(World):

@@ -1,0 +1,263 @@
+"""A connection of a client: requests in, answers out, as the session allows.
+
+Three things run side by side. The reader takes frames and puts each request where it belongs: batches go to
+their partitions in the order in which they came, and a partition without room makes the reader wait, which in
+the end makes the client wait. Each request waits for its own answer, so a long poll delays nobody. The writer
+sends what the session has to say; when the client does not read, the reader stops reading, so memory stays
+bounded.
+
+Whatever a client sends, it harms only itself: an error goes to its request or ends its connection (G14).
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import trio
+
+from goqueue.actors.broker import Broker
+from goqueue.actors.fetching import Question, fetch_partitions
+from goqueue.actors.mailbox import MailboxState
+from goqueue.actors.messages import Reply
+from goqueue.actors.partition import DeleteBefore, Fetch, OffsetAtTime, Produce, Produced
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.topics import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopics,
+    FindPartition,
+    TopicView,
+)
+from goqueue.errors import Closed, GoQueueError
+from goqueue.net import messages as wire
+from goqueue.net.errors import ConnectionLost, ProtocolError
+from goqueue.net.events import HelloReceived, RequestReceived, SessionClosed
+from goqueue.net.failures import error_body
+from goqueue.net.serversession import ServerSession
+from goqueue.net.session import State
+from goqueue.net.transport import Transport
+from goqueue.storage.batch import Producer
+from goqueue.storage.logviews import LogSlice
+from goqueue.types import Acks
+
+BYTES_WAITING_MAX = 8 * 1024 * 1024
+"""Of answers that the client has not taken; then nothing more is read from it."""
+HELLO_SECONDS_MAX = 10.0
+LAST_WORDS_SECONDS_MAX = 1.0
+ENDINGS = (ConnectionLost, ProtocolError, Closed)
+PRODUCER_ID_BITS = 62
+"""Of chance: two producers never get the same id."""
+
+
+class Connection:
+    def __init__(self, broker: Broker, transport: Transport) -> None:
+        self._broker = broker
+        self._transport = transport
+        self._session = ServerSession(broker.cluster, broker.node)
+        self._partitions: dict[tuple[bytes, int], ActorRef] = {}
+        self._something_to_send = trio.Event()
+        self._something_sent = trio.Event()
+
+    async def run(self) -> None:
+        """Until either end closes. Never raises for what the other end does."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write, nursery.cancel_scope)
+            with suppress(*ENDINGS):
+                await self._read(nursery)
+            nursery.cancel_scope.cancel()
+        with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
+            await self._flush()
+        await self._transport.aclose()
+
+    async def go_away(self, reason: str) -> None:
+        """Take no more requests; return when those under way are answered."""
+        if self._session.state is State.OPEN:
+            self._session.go_away(reason)
+            self._something_to_send.set()
+            while not self._session.is_drained:
+                self._something_sent = trio.Event()
+                await self._something_sent.wait()
+
+    # Frames
+
+    async def _read(self, nursery: trio.Nursery) -> None:
+        with trio.CancelScope(deadline=trio.current_time() + HELLO_SECONDS_MAX) as patience:
+            while (frame := await self._transport.receive()) is not None:
+                event = self._session.receive(frame)
+                if isinstance(event, HelloReceived):
+                    self._session.welcome()
+                    patience.deadline = math.inf
+                elif isinstance(event, RequestReceived):
+                    await self._take(event.correlation, event.request, nursery)
+                elif isinstance(event, SessionClosed):
+                    return
+                self._something_to_send.set()
+                await self._wait_for_room()
+
+    async def _wait_for_room(self) -> None:
+        while self._session.bytes_waiting > BYTES_WAITING_MAX:
+            self._something_sent = trio.Event()
+            await self._something_sent.wait()
+
+    async def _write(self, connection: trio.CancelScope) -> None:
+        with suppress(*ENDINGS):
+            while True:
+                await self._something_to_send.wait()
+                self._something_to_send = trio.Event()
+                await self._flush()
+        connection.cancel()
+
+    async def _flush(self) -> None:
+        while (frame := self._session.next_frame()) is not None:
+            await self._transport.send(frame)
+            self._something_sent.set()
+
+    # Requests
+
+    async def _take(self, correlation: int, request: wire.Request, nursery: trio.Nursery) -> None:
+        """Batches go to their partitions here, in the order of the frames; everything else may take its time."""
+        if isinstance(request, wire.Produce):
+            posted = [await self._post(batch, Acks(request.acks)) for batch in request.batches]
+            nursery.start_soon(self._finish_produce, correlation, Acks(request.acks), posted)
+        else:
+            nursery.start_soon(self._serve, correlation, request)
+
+    async def _post(self, batch: wire.ProduceBatch, acks: Acks) -> "Posted":
+        try:
+            ref = await self._partition(batch.topic, batch.partition)
+            return await ref.ask(
+                Produce(
+                    batch.body,
+                    batch.record_count,
+                    batch.attributes,
+                    Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence),
+                    acks,
+                )
+            )
+        except GoQueueError as error:
+            return error
+
+    async def _finish_produce(self, correlation: int, acks: Acks, posted: "list[Posted]") -> None:
+        batches = [await self._outcome(each, acks) for each in posted]
+        self._session.answer(correlation, wire.Produced(tuple(batches)))
+        self._something_to_send.set()
+
+    async def _outcome(self, posted: "Posted", acks: Acks) -> wire.ProducedBatch:
+        if isinstance(posted, Reply) and acks is Acks.NONE:
+            return wire.ProducedBatch(None, 0)
+        try:
+            if isinstance(posted, GoQueueError):
+                raise posted
+            produced = await posted.wait()
+        except GoQueueError as error:
+            return wire.ProducedBatch(None, 0, error_body(error))
+        return wire.ProducedBatch(produced.base_offset, produced.append_time)
+
+    async def _serve(self, correlation: int, request: wire.Request) -> None:
+        try:
+            answer = await _ANSWERED[type(request)](self, request)
+        except GoQueueError as error:
+            self._session.refuse(correlation, error)
+        else:
+            self._session.answer(correlation, answer)
+        self._something_to_send.set()
+
+    async def _partition(self, topic: bytes, number: int) -> ActorRef:
+        ref = self._partitions.get((topic, number))
+        if ref is None or ref.statistics().state is MailboxState.DOWN:
+            ref = await self._broker.topics.call(FindPartition(UUID(bytes=topic), number))
+            self._partitions[topic, number] = ref
+        return ref
+
+    async def _create_topic(self, request: wire.CreateTopic) -> wire.Topics:
+        return _topics(
+            await self._broker.topics.call(CreateTopic(request.name, request.partitions, request.config))
+        )
+
+    async def _alter_topic(self, request: wire.AlterTopic) -> wire.Topics:
+        return _topics(await self._broker.topics.call(AlterTopic(request.name, request.config)))
+
+    async def _add_partitions(self, request: wire.AddPartitions) -> wire.Topics:
+        return _topics(await self._broker.topics.call(AddPartitions(request.name, request.partitions)))
+
+    async def _describe_topics(self, request: wire.DescribeTopics) -> wire.Topics:
+        return _topics(*await self._broker.topics.call(DescribeTopics(request.names)))
+
+    async def _delete_topic(self, request: wire.DeleteTopic) -> wire.Done:
+        await self._broker.topics.call(DeleteTopic(request.name))
+        return wire.Done()
+
+    async def _purge(self, request: wire.Purge) -> wire.Done:
+        [topic] = await self._broker.topics.call(DescribeTopics((request.name,)))
+        for view in topic.partitions:
+            ref = await self._partition(topic.uuid.bytes, view.partition)
+            await ref.call(DeleteBefore(None))
+        return wire.Done()
+
+    async def _delete_before(self, request: wire.DeleteBefore) -> wire.Done:
+        [topic] = await self._broker.topics.call(DescribeTopics((request.name,)))
+        ref = await self._partition(topic.uuid.bytes, request.partition)
+        await ref.call(DeleteBefore(request.offset))
+        return wire.Done()
+
+    async def _init_producer(self, request: wire.InitProducer) -> wire.ProducerReady:
+        if request.producer_id:
+            return wire.ProducerReady(request.producer_id, request.epoch + 1)
+        return wire.ProducerReady(self._broker.environment.random.getrandbits(PRODUCER_ID_BITS) + 1, 0)
+
+    async def _fetch(self, request: wire.Fetch) -> wire.Fetched:
+        deadline = trio.current_time() + request.max_wait_ms / 1_000
+        questions = [
+            Question(
+                await self._partition(each.topic, each.partition), Fetch(each.offset, request.bytes_max, deadline)
+            )
+            for each in request.partitions
+        ]
+        return wire.Fetched(tuple(map(_fetched, await fetch_partitions(questions))))
+
+    async def _offset_at_time(self, request: wire.OffsetAtTime) -> wire.OffsetFound:
+        ref = await self._partition(request.topic, request.partition)
+        return wire.OffsetFound(await ref.call(OffsetAtTime(request.timestamp)))
+
+    async def _stats(self, _: wire.Stats) -> wire.StatsReport:
+        topics = await self._broker.topics.call(DescribeTopics())
+        return wire.StatsReport({"topics": len(topics), "partitions": sum(len(each.partitions) for each in topics)})
+
+
+Posted: TypeAlias = Reply[Produced] | GoQueueError
+_ANSWERED: dict[type[Any], Callable[[Connection, Any], Awaitable[Any]]] = {
+    wire.CreateTopic: Connection._create_topic,
+    wire.AlterTopic: Connection._alter_topic,
+    wire.AddPartitions: Connection._add_partitions,
+    wire.DescribeTopics: Connection._describe_topics,
+    wire.DeleteTopic: Connection._delete_topic,
+    wire.Purge: Connection._purge,
+    wire.DeleteBefore: Connection._delete_before,
+    wire.InitProducer: Connection._init_producer,
+    wire.Fetch: Connection._fetch,
+    wire.OffsetAtTime: Connection._offset_at_time,
+    wire.Stats: Connection._stats,
+}
+
+
+def _topics(*views: TopicView) -> wire.Topics:
+    return wire.Topics(tuple(map(_described, views)))
+
+
+def _described(view: TopicView) -> wire.TopicDescription:
+    partitions = tuple(
+        wire.PartitionDescription(each.partition, each.leader_epoch, each.start, each.end)
+        for each in view.partitions
+    )
+    return wire.TopicDescription(view.name, view.uuid.bytes, view.config, partitions)
+
+
+def _fetched(answer: LogSlice | GoQueueError) -> wire.FetchedPartition:
+    if isinstance(answer, GoQueueError):
+        return wire.FetchedPartition(error_body(answer), 0, 0, 0, 0, (), b"")
+    mark = answer.high_watermark
+    return wire.FetchedPartition(None, answer.log_start, mark, mark, answer.next_offset, (), bytes(answer.data))
