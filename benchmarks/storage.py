@@ -23,8 +23,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from goqueue.config import MEBIBYTE, LogConfig
+from goqueue.core.batch import Batch, accept
 from goqueue.core.record import CHECKSUMMED_FROM, HEADER, HEADER_SIZE, encode_record
-from goqueue.storage.batch import Batch, accept
 from goqueue.storage.disk import RealDisk
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume

@@ -15,6 +15,7 @@ LAYERS = {
     "errors": 0,
     "config": 0,
     "environment": 0,
+    "nursery": 0,
     "core": 1,
     "storage": 2,
     "net": 2,

@@ -32,6 +32,7 @@ from goqueue.actors.topics import (
     FindPartition,
     TopicView,
 )
+from goqueue.core.batch import Producer
 from goqueue.errors import Closed, GoQueueError
 from goqueue.net import messages as wire
 from goqueue.net.errors import ConnectionLost, ProtocolError
@@ -40,7 +41,6 @@ from goqueue.net.failures import error_body
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
 from goqueue.net.transport import Transport
-from goqueue.storage.batch import Producer
 from goqueue.storage.logviews import LogSlice
 from goqueue.types import Acks
 

@@ -17,10 +17,10 @@ import trio
 from goqueue.actors.background import Background
 from goqueue.actors.mailbox import Mailbox, MailboxState
 from goqueue.actors.messages import Letter, Reply
-from goqueue.actors.nursery import PlainNursery, lone_error
 from goqueue.actors.restarts import never_restarts
 from goqueue.actors.waiting import current_party
 from goqueue.errors import GoQueueError
+from goqueue.nursery import PlainNursery, lone_error
 
 if TYPE_CHECKING:
     from goqueue.actors.base import Actor

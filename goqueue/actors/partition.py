@@ -15,12 +15,12 @@ from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply, Request
 from goqueue.config import LogConfig
+from goqueue.core.batch import NO_PRODUCER, Batch, Producer, accept
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.producers import Judgement
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull, GoQueueError
-from goqueue.storage.batch import NO_PRODUCER, Batch, Producer, accept
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice, LogStatistics

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TypeVar
 
-from goqueue.actors.nursery import errors_in
 from goqueue.errors import LogStopped
+from goqueue.nursery import errors_in
 
 ChildT = TypeVar("ChildT")
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from goqueue.actors.child import Child, ChildSpec, ChildState
-from goqueue.actors.nursery import PlainNursery
 from goqueue.actors.ref import ActorRef
+from goqueue.nursery import PlainNursery
 
 
 @asynccontextmanager

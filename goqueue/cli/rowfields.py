@@ -5,9 +5,9 @@ from enum import IntFlag
 from typing import Any, assert_never
 
 from goqueue.cli.output import json_bytes, readable
+from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.producers import WrittenBatch
 from goqueue.core.record import DELAY_BIT, Record
-from goqueue.storage.batch import Attribute, Envelope
 from goqueue.storage.journalfile import Frame, unpack_entries
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.summary import History, SummaryHead

@@ -8,8 +8,8 @@ import click
 from goqueue.cli.output import PREVIEW_WIDTH, Column, preview, printable, readable, write_cells
 from goqueue.cli.reportview import spans
 from goqueue.cli.rowfields import Fields, fields_of, flag_names, lane_names, payloads_in
+from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.record import DELAY_BIT, Record
-from goqueue.storage.batch import Attribute, Envelope
 from goqueue.storage.journalfile import Frame
 from goqueue.storage.verification.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
 from goqueue.storage.verification.findings import Finding, Kind

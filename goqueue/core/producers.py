@@ -80,11 +80,7 @@ class ProducerStates:
         batch: WrittenBatch,
         append_time: Microseconds,
     ) -> None:
-        """A batch of this producer is in the log. A newer epoch forgets the older one's batches.
-
-        Whoever reads an envelope adds up its last sequence; beyond the last there is, it is brought back here.
-        """
-        batch = batch._replace(last_sequence=batch.last_sequence % SEQUENCES)
+        """A batch of this producer is in the log. A newer epoch forgets the older one's batches."""
         state = self._states.get(producer_id)
         if state is None or epoch != state.epoch:
             state = self._states[producer_id] = ProducerState(epoch, append_time)

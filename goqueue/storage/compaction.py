@@ -16,8 +16,8 @@ from operator import or_
 import trio
 from crc32c import crc32c
 
+from goqueue.core.batch import Attribute, Envelope, compress, records_of, seal_envelope
 from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
-from goqueue.storage.batch import Attribute, Envelope, compress, records_of, seal_envelope
 from goqueue.storage.index import SparseIndex
 from goqueue.storage.scan import Damage, Found
 from goqueue.storage.segment import SEAL, Segment, read_history

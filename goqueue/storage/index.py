@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from goqueue.storage.batch import Envelope
+from goqueue.core.batch import Envelope
 from goqueue.types import Microseconds
 
 STRETCH_SIZE_MIN = 4_096

@@ -5,10 +5,10 @@ run goes on from there. Segments are rewritten from the oldest on, so a tombston
 deletes.
 """
 
+from goqueue.core.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
 from goqueue.core.compaction import KEYS_MAX, NewestByKey, keeps_newest
 from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
 from goqueue.errors import DamagedData
-from goqueue.storage.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
 from goqueue.storage.log import Log
 from goqueue.types import Buffer, Microseconds
 

@@ -19,9 +19,9 @@ from dataclasses import replace
 import trio
 
 from goqueue.config import LogConfig
+from goqueue.core.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.core.producers import ProducerStates
 from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, OffsetOutOfRange, StorageError
-from goqueue.storage.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.storage.compaction import Keeps, Rewrite, put_in_place, rewrite
 from goqueue.storage.index import BEGINNING
 from goqueue.storage.logviews import LogSlice, LogStatistics

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgpack
 
+from goqueue.core.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
 from goqueue.core.record import decode_records, encode_record
 from goqueue.errors import DamagedData, UnknownFormat
-from goqueue.storage.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds

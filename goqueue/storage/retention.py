@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from itertools import takewhile
 
+from goqueue.core.batch import Envelope
 from goqueue.core.compaction import keeps_pending
 from goqueue.core.record import RecordPlace
 from goqueue.core.retention import SegmentAge, count_expired
-from goqueue.storage.batch import Envelope
 from goqueue.storage.log import Log
 from goqueue.storage.segment import Segment
 from goqueue.types import Buffer, Microseconds, Offset

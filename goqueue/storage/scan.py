@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from goqueue.environment import File
-from goqueue.storage.batch import (
+from goqueue.core.batch import (
     BODY_SIZE_MAX,
     ENVELOPE_SIZE,
     MAGIC_AND_VERSION,
@@ -20,6 +19,7 @@ from goqueue.storage.batch import (
     body_is_sound,
     parse_envelope,
 )
+from goqueue.environment import File
 from goqueue.types import Microseconds, Offset
 
 WINDOW_SIZE = 1024 * 1024

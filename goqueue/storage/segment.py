@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from crc32c import crc32c
 
+from goqueue.core.batch import ENVELOPE_SIZE, Envelope, records_of
 from goqueue.core.record import RecordPlace, walk_records
 from goqueue.environment import File
 from goqueue.errors import DamagedData, StorageError
-from goqueue.storage.batch import ENVELOPE_SIZE, Envelope, records_of
 from goqueue.storage.index import BEGINNING, ENTRY_SIZE, STRETCH_SIZE_MIN, IndexColumns, Place, SparseIndex
 from goqueue.storage.scan import WINDOW_SIZE, Damage, Found, Scanner
 from goqueue.storage.summary import (

@@ -23,8 +23,8 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
+from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.producers import SEQUENCES, ProducerStates, WrittenBatch
-from goqueue.storage.batch import Attribute, Envelope
 from goqueue.types import Buffer, Microseconds, Offset
 
 HEAD = Struct(">3sBIQQQQQQQIIIIIBBB9x")

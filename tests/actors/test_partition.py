@@ -21,6 +21,7 @@ from goqueue.actors.partition import (
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.config import HOUR, LogConfig
+from goqueue.core.batch import Producer
 from goqueue.core.record import encode_record
 from goqueue.errors import (
     ActorDied,
@@ -32,7 +33,6 @@ from goqueue.errors import (
     OffsetOutOfRange,
     OutOfOrderSequence,
 )
-from goqueue.storage.batch import Producer
 from goqueue.storage.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk

@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 
 from goqueue.cli import main
 from goqueue.config import LogConfig
+from goqueue.core.batch import Batch, Producer, accept
 from goqueue.core.record import DELAY_BIT, encode_record
-from goqueue.storage.batch import Batch, Producer, accept
 from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.disk import RealDisk
 from goqueue.storage.journal import Journal

@@ -15,9 +15,9 @@ from random import Random
 import trio
 
 from goqueue.config import LogConfig
+from goqueue.core.batch import Batch
 from goqueue.environment import SystemClock
 from goqueue.errors import DataDirectoryLocked
-from goqueue.storage.batch import Batch
 from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.disk import RealDisk
 from goqueue.storage.log import Log

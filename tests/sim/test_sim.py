@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from goqueue.actors.nursery import errors_in
+from goqueue.nursery import errors_in
 from goqueue.testing.determinism import run_deterministically
 from tests.sim.bugs import PLANTED
 from tests.sim.history import Violation

@@ -6,9 +6,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from goqueue.config import LogConfig
-from goqueue.core.record import FLAGS_FROM_BROKER, Record, decode_records, encode_record
-from goqueue.errors import DamagedData
-from goqueue.storage.batch import (
+from goqueue.core.batch import (
     ENVELOPE_SIZE,
     NO_PRODUCER,
     Attribute,
@@ -20,6 +18,8 @@ from goqueue.storage.batch import (
     parse_envelope,
     records_of,
 )
+from goqueue.core.record import FLAGS_FROM_BROKER, Record, decode_records, encode_record
+from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk

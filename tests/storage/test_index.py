@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.storage.batch import Envelope, envelope_for
+from goqueue.core.batch import Envelope, envelope_for
 from goqueue.storage.index import BEGINNING, ENTRY_SIZE, STRETCH_SIZE_MIN, Place, SparseIndex
 from tests.storage.logs import batch
 

@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from goqueue.config import LogConfig
+from goqueue.core.batch import Producer
 from goqueue.errors import Closed, OffsetOutOfRange
-from goqueue.storage.batch import Producer
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.config import HOUR, LogConfig
+from goqueue.core.batch import Batch
 from goqueue.core.record import Record
 from goqueue.errors import DiskFull
-from goqueue.storage.batch import Batch
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.retention import retain

@@ -3,9 +3,9 @@
 import pytest
 
 from goqueue.config import HOUR, LogConfig
+from goqueue.core.batch import Attribute, Producer
 from goqueue.core.record import Flag, Record
 from goqueue.errors import OffsetOutOfRange
-from goqueue.storage.batch import Attribute, Producer
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.retention import retain

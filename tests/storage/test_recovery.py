@@ -4,8 +4,8 @@ import pytest
 from crc32c import crc32c
 
 from goqueue.config import LogConfig
+from goqueue.core.batch import ENVELOPE_SIZE, envelope_for, seal_envelope
 from goqueue.errors import DamagedData, UnknownFormat
-from goqueue.storage.batch import ENVELOPE_SIZE, envelope_for, seal_envelope
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgpack
 from crc32c import crc32c
 
+from goqueue.core.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, records_of
 from goqueue.core.inspection import inspect_records
 from goqueue.core.record import (
     BROKER_HEADERS_SIZE_MAX,
@@ -28,7 +29,6 @@ from goqueue.core.record import (
     Flag,
 )
 from goqueue.errors import InvalidMessage
-from goqueue.storage.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, records_of
 from goqueue.types import LANE_COUNT, Buffer, Microseconds
 
 

@@ -7,9 +7,10 @@ from enum import StrEnum
 from struct import Struct
 from typing import TypeAlias
 
+from goqueue.core import batch
 from goqueue.environment import Disk
 from goqueue.errors import UnknownFormat
-from goqueue.storage import batch, journalfile, recoverypoint, summary
+from goqueue.storage import journalfile, recoverypoint, summary
 from goqueue.storage.index import ENTRY_SIZE
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journalfile import Frame, decode_frame

@@ -7,10 +7,10 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
+from goqueue.core.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
 from goqueue.core.record import Record, decode_records
 from goqueue.environment import File
 from goqueue.errors import UnknownFormat
-from goqueue.storage.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
 from goqueue.storage.scan import Damage, Found
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from goqueue.storage.verification.findings import Finding, Kind

@@ -1,7 +1,7 @@
 """Short words for the tests of verification: a log to damage, and what verification says of it."""
 
 from goqueue.config import LogConfig
-from goqueue.storage.batch import Envelope, parse_envelope
+from goqueue.core.batch import Envelope, parse_envelope
 from goqueue.storage.journal import Journal
 from goqueue.storage.verification.findings import Finding, Kind, Report
 from goqueue.storage.verification.verify import verify

@@ -5,10 +5,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for
 from goqueue.core.inspection import inspect_records
 from goqueue.core.record import FLAGS_FROM_BROKER, HEADER, TIMESTAMP_MAX, Flag, encode_record
 from goqueue.errors import InvalidMessage
-from goqueue.storage.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from tests.storage.logs import NOW
 

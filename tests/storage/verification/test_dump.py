@@ -6,9 +6,9 @@ import pytest
 from crc32c import crc32c
 
 from goqueue.config import LogConfig
+from goqueue.core.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.core.record import decode_records
 from goqueue.errors import UnknownFormat
-from goqueue.storage.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.verification.dump import (
     FileKind,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from goqueue.storage.batch import ENVELOPE_SIZE, seal_envelope
+from goqueue.core.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.log import Log
 from goqueue.storage.verification.findings import Kind, State

@@ -7,9 +7,9 @@ import pytest
 from crc32c import crc32c
 from trio.testing import MockClock
 
+from goqueue.core import batch as batches
+from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, UnknownFormat
-from goqueue.storage import batch as batches
-from goqueue.storage.batch import ENVELOPE_SIZE
 from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.journalfile import encode_frame

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from goqueue.actors.nursery import PlainNursery, lone_error
+from goqueue.nursery import PlainNursery, lone_error
 from tests.actors.troupe import Bug
 
 

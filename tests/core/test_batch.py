@@ -6,9 +6,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.record import Flag, encode_record
-from goqueue.errors import BatchRefused, InvalidMessage, TooLarge, UnknownFormat
-from goqueue.storage.batch import (
+from goqueue.core.batch import (
     BODY_SIZE_MAX,
     COUNT_MAX,
     ENVELOPE_SIZE,
@@ -23,6 +21,8 @@ from goqueue.storage.batch import (
     records_of,
     seal_envelope,
 )
+from goqueue.core.record import Flag, encode_record
+from goqueue.errors import BatchRefused, InvalidMessage, TooLarge, UnknownFormat
 
 BODY = encode_record(0, 7, b"a", priority=1) + encode_record(1, 9, b"b", priority=3)
 
