@@ -198,6 +198,12 @@ class Unavailable(GoQueueError):
     retryable = True
 
 
+class DeliveryTimeout(Unavailable):
+    """A publish was not confirmed within its `delivery_timeout`; a repeat under way may still be written."""
+
+    code = "delivery_timeout"
+
+
 class ActorDied(Unavailable):
     """The actor that was to answer crashed or stopped; whether it acted is not known."""
 

@@ -4,6 +4,7 @@ import click
 
 from goqueue import __version__
 from goqueue.cli.log import log
+from goqueue.cli.serve import serve
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,3 +14,4 @@ def main() -> None:
 
 
 main.add_command(log)
+main.add_command(serve)

@@ -1,0 +1,1 @@
+"""The wire: messages and their bytes, the session both ends share, and the transports below it."""

@@ -1,0 +1,86 @@
+"""Frames: a msgpack array of kind, correlation id and body, and of the throttle where there is one.
+
+    [kind, correlation id, body]                    [kind, correlation id, body, throttle_ms]
+
+Reading goes in two steps, since they fail differently. A frame whose opening cannot be read belongs to nobody, and
+the connection is no longer to be trusted. One whose body cannot be read is the failure of that request alone.
+"""
+
+from typing import Any, NamedTuple, cast
+
+import msgpack
+
+from goqueue.net.errors import FrameTooLarge, ProtocolError, UnknownKind
+from goqueue.net.fields import U32
+from goqueue.net.messages import BODIES, KINDS, Body, Kind
+from goqueue.net.reading import UNREADABLE, Reader, Source, body_reader, reader_of, reason_of
+from goqueue.types import Buffer
+
+CORRELATION_MAX = 2**32 - 1
+NOBODY = 0
+"""The correlation id of what neither asks nor answers."""
+HEAD_COUNT = 3
+
+_READERS: dict[int, Reader] = {int(kind): body_reader(body) for kind, body in BODIES.items()}
+_read_u32 = reader_of(U32)
+
+
+class Opening(NamedTuple):
+    """The beginning of a frame, and the rest of it."""
+
+    kind: int
+    correlation: int
+    length: int
+    source: Source
+
+
+class Frame(NamedTuple):
+    correlation: int
+    body: Body
+    throttle_ms: int
+
+
+def encode(body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> bytes:
+    kind = KINDS[type(body)]
+    frame = (kind, correlation, body, throttle_ms) if throttle_ms else (kind, correlation, body)
+    return cast(bytes, msgpack.packb(frame))
+
+
+def decode(data: Buffer, size_max: int) -> Frame:
+    return read_body(open_frame(data, size_max))
+
+
+def open_frame(data: Buffer, size_max: int) -> Opening:
+    """Read who it is for. `ProtocolError` when that cannot be known."""
+    if len(data) > size_max:
+        raise FrameTooLarge(f"the frame has {len(data)} bytes; {size_max} are allowed", size_max=size_max)
+    source = Source(data)
+    try:
+        count = source.array_header()
+        if count < HEAD_COUNT:
+            raise ProtocolError(f"a frame has at least {HEAD_COUNT} elements, not {count}")
+        return Opening(_read_u32(source), _read_u32(source), count, source)
+    except UNREADABLE as error:
+        raise ProtocolError(f"this is no frame of goqueue: {reason_of(error)}") from None
+
+
+def read_body(opening: Opening) -> Frame:
+    """Read the rest, which must end where the frame ends."""
+    read = _READERS.get(opening.kind)
+    if read is None:
+        raise UnknownKind(f"kind {opening.kind} is unknown; the other end may be newer", kind=opening.kind)
+    try:
+        return _read_rest(opening, read)
+    except UNREADABLE as error:
+        raise ProtocolError(f"{Kind(opening.kind).name.lower()} cannot be read: {reason_of(error)}") from None
+
+
+def _read_rest(opening: Opening, read: Reader) -> Frame:
+    source = opening.source
+    body: Any = read(source)
+    throttle_ms = _read_u32(source) if opening.length > HEAD_COUNT else 0
+    for _ in range(opening.length - HEAD_COUNT - 1):
+        source.skip()
+    if source.left():
+        raise ProtocolError(f"{source.left()} bytes follow the frame's end")
+    return Frame(opening.correlation, body, throttle_ms)

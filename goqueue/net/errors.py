@@ -1,0 +1,58 @@
+"""What can go wrong between two ends of a connection."""
+
+from goqueue.errors import GoQueueError, Unavailable
+
+
+class ProtocolError(GoQueueError):
+    """What the other end sent breaks the protocol; docs/protocol.md says how it should look."""
+
+    code = "protocol_error"
+
+
+class FrameTooLarge(ProtocolError):
+    """A frame or message is beyond the size both ends agreed on."""
+
+    code = "frame_too_large"
+
+
+class UnknownKind(ProtocolError):
+    """A kind of message that this end does not know: the other one is newer, or no goqueue."""
+
+    code = "unknown_kind"
+
+
+class UnsupportedVersion(ProtocolError):
+    """The two ends share no version of the protocol; `details` has `lowest` and `highest`."""
+
+    code = "unsupported_version"
+
+
+class WrongCluster(GoQueueError):
+    """The client expects another cluster than the one that answered."""
+
+    code = "wrong_cluster"
+
+
+class HandshakeRefused(GoQueueError):
+    """The connection was not opened: its Host or Origin is not allowed, or the other end speaks no websocket."""
+
+    code = "handshake_refused"
+
+
+class TooManyRequests(GoQueueError):
+    """More is under way on this connection than one end may ask for. Wait for answers, then repeat."""
+
+    code = "too_many_requests"
+    retryable = True
+
+
+class GoingAway(Unavailable):
+    """The other end is closing. Nothing was done; repeat it on a new connection."""
+
+    code = "going_away"
+
+
+class ConnectionLost(Unavailable):
+    """The connection ended before it was closed; what was under way may or may not have been done."""
+
+    code = "connection_lost"

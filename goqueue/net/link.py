@@ -1,0 +1,120 @@
+"""One connection of a client, from its welcome to its loss.
+
+Whoever asks waits for their own answer; answers come in any order. When the connection is lost everybody who
+waits is told, and whether their request was heard is not known: asking again is for those who know what a
+repeat does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from goqueue.errors import GoQueueError
+from goqueue.net.clientsession import ClientSession
+from goqueue.net.errors import ConnectionLost, ProtocolError
+from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
+from goqueue.net.messages import Answer, Hello, Request, Welcome
+from goqueue.net.session import HIGHEST_VERSION
+from goqueue.net.transport import Transport
+
+HELLO_SECONDS_MAX = 10.0
+
+
+@dataclass(slots=True)
+class _Pending:
+    done: trio.Event = field(default_factory=trio.Event)
+    answer: Answer | None = None
+    error: GoQueueError | None = None
+
+    def settle(self, answer: Answer | None, error: GoQueueError | None = None) -> None:
+        self.answer, self.error = answer, error
+        self.done.set()
+
+
+class Link:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._session = ClientSession()
+        self._pending: dict[int, _Pending] = {}
+        self._something_to_send = trio.Event()
+        self._places = trio.CapacityLimiter(self._session.limits.requests_max)
+        self.is_leaving = False
+        """The broker said go-away: ask elsewhere."""
+
+    async def greet(self, client_name: str) -> Welcome:
+        self._session.hello(Hello(HIGHEST_VERSION, (), client_name))
+        with trio.move_on_after(HELLO_SECONDS_MAX):
+            await self._flush()
+            while (frame := await self._transport.receive()) is not None:
+                event = self._session.receive(frame)
+                if isinstance(event, Welcomed):
+                    return event.welcome
+                if isinstance(event, SessionClosed):
+                    raise event.error
+        raise ConnectionLost("the broker did not say welcome")
+
+    async def run(self, on_go_away: Callable[[], None] = lambda: None) -> None:
+        """Carry requests and answers until the connection ends; then everybody who waits is told."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, nursery.cancel_scope)
+                await self._read(on_go_away)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._session.close()
+            for pending in self._pending.values():
+                pending.settle(None, ConnectionLost("the connection was lost before the answer came"))
+            self._pending.clear()
+
+    async def request(self, request: Request) -> Answer:
+        """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
+        async with self._places:
+            correlation = self._session.request(request)
+            pending = self._pending[correlation] = _Pending()
+            self._something_to_send.set()
+            await pending.done.wait()
+        if pending.error is not None:
+            raise pending.error
+        assert pending.answer is not None
+        return pending.answer
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    async def _read(self, on_go_away: Callable[[], None]) -> None:
+        while (frame := await self._receive()) is not None:
+            event = self._session.receive(frame)
+            if isinstance(event, AnswerReceived):
+                self._settle(event.correlation, event.answer, None)
+            elif isinstance(event, RequestFailed):
+                self._settle(event.correlation, None, event.error)
+            elif isinstance(event, GoAwayReceived):
+                self.is_leaving = True
+                on_go_away()
+            elif isinstance(event, SessionClosed):
+                return
+
+    async def _receive(self) -> bytes | None:
+        try:
+            return await self._transport.receive()
+        except (ConnectionLost, ProtocolError):
+            return None
+
+    def _settle(self, correlation: int, answer: Answer | None, error: GoQueueError | None) -> None:
+        pending = self._pending.pop(correlation, None)
+        if pending is not None:
+            pending.settle(answer, error)
+
+    async def _write(self, link: trio.CancelScope) -> None:
+        try:
+            while True:
+                await self._something_to_send.wait()
+                self._something_to_send = trio.Event()
+                await self._flush()
+        except GoQueueError:
+            link.cancel()
+
+    async def _flush(self) -> None:
+        while (frame := self._session.next_frame()) is not None:
+            await self._transport.send(frame)

@@ -1,0 +1,342 @@
+"""Every message of the protocol: its kind, and the fields of its body in their order on the wire.
+
+A body is an array of its fields. It grows only at its end: a new field has a default, which stands in when an older
+end leaves it out, and an older end ignores what it does not know. A field is never removed, moved or given another
+meaning; a message that needs that gets a new kind.
+
+A message that asks has an even number from 16 on; what answers it has a number of its own, listed in `ANSWERS`, or
+is an `Error`.
+"""
+
+from enum import IntEnum
+from typing import Annotated, NamedTuple, TypeAlias
+
+from goqueue.net.fields import U16, U32, U63, Blob, Many, Name, Properties, Prose, Range, Secret, Uuid
+
+
+class Kind(IntEnum):
+    HELLO = 1
+    WELCOME = 2
+    GO_AWAY = 3
+    ERROR = 4
+    PART = 5
+    DONE = 7
+
+    CREATE_TOPIC = 16
+    TOPICS = 17
+    ALTER_TOPIC = 18
+    ADD_PARTITIONS = 20
+    DESCRIBE_TOPICS = 22
+    DELETE_TOPIC = 24
+    PURGE = 26
+    DELETE_BEFORE = 28
+    INIT_PRODUCER = 32
+    PRODUCER_READY = 33
+    PRODUCE = 34
+    PRODUCED = 35
+    FETCH = 36
+    FETCHED = 37
+    OFFSET_AT_TIME = 38
+    OFFSET_FOUND = 39
+    STATS = 40
+    STATS_REPORT = 41
+
+
+class Acks(IntEnum):
+    NONE = 0
+    LEADER = 1
+    ALL = 2
+
+
+# The session's own.
+
+
+class Hello(NamedTuple):
+    """The first message of a client. `protocol_version` is the highest it speaks."""
+
+    protocol_version: U16
+    features: Annotated[tuple[Name, ...], Many]
+    client_name: Name
+    expected_cluster: Uuid | None = None
+    credentials: Secret | None = None
+
+
+class Welcome(NamedTuple):
+    """The answer to hello: the version both speak from here on, and what this end takes."""
+
+    protocol_version: U16
+    features: Annotated[tuple[Name, ...], Many]
+    cluster: Uuid
+    node: Name
+    frame_size_max: U32
+    message_size_max: U32
+
+
+class GoAway(NamedTuple):
+    """The broker closes soon: requests under way are answered, new ones belong on another connection."""
+
+    reason: Prose
+    retry_after_ms: U32
+
+
+class BadRecordNote(NamedTuple):
+    """One refused record of a batch."""
+
+    record: U32
+    code: Name
+    message: Prose
+
+
+class Error(NamedTuple):
+    """Why a request failed; on correlation id 0, why the connection is closed."""
+
+    code: Name
+    message: Prose
+    retryable: bool
+    details: Properties
+    records: Annotated[tuple[BadRecordNote, ...], Many] = ()
+
+
+class Part(NamedTuple):
+    """A piece of a message that is larger than a frame."""
+
+    total_size: U32
+    position: U32
+    piece: Blob
+
+
+class Done(NamedTuple):
+    """It is done, and there is nothing to say about it."""
+
+
+# Topics.
+
+
+class CreateTopic(NamedTuple):
+    name: Name
+    partitions: U32
+    config: Properties
+
+
+class AlterTopic(NamedTuple):
+    name: Name
+    config: Properties
+
+
+class AddPartitions(NamedTuple):
+    """`partitions` is how many there shall be, not how many more."""
+
+    name: Name
+    partitions: U32
+
+
+class DescribeTopics(NamedTuple):
+    """None asks for every topic."""
+
+    names: Annotated[tuple[Name, ...], Many] | None
+
+
+class PartitionDescription(NamedTuple):
+    partition: U32
+    leader_epoch: U32
+    start: U63
+    end: U63
+
+
+class TopicDescription(NamedTuple):
+    name: Name
+    uuid: Uuid
+    config: Properties
+    partitions: Annotated[tuple[PartitionDescription, ...], Many]
+
+
+class Topics(NamedTuple):
+    topics: Annotated[tuple[TopicDescription, ...], Many]
+
+
+class DeleteTopic(NamedTuple):
+    name: Name
+
+
+class Purge(NamedTuple):
+    name: Name
+
+
+class DeleteBefore(NamedTuple):
+    name: Name
+    partition: U32
+    offset: U63
+
+
+# Producing.
+
+
+class InitProducer(NamedTuple):
+    """Id 0 asks for a new producer; another id with its epoch asks for that one's next epoch."""
+
+    producer_id: U63
+    epoch: U16
+
+
+class ProducerReady(NamedTuple):
+    producer_id: U63
+    epoch: U16
+
+
+class ProduceBatch(NamedTuple):
+    """Records for one partition. Producer id 0 is nobody: no duplicate of the batch is noticed."""
+
+    topic: Uuid
+    partition: U32
+    leader_epoch: U32
+    producer_id: U63
+    producer_epoch: U16
+    base_sequence: U32
+    attributes: U16
+    record_count: U32
+    body: Blob
+
+
+class Produce(NamedTuple):
+    acks: Annotated[int, Range(Acks.NONE, Acks.ALL)]
+    batches: Annotated[tuple[ProduceBatch, ...], Many]
+
+
+class ProducedBatch(NamedTuple):
+    """What became of one batch. With acks none the offset is not known."""
+
+    base_offset: U63 | None
+    append_time: U63
+    error: Error | None = None
+
+
+class Produced(NamedTuple):
+    """One entry for each batch of the request, in its order."""
+
+    batches: Annotated[tuple[ProducedBatch, ...], Many]
+
+
+# Reading.
+
+
+class FetchPartition(NamedTuple):
+    topic: Uuid
+    partition: U32
+    leader_epoch: U32
+    offset: U63
+
+
+class Fetch(NamedTuple):
+    """Answered as soon as there is something, at the latest after `max_wait_ms`."""
+
+    max_wait_ms: U32
+    bytes_max: U32
+    partitions: Annotated[tuple[FetchPartition, ...], Many]
+
+
+class AbortedRange(NamedTuple):
+    """Offsets, the end excluded, in which this producer's transactional records are void."""
+
+    producer_id: U63
+    start: U63
+    end: U63
+
+
+class FetchedPartition(NamedTuple):
+    """A slice of the log: whole batches as they lie on disk. Go on at `next_offset`, also when there is none."""
+
+    error: Error | None
+    log_start: U63
+    high_watermark: U63
+    last_stable_offset: U63
+    next_offset: U63
+    aborted: Annotated[tuple[AbortedRange, ...], Many]
+    data: Blob
+
+
+class Fetched(NamedTuple):
+    """One entry for each partition of the request, in its order."""
+
+    partitions: Annotated[tuple[FetchedPartition, ...], Many]
+
+
+class OffsetAtTime(NamedTuple):
+    topic: Uuid
+    partition: U32
+    timestamp: U63
+
+
+class OffsetFound(NamedTuple):
+    """The first offset at or behind the time; None when all records are older."""
+
+    offset: U63 | None
+
+
+class Stats(NamedTuple):
+    """What the broker counts."""
+
+
+class StatsReport(NamedTuple):
+    counters: Properties
+
+
+Request: TypeAlias = (
+    CreateTopic
+    | AlterTopic
+    | AddPartitions
+    | DescribeTopics
+    | DeleteTopic
+    | Purge
+    | DeleteBefore
+    | InitProducer
+    | Produce
+    | Fetch
+    | OffsetAtTime
+    | Stats
+)
+Answer: TypeAlias = Topics | Done | ProducerReady | Produced | Fetched | OffsetFound | StatsReport
+Body: TypeAlias = Hello | Welcome | GoAway | Error | Part | Request | Answer
+
+BODIES: dict[int, type[Body]] = {
+    Kind.HELLO: Hello,
+    Kind.WELCOME: Welcome,
+    Kind.GO_AWAY: GoAway,
+    Kind.ERROR: Error,
+    Kind.PART: Part,
+    Kind.DONE: Done,
+    Kind.CREATE_TOPIC: CreateTopic,
+    Kind.TOPICS: Topics,
+    Kind.ALTER_TOPIC: AlterTopic,
+    Kind.ADD_PARTITIONS: AddPartitions,
+    Kind.DESCRIBE_TOPICS: DescribeTopics,
+    Kind.DELETE_TOPIC: DeleteTopic,
+    Kind.PURGE: Purge,
+    Kind.DELETE_BEFORE: DeleteBefore,
+    Kind.INIT_PRODUCER: InitProducer,
+    Kind.PRODUCER_READY: ProducerReady,
+    Kind.PRODUCE: Produce,
+    Kind.PRODUCED: Produced,
+    Kind.FETCH: Fetch,
+    Kind.FETCHED: Fetched,
+    Kind.OFFSET_AT_TIME: OffsetAtTime,
+    Kind.OFFSET_FOUND: OffsetFound,
+    Kind.STATS: Stats,
+    Kind.STATS_REPORT: StatsReport,
+}
+KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
+
+ANSWERS: dict[type[Body], type[Body]] = {
+    CreateTopic: Topics,
+    AlterTopic: Topics,
+    AddPartitions: Topics,
+    DescribeTopics: Topics,
+    DeleteTopic: Done,
+    Purge: Done,
+    DeleteBefore: Done,
+    InitProducer: ProducerReady,
+    Produce: Produced,
+    Fetch: Fetched,
+    OffsetAtTime: OffsetFound,
+    Stats: StatsReport,
+}
+"""Each request, and what answers it unless an `Error` does."""

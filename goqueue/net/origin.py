@@ -1,0 +1,94 @@
+"""Who may talk to a broker from a browser: the check of Host and Origin.
+
+A web page can make its visitor's browser connect to 127.0.0.1. Two headers that a page cannot forge give it away.
+`Origin` names the page: it must be of the broker's own making. `Host` names what the browser believes to talk to:
+there a page shows that points its own name at 127.0.0.1 (DNS rebinding). Programs that are no browsers send no
+Origin, and need none.
+"""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Address(NamedTuple):
+    host: str
+    port: int | None
+
+
+def refusal_of(
+    headers: Sequence[tuple[bytes, bytes]], listening: Sequence[Address], configured_hosts: Sequence[str] = ()
+) -> str | None:
+    """Why a handshake or request with these headers is refused; None when it is allowed.
+
+    `listening` has each address of the broker, websocket and HTTP; `configured_hosts` are names without a port.
+    """
+    hosts, origins = _values(headers, b"host"), _values(headers, b"origin")
+    if len(hosts) != 1 or len(origins) > 1:
+        return "a request has one Host and at most one Origin"
+    host = _parse(f"//{hosts[0]}")
+    if host is None or not _is_own(host.host, listening, configured_hosts):
+        return (
+            f"the host {hosts[0]!r} is neither loopback nor configured; use 127.0.0.1, or add the name to the hosts"
+        )
+    return _origin_refusal(origins[0], host, listening, configured_hosts) if origins else None
+
+
+def _origin_refusal(
+    text: str, host: Address, listening: Sequence[Address], configured_hosts: Sequence[str]
+) -> str | None:
+    refusal = f"the origin {text!r} is not this broker's own; pages of other sites may not call it"
+    scheme, _, _ = text.partition("://")
+    origin = _parse(text) if scheme in DEFAULT_PORTS else None
+    if origin is None or not _is_own(origin.host, listening, configured_hosts):
+        return refusal
+    # Ports may be forwarded, so the one that the browser called is as good as the one that we listen on.
+    port = origin.port or DEFAULT_PORTS[scheme]
+    called = host.port or DEFAULT_PORTS[scheme]
+    return None if port == called or port in [each.port for each in listening] else refusal
+
+
+def _values(headers: Sequence[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
+    return [value.decode("latin-1").strip() for name, value in headers if name.lower() == wanted]
+
+
+def _parse(text: str) -> Address | None:
+    """Host and port of an address, if it has nothing else: no user, path or query."""
+    try:
+        parts = urlsplit(text)
+        if parts.hostname is None or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
+            return None
+        return Address(parts.hostname, parts.port)
+    except ValueError:
+        return None
+
+
+def _is_own(host: str, listening: Sequence[Address], configured_hosts: Sequence[str]) -> bool:
+    return (
+        _is_loopback(host)
+        or host in [name.lower() for name in configured_hosts]
+        or _is_listened_on(host, listening)
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    """By its letters, never by asking DNS: who answers there may be the attacker."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_listened_on(host: str, listening: Sequence[Address]) -> bool:
+    """The operator chose this address; that of every interface is nobody's name."""
+    return any(host == each.host.lower() and not _is_every_interface(host) for each in listening)
+
+
+def _is_every_interface(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False

@@ -1,0 +1,139 @@
+"""Reading a topic without a group: an async iterator, and a context manager for those who leave early.
+
+It keeps a position for each partition and asks for what lies there, all partitions in one request. Positions
+move only when what was fetched is in the buffer, so a cancelled `async for` loses nothing and repeats nothing.
+It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
+"""
+
+from collections import deque
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from goqueue.errors import InvalidMessage, OffsetOutOfRange
+from goqueue.net import messages as wire
+from goqueue.net.failures import error_of
+from goqueue.net.message import Message, messages_in
+from goqueue.types import Microseconds, Offset
+
+if TYPE_CHECKING:
+    from goqueue.net.client import Topic
+
+Start: TypeAlias = Offset | float | str | datetime
+WAIT_MS = 10_000
+BYTES_MAX = 512 * 1024
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    """What a reader needs of its client."""
+
+    async def topic(self, name: str) -> "Topic": ...
+
+    async def call(self, request: wire.Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Reader:
+    def __init__(
+        self, client: Caller, topic: str, partition: int | None, start: Start, end: Offset | str | None
+    ) -> None:
+        self._client = client
+        self._name = topic
+        self._partition = partition
+        self._start = start
+        self._end = end
+        self._topic: Topic | None = None
+        self._positions: dict[int, Offset] = {}
+        self._ends: dict[int, Offset] = {}
+        self._buffer: deque[Message] = deque()
+        self._is_closed = False
+
+    async def __aenter__(self) -> "Reader":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_closed = True
+        self._buffer.clear()
+
+    def __aiter__(self) -> "Reader":
+        return self
+
+    async def __anext__(self) -> Message:
+        if self._topic is None:
+            await self._begin()
+        while not self._buffer:
+            if self._is_closed or not self._positions:
+                raise StopAsyncIteration
+            await self._fetch()
+        return self._buffer.popleft()
+
+    # Where to begin and to end
+
+    async def _begin(self) -> None:
+        topic = await self._client.topic(self._name)
+        wanted = range(len(topic.partitions)) if self._partition is None else [self._partition]
+        for number in wanted:
+            if not 0 <= number < len(topic.partitions):
+                raise InvalidMessage(f"{topic.name} has partitions 0 to {len(topic.partitions) - 1}, not {number}")
+            self._positions[number] = await self._first_offset(topic, number)
+            if self._end is not None:
+                self._ends[number] = topic.partitions[number].end if self._end == "latest" else int(self._end)
+        self._topic = topic
+        self._drop_finished()
+
+    async def _first_offset(self, topic: "Topic", number: int) -> Offset:
+        partition = topic.partitions[number]
+        if self._start == "earliest":
+            return partition.start
+        if self._start == "latest":
+            return partition.end
+        if type(self._start) is int:
+            return self._start
+        request = wire.OffsetAtTime(topic.uuid.bytes, number, _microseconds(self._start))
+        found = (await self._client.call(request, wire.OffsetFound)).offset
+        return partition.end if found is None else found
+
+    def _drop_finished(self) -> None:
+        for number in [each for each, end in self._ends.items() if self._positions.get(each, end) >= end]:
+            self._positions.pop(number, None)
+
+    # What lies there
+
+    async def _fetch(self) -> None:
+        assert self._topic is not None
+        uuid = self._topic.uuid.bytes
+        asked = list(self._positions.items())
+        wanted = tuple(wire.FetchPartition(uuid, number, 0, offset) for number, offset in asked)
+        answer = await self._client.call(wire.Fetch(WAIT_MS, BYTES_MAX, wanted), wire.Fetched)
+        for (number, offset), found in zip(asked, answer.partitions, strict=True):
+            self._take(number, offset, found)
+        self._drop_finished()
+
+    def _take(self, number: int, offset: Offset, found: wire.FetchedPartition) -> None:
+        if found.error is not None:
+            error = error_of(found.error)
+            waits = isinstance(error, OffsetOutOfRange) and self._start == "latest"
+            if waits and error.details.get("start", 0) <= offset:
+                return  # confirmed, and durable a moment later
+            raise error
+        end = self._ends.get(number)
+        for message in messages_in(self._name, number, found.data, offset):
+            if end is None or message.offset < end:
+                self._buffer.append(message)
+        self._positions[number] = found.next_offset
+
+
+def _microseconds(time: Start) -> Microseconds:
+    """Seconds as a float, a datetime or ISO text. A time without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+        if isinstance(moment, datetime):
+            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return max(0, round(moment * 1_000_000))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidMessage(
+            f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
+        ) from None

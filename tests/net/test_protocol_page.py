@@ -1,0 +1,142 @@
+"""docs/protocol.md says what the code does: every kind, field, limit, error and byte of it is held to that."""
+
+import re
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from goqueue.core.inspection import inspect_records
+from goqueue.core.record import FLAGS_FROM_CLIENTS, decode_records
+from goqueue.net.clientsession import ClientSession
+from goqueue.net.codec import decode, encode
+from goqueue.net.events import AnswerReceived, HelloReceived, RequestReceived, Welcomed
+from goqueue.net.failures import CLASSES
+from goqueue.net.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
+from goqueue.net.limits import FRAME_SIZE_MAX
+from goqueue.net.messages import ANSWERS, BODIES, KINDS, Hello, Kind, Produce, Produced, Welcome
+from goqueue.net.serversession import ServerSession
+
+PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
+WORDS = {U16: "u16", U32: "u32", U63: "u63", Name: "name", Prose: "prose", Uuid: "uuid", Secret: "secret", Blob: "blob"}
+
+
+def words(annotation: Any) -> str:
+    """A field's type as the page names it."""
+    if annotation in WORDS:
+        return WORDS[annotation]
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        (kept,) = [each for each in get_args(annotation) if each is not NoneType]
+        return words(kept) + " or nil"
+    if origin is not Annotated:
+        return "bool" if annotation is bool else str(annotation.__name__)
+    base, limit = get_args(annotation)
+    if isinstance(limit, Range):
+        return f"{limit.lowest} to {limit.highest}"
+    return "properties" if get_origin(base) is dict else f"list of {words(get_args(base)[0])}"
+
+
+def fields_of(body: Any) -> list[tuple[str, str]]:
+    hints = get_type_hints(body, include_extras=True)
+    optional = body._field_defaults
+    return [(name, words(hints[name]) + (", optional" if name in optional else "")) for name in body._fields]
+
+
+def section(title: str) -> str:
+    found = re.search(rf"^###+ {title}\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no section {title!r}"
+    return found[1]
+
+
+def rows(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text, re.MULTILINE)
+
+
+def parts_of(body: Any) -> list[Any]:
+    """The types inside a message that have fields of their own."""
+    found = []
+    for hint in get_type_hints(body, include_extras=True).values():
+        pending = [hint]
+        while pending:
+            each = pending.pop()
+            if hasattr(each, "_fields") and not isinstance(each, Range | Size | Count):
+                found += [each, *parts_of(each)]
+            pending += get_args(each)
+    return found
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
+def test_the_page_has_the_fields_of_every_kind(kind: Kind) -> None:
+    body = BODIES[kind]
+    assert rows(section(f"{int(kind)} {body.__name__}")) == fields_of(body)
+
+
+def test_the_page_has_the_fields_of_what_lies_inside() -> None:
+    inside = {part.__name__: part for body in BODIES.values() for part in parts_of(body) if part not in KINDS}
+    assert len(inside) == 8
+    for name, part in inside.items():
+        assert rows(section(name)) == fields_of(part)
+
+
+def test_the_page_says_what_answers_each_request() -> None:
+    for request, answer in ANSWERS.items():
+        text = section(f"{KINDS[request]} {request.__name__}")
+        assert f"Answer: {KINDS[answer]} {answer.__name__}." in text
+
+
+def test_the_page_has_every_error() -> None:
+    listed = dict(re.findall(r"^\| `(\w+)` \| (yes|no) \| ", section("Errors"), re.MULTILINE))
+    own = {code: kind for code, kind in CLASSES.items() if kind.__module__.startswith("goqueue.")}
+    assert listed == {code: "yes" if kind.retryable else "no" for code, kind in own.items()}
+
+
+def example(title: str) -> bytes:
+    """The bytes of an example: each line has hex, then what it means."""
+    found = re.search(rf"^#### {title}\n.*?```text\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, f"the page has no example {title!r}"
+    return b"".join(bytes.fromhex(line.split("  ")[0]) for line in found[1].splitlines())
+
+
+def test_the_examples_are_a_conversation() -> None:
+    client = ClientSession()
+    hello, welcome = decode(example("Hello"), FRAME_SIZE_MAX).body, decode(example("Welcome"), FRAME_SIZE_MAX).body
+    produce, produced = decode(example("Produce"), FRAME_SIZE_MAX), decode(example("Produced"), FRAME_SIZE_MAX)
+    assert isinstance(hello, Hello)
+    assert isinstance(welcome, Welcome)
+    assert isinstance(produce.body, Produce)
+    assert isinstance(produced.body, Produced)
+    server = ServerSession(welcome.cluster, welcome.node)
+    client.hello(hello)
+    assert client.next_frame() == example("Hello")
+    assert server.receive(example("Hello")) == HelloReceived(hello, 1)
+    server.welcome()
+    assert server.next_frame() == example("Welcome")
+    assert client.receive(example("Welcome")) == Welcomed(welcome)
+    assert client.request(produce.body) == 1
+    assert client.next_frame() == example("Produce")
+    assert server.receive(example("Produce")) == RequestReceived(1, produce.body)
+    server.answer(1, produced.body)
+    assert server.next_frame() == example("Produced")
+    assert client.receive(example("Produced")) == AnswerReceived(1, produced.body)
+
+
+def test_the_record_of_the_example_is_sound() -> None:
+    produce = decode(example("Produce"), FRAME_SIZE_MAX).body
+    assert isinstance(produce, Produce)
+    body = produce.batches[0].body
+    inspect_records(body, 1, FLAGS_FROM_CLIENTS)
+    (record,) = decode_records(body, 1, 4711)
+    assert (record.key, record.value, record.timestamp) == (b"k", b"hello", 1_700_000_000_000_000)
+
+
+def test_the_parts_of_the_example_make_its_message() -> None:
+    server = ServerSession(bytes(16), "node")
+    server.receive(encode(Hello(1, (), "example")))
+    server.welcome()
+    first, second = example("First part"), example("Second part")
+    assert server.receive(first) is None
+    event = server.receive(second)
+    assert isinstance(event, RequestReceived)
+    assert encode(event.request, event.correlation) == b"\x93\x1a\x09\x91\xa6orders"
