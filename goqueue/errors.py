@@ -198,6 +198,29 @@ class Unavailable(GoQueueError):
     retryable = True
 
 
+class BufferFull(Unavailable):
+    """A producer's buffer is full and the caller chose not to wait; wait, or use `send`."""
+
+    code = "buffer_full"
+
+
+class OutcomeUnknown(GoQueueError):
+    """Whether a message was written cannot be known any more; sending it again could double it."""
+
+    code = "outcome_unknown"
+
+
+class PublishFailed(GoQueueError):
+    """Some messages of a `send_many` were not published; `results` has a Published or an error for each value."""
+
+    code = "publish_failed"
+
+    def __init__(self, results: Sequence[object]) -> None:
+        failed = [result for result in results if isinstance(result, GoQueueError)]
+        super().__init__(f"{len(failed)} of {len(results)} messages were not published: {failed[0].message}")
+        self.results = list(results)
+
+
 class DeliveryTimeout(Unavailable):
     """A publish was not confirmed within its `delivery_timeout`; a repeat under way may still be written."""
 

@@ -35,7 +35,7 @@ from goqueue.actors.topics import (
 from goqueue.core.batch import Producer
 from goqueue.errors import Closed, GoQueueError
 from goqueue.net import messages as wire
-from goqueue.net.errors import ConnectionLost, ProtocolError
+from goqueue.net.errors import ConnectionLost, GoingAway, ProtocolError
 from goqueue.net.events import HelloReceived, RequestReceived, SessionClosed
 from goqueue.net.failures import error_body
 from goqueue.net.serversession import ServerSession
@@ -60,27 +60,34 @@ class Connection:
         self._session = ServerSession(broker.cluster, broker.node)
         self._partitions: dict[tuple[bytes, int], ActorRef] = {}
         self._something_to_send = trio.Event()
-        self._something_sent = trio.Event()
+        self._waiting_for_sent = trio.lowlevel.ParkingLot()
+        self._polls: dict[trio.CancelScope, None] = {}
+        self._has_ended = False
 
     async def run(self) -> None:
         """Until either end closes. Never raises for what the other end does."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._write, nursery.cancel_scope)
-            with suppress(*ENDINGS):
-                await self._read(nursery)
-            nursery.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, nursery.cancel_scope)
+                with suppress(*ENDINGS):
+                    await self._read(nursery)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._has_ended = True
+            self._waiting_for_sent.unpark_all()
         with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
             await self._flush()
         await self._transport.aclose()
 
     async def go_away(self, reason: str) -> None:
-        """Take no more requests; return when those under way are answered."""
+        """Take no more requests; return when those under way are answered. Who waits for more is sent away."""
         if self._session.state is State.OPEN:
             self._session.go_away(reason)
             self._something_to_send.set()
-            while not self._session.is_drained:
-                self._something_sent = trio.Event()
-                await self._something_sent.wait()
+            for poll in list(self._polls):
+                poll.cancel()
+            while not (self._session.is_drained or self._has_ended):
+                await self._waiting_for_sent.park()
 
     # Frames
 
@@ -100,8 +107,7 @@ class Connection:
 
     async def _wait_for_room(self) -> None:
         while self._session.bytes_waiting > BYTES_WAITING_MAX:
-            self._something_sent = trio.Event()
-            await self._something_sent.wait()
+            await self._waiting_for_sent.park()
 
     async def _write(self, connection: trio.CancelScope) -> None:
         with suppress(*ENDINGS):
@@ -114,7 +120,7 @@ class Connection:
     async def _flush(self) -> None:
         while (frame := self._session.next_frame()) is not None:
             await self._transport.send(frame)
-            self._something_sent.set()
+            self._waiting_for_sent.unpark_all()
 
     # Requests
 
@@ -210,6 +216,16 @@ class Connection:
         return wire.ProducerReady(self._broker.environment.random.getrandbits(PRODUCER_ID_BITS) + 1, 0)
 
     async def _fetch(self, request: wire.Fetch) -> wire.Fetched:
+        poll = trio.CancelScope()
+        self._polls[poll] = None
+        try:
+            with poll:
+                return await self._poll(request)
+        finally:
+            del self._polls[poll]
+        raise GoingAway("this broker is going away; ask again on a new connection")
+
+    async def _poll(self, request: wire.Fetch) -> wire.Fetched:
         deadline = trio.current_time() + request.max_wait_ms / 1_000
         questions = [
             Question(

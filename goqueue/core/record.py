@@ -37,6 +37,7 @@ from goqueue.types import Buffer, Microseconds, Offset, Priority
 
 HEADER = Struct(">HBBIQQBBHI")
 HEADER_SIZE = HEADER.size
+_HEAD, _TAIL = Struct(">HBBI"), Struct(">QQBBHI")
 MAGIC = 0x4751
 VERSION = 1
 CHECKSUMMED_FROM = 8
@@ -120,10 +121,15 @@ def encode_record(
         flags |= Flag.HEADERS
         packed = msgpack.packb(dict(headers))
         prefix += HEADERS_LENGTH.pack(len(packed)) + packed
-    size = len(prefix) + len(value)
-    header = HEADER.pack(MAGIC, VERSION, flags, 0, relative_offset, timestamp, priority, 0, len(key), size)
-    checksummed = b"".join((header[CHECKSUMMED_FROM:], key, prefix, value))
-    return header[:4] + crc32c(checksummed).to_bytes(4, "big") + checksummed
+    checksummed = b"".join(
+        (
+            _TAIL.pack(relative_offset, timestamp, priority, 0, len(key), len(prefix) + len(value)),
+            key,
+            prefix,
+            value,
+        )
+    )
+    return _HEAD.pack(MAGIC, VERSION, flags, crc32c(checksummed)) + checksummed
 
 
 def walk_records(body: Buffer, count: int) -> Iterator[RecordPlace]:

@@ -15,13 +15,15 @@ from uuid import UUID
 
 import trio
 
+from goqueue.core.names import check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork
-from goqueue.errors import Closed, GoQueueError, Unavailable, UnknownTopic
+from goqueue.errors import Closed, GoQueueError, Unavailable, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
-from goqueue.net.content import check_content, priority_of
+from goqueue.net.content import acks_of, check_content, priority_of
 from goqueue.net.errors import ConnectionLost, GoingAway
-from goqueue.net.link import Link
+from goqueue.net.link import Link, Pending
 from goqueue.net.message import Published
+from goqueue.net.producer import Producer
 from goqueue.net.publishing import Publishing
 from goqueue.net.reader import Reader, Start
 from goqueue.net.websocket import connect_websocket
@@ -69,16 +71,22 @@ class Client:
     # Topics
 
     async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
+        check_topic_name(name)
         return _only(await self.call(wire.CreateTopic(name, partitions, dict(config or {})), wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
+        check_publishable(name)
         return _only(await self.call(wire.AlterTopic(name, dict(config)), wire.Topics))
 
     async def add_partitions(self, name: str, partitions: int) -> Topic:
         """`partitions` is how many there shall be."""
-        return _only(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
+        check_publishable(name)
+        topic = _only(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
+        self._note_partitions(topic)
+        return topic
 
     async def delete_topic(self, name: str) -> None:
+        check_publishable(name)
         await self.call(wire.DeleteTopic(name), wire.Done)
         self._publishing.pop(name, None)
 
@@ -86,12 +94,15 @@ class Client:
         return [_topic(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
 
     async def topic(self, name: str) -> Topic:
+        check_topic_name(name, by_broker=True)
         return _only(await self.call(wire.DescribeTopics((name,)), wire.Topics))
 
     async def purge(self, name: str) -> None:
+        check_publishable(name)
         await self.call(wire.Purge(name), wire.Done)
 
     async def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
+        check_publishable(topic)
         await self.call(wire.DeleteBefore(topic, partition, offset), wire.Done)
 
     async def stats(self) -> Mapping[str, Any]:
@@ -108,17 +119,18 @@ class Client:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
-        acks: Acks = Acks.ALL,
+        acks: Acks | int | str = Acks.ALL,
     ) -> Published:
         """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
         self._check_open()
         check_content(value, key, headers)
-        rank = priority_of(priority)
+        check_publishable(topic)
+        rank, waited_for = priority_of(priority), acks_of(acks)
 
         async def attempt() -> Published:
             publishing = await self._publishing_to(topic)
             return await publishing.publish(
-                value, key=key, headers=headers, priority=rank, partition=partition, acks=acks
+                value, key=key, headers=headers, priority=rank, partition=partition, acks=waited_for
             )
 
         try:
@@ -127,6 +139,15 @@ class Client:
             # Perhaps it was deleted and made again since we looked.
             self._publishing.pop(topic, None)
             return await attempt()
+        except UnknownPartition:
+            # Perhaps it was added since we looked.
+            self._note_partitions(await self.topic(topic))
+            return await attempt()
+
+    def _note_partitions(self, topic: Topic) -> None:
+        publishing = self._publishing.get(topic.name)
+        if publishing is not None and publishing.topic.uuid == topic.uuid:
+            publishing.resize(topic)
 
     async def _publishing_to(self, topic: str) -> Publishing:
         publishing = self._publishing.get(topic)
@@ -134,6 +155,30 @@ class Client:
             found = Publishing(self, SystemClock(), await self.topic(topic))
             publishing = self._publishing.setdefault(topic, found)
         return publishing
+
+    def producer(
+        self,
+        topic: str,
+        *,
+        acks: Acks | str = Acks.ALL,
+        linger_ms: float = 5,
+        batch_messages: int = 100,
+        batch_bytes: int = 64 * 1024,
+        buffer_messages: int = 100_000,
+        delivery_timeout: float = 120.0,
+    ) -> Producer:
+        """The fast way to publish: `async with client.producer("orders") as producer`."""
+        self._check_open()
+        return Producer(
+            self,
+            topic,
+            acks=acks,
+            linger_ms=linger_ms,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            buffer_messages=buffer_messages,
+            delivery_timeout=delivery_timeout,
+        )
 
     # Reading
 
@@ -177,6 +222,14 @@ class Client:
             return await self._link.request(request)
         raise Unavailable(f"{self._address} did not answer within {CALL_SECONDS_MAX:g} s; is the broker running?")
 
+    async def post(self, request: wire.Request) -> Pending:
+        """Ask once, in the order of the calls, as soon as there is a connection; the answer comes later."""
+        self._check_open()
+        while self._link is None:
+            await self._connected.wait()
+            self._check_open()
+        return self._link.post(request)
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise Closed("the client is closed")
@@ -211,8 +264,8 @@ class Client:
                 await link.run(self._forget_link)
             finally:
                 self._forget_link()
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
-                    await link.close()
+                # Whoever hears our goodbye is cancelled with us, so it is not waited for.
+                await trio.aclose_forcefully(stream)
             nursery.cancel_scope.cancel()
 
     def _forget_link(self) -> None:

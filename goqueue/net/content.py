@@ -1,9 +1,11 @@
 """What a program hands over, checked before it is encoded: types that would be encoded wrongly, and names."""
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
-from goqueue.errors import InvalidMessage
-from goqueue.types import Priority
+from goqueue.core.record import HEADERS_SIZE_MAX, KEY_SIZE_MAX, VALUE_SIZE_MAX
+from goqueue.errors import InvalidMessage, TooLarge
+from goqueue.types import Acks, Priority
 
 
 def check_content(value: object, key: object, headers: object) -> None:
@@ -13,13 +15,42 @@ def check_content(value: object, key: object, headers: object) -> None:
     if key is not None and not isinstance(key, bytes):
         raise InvalidMessage(f"a key is bytes, not {type(key).__name__}; encode it")
     if headers is not None and not _are_headers(headers):
-        raise InvalidMessage("headers are a dict of text to bytes")
+        raise InvalidMessage("headers are a dict of text to bytes, the text such that UTF-8 has it")
+    _check_sizes(value, key or b"", headers or {})
 
 
-def _are_headers(headers: object) -> bool:
+def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None:
+    """Before memory is taken for the encoding. The broker looks again, and at the headers as they are packed."""
+    packed = sum(len(name) + len(each) for name, each in headers.items())
+    for name, size, limit in (
+        ("value has", len(value), VALUE_SIZE_MAX),
+        ("key has", len(key), KEY_SIZE_MAX),
+        ("headers have", packed, HEADERS_SIZE_MAX),
+    ):
+        if size > limit:
+            raise TooLarge(f"the {name} {size} bytes; {limit} are allowed, put large things elsewhere")
+
+
+def _are_headers(headers: object) -> TypeGuard[Mapping[str, bytes]]:
     if not isinstance(headers, Mapping):
         return False
-    return all(isinstance(name, str) and isinstance(value, bytes) for name, value in headers.items())
+    return all(_is_text(name) and isinstance(value, bytes) for name, value in headers.items())
+
+
+def _is_text(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(name.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def acks_of(acks: Acks | int | str) -> Acks:
+    """What to wait for, by its name or number."""
+    try:
+        return Acks[acks.upper()] if isinstance(acks, str) else Acks(acks)
+    except (KeyError, ValueError):
+        names = ", ".join(f"{each.name.lower()} ({each})" for each in Acks)
+        raise InvalidMessage(f"acks={acks!r} is nothing to wait for; there are {names}") from None
 
 
 def priority_of(priority: Priority | int | str) -> Priority:

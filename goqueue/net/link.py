@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from goqueue.errors import GoQueueError
+from goqueue.errors import Closed, GoQueueError, InvalidMessage
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.errors import ConnectionLost, ProtocolError
 from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
@@ -22,10 +22,19 @@ HELLO_SECONDS_MAX = 10.0
 
 
 @dataclass(slots=True)
-class _Pending:
+class Pending:
+    """A request that was asked, and its answer once it has come."""
+
     done: trio.Event = field(default_factory=trio.Event)
     answer: Answer | None = None
     error: GoQueueError | None = None
+
+    async def wait(self) -> Answer:
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+        assert self.answer is not None
+        return self.answer
 
     def settle(self, answer: Answer | None, error: GoQueueError | None = None) -> None:
         self.answer, self.error = answer, error
@@ -36,9 +45,10 @@ class Link:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._session = ClientSession()
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, Pending] = {}
         self._something_to_send = trio.Event()
-        self._places = trio.CapacityLimiter(self._session.limits.requests_max)
+        self._places = trio.CapacityLimiter(self._session.limits.requests_max // 2)
+        """For calls; the other half of the session's is for producers, so that neither starves the other."""
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
 
@@ -70,14 +80,22 @@ class Link:
     async def request(self, request: Request) -> Answer:
         """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
         async with self._places:
-            correlation = self._session.request(request)
-            pending = self._pending[correlation] = _Pending()
-            self._something_to_send.set()
-            await pending.done.wait()
-        if pending.error is not None:
-            raise pending.error
-        assert pending.answer is not None
-        return pending.answer
+            return await self.post(request).wait()
+
+    def post(self, request: Request) -> Pending:
+        """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
+        correlation = self._send(request)
+        pending = self._pending[correlation] = Pending()
+        self._something_to_send.set()
+        return pending
+
+    def _send(self, request: Request) -> int:
+        try:
+            return self._session.request(request)
+        except Closed:
+            raise ConnectionLost("the connection was lost before this was asked") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidMessage(f"{type(request).__name__} holds what cannot be sent: {error}") from None
 
     async def close(self) -> None:
         await self._transport.aclose()

@@ -14,7 +14,7 @@ from goqueue.core.partitioner import Partitioner
 from goqueue.core.producers import SEQUENCES
 from goqueue.core.record import encode_record
 from goqueue.environment import WallClock
-from goqueue.errors import DeliveryTimeout, GoQueueError, OutOfOrderSequence, UnknownProducer
+from goqueue.errors import BatchRefused, DeliveryTimeout, GoQueueError, OutOfOrderSequence, UnknownProducer
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_of
 from goqueue.net.message import Published
@@ -56,6 +56,11 @@ class Publishing:
         self._partitioner = Partitioner(len(topic.partitions))
         self._rows: dict[int, _Row] = {}
 
+    def resize(self, topic: "Topic") -> None:
+        """The same topic, with more partitions."""
+        self.topic = topic
+        self._partitioner.resize(len(topic.partitions))
+
     async def publish(
         self,
         value: bytes,
@@ -71,9 +76,18 @@ class Publishing:
         row = self._rows.setdefault(number, _Row())
         with trio.move_on_after(DELIVERY_SECONDS_MAX):
             async with row.turn:
-                produced = await self._deliver(row, number, record, acks)
+                produced = await self._deliver_or_begin_anew(row, number, record, acks)
                 return Published(self.topic.name, number, produced.base_offset)
         raise DeliveryTimeout(f"not confirmed within {DELIVERY_SECONDS_MAX:g} s; it may still be written")
+
+    async def _deliver_or_begin_anew(self, row: _Row, number: int, record: bytes, acks: Acks) -> wire.ProducedBatch:
+        try:
+            return await self._deliver(row, number, record, acks)
+        except BaseException:
+            # Given up, and perhaps written: under the same sequence the next message would be taken for a repeat
+            # of this one, and be lost.
+            row.producer = None
+            raise
 
     async def _deliver(self, row: _Row, number: int, record: bytes, acks: Acks) -> wire.ProducedBatch:
         """Send until it is confirmed or refused for good; every repeat carries the same sequence."""
@@ -100,6 +114,11 @@ class Publishing:
         batch = wire.ProduceBatch(uuid, number, 0, who.producer_id, who.epoch, row.sequence, 0, 1, record)
         [produced] = (await self._client.call(wire.Produce(acks, (batch,)), wire.Produced)).batches
         if produced.error is not None:
-            raise error_of(produced.error)
+            raise _own_error(error_of(produced.error))
         row.sequence = (row.sequence + 1) % SEQUENCES
         return produced
+
+
+def _own_error(error: GoQueueError) -> GoQueueError:
+    """A batch of one is refused for what is wrong with that one."""
+    return error.records[0].error if isinstance(error, BatchRefused) and error.records else error

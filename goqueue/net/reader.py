@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from goqueue.errors import InvalidMessage, OffsetOutOfRange
+from goqueue.core.partitioner import check_partition
+from goqueue.core.record import TIMESTAMP_MAX
+from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_of
 from goqueue.net.message import Message, messages_in
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 Start: TypeAlias = Offset | float | str | datetime
 WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
+OFFSET_MAX = 2**63 - 1
 
 AnswerT = TypeVar("AnswerT")
 
@@ -45,6 +48,7 @@ class Reader:
         self._end = end
         self._topic: Topic | None = None
         self._positions: dict[int, Offset] = {}
+        self._firsts: dict[int, Offset] = {}
         self._ends: dict[int, Offset] = {}
         self._buffer: deque[Message] = deque()
         self._is_closed = False
@@ -62,25 +66,30 @@ class Reader:
         return self
 
     async def __anext__(self) -> Message:
+        self._check_open()
         if self._topic is None:
             await self._begin()
         while not self._buffer:
-            if self._is_closed or not self._positions:
+            self._check_open()
+            if not self._positions:
                 raise StopAsyncIteration
             await self._fetch()
         return self._buffer.popleft()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the reader is closed; make another by client.read")
 
     # Where to begin and to end
 
     async def _begin(self) -> None:
         topic = await self._client.topic(self._name)
-        wanted = range(len(topic.partitions)) if self._partition is None else [self._partition]
+        count = len(topic.partitions)
+        wanted = range(count) if self._partition is None else [check_partition(self._partition, count)]
         for number in wanted:
-            if not 0 <= number < len(topic.partitions):
-                raise InvalidMessage(f"{topic.name} has partitions 0 to {len(topic.partitions) - 1}, not {number}")
-            self._positions[number] = await self._first_offset(topic, number)
+            self._positions[number] = self._firsts[number] = await self._first_offset(topic, number)
             if self._end is not None:
-                self._ends[number] = topic.partitions[number].end if self._end == "latest" else int(self._end)
+                self._ends[number] = self._end_offset(topic, number)
         self._topic = topic
         self._drop_finished()
 
@@ -91,10 +100,17 @@ class Reader:
         if self._start == "latest":
             return partition.end
         if type(self._start) is int:
-            return self._start
+            return _checked_offset("start", self._start)
         request = wire.OffsetAtTime(topic.uuid.bytes, number, _microseconds(self._start))
         found = (await self._client.call(request, wire.OffsetFound)).offset
         return partition.end if found is None else found
+
+    def _end_offset(self, topic: "Topic", number: int) -> Offset:
+        if self._end == "latest":
+            return topic.partitions[number].end
+        if type(self._end) is int:
+            return self._end
+        raise InvalidMessage(f"end={self._end!r} is neither an offset nor 'latest'")
 
     def _drop_finished(self) -> None:
         for number in [each for each, end in self._ends.items() if self._positions.get(each, end) >= end]:
@@ -114,16 +130,22 @@ class Reader:
 
     def _take(self, number: int, offset: Offset, found: wire.FetchedPartition) -> None:
         if found.error is not None:
-            error = error_of(found.error)
-            waits = isinstance(error, OffsetOutOfRange) and self._start == "latest"
-            if waits and error.details.get("start", 0) <= offset:
-                return  # confirmed, and durable a moment later
-            raise error
+            self._positions[number] = self._durable_end(number, offset, error_of(found.error))
+            return
         end = self._ends.get(number)
-        for message in messages_in(self._name, number, found.data, offset):
+        for message in messages_in(self._name, number, found.data, max(offset, self._firsts[number])):
             if end is None or message.offset < end:
                 self._buffer.append(message)
         self._positions[number] = found.next_offset
+
+    def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
+        """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""
+        assert self._topic is not None
+        durable = error.details.get("end")
+        is_ahead = isinstance(error, OffsetOutOfRange) and isinstance(durable, int) and durable < offset
+        if is_ahead and offset <= self._topic.partitions[number].end:
+            return int(durable or 0)
+        raise error
 
 
 def _microseconds(time: Start) -> Microseconds:
@@ -132,8 +154,14 @@ def _microseconds(time: Start) -> Microseconds:
         moment = datetime.fromisoformat(time) if isinstance(time, str) else time
         if isinstance(moment, datetime):
             moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        return max(0, round(moment * 1_000_000))
+        return min(max(0, round(moment * 1_000_000)), TIMESTAMP_MAX)
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidMessage(
             f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
         ) from None
+
+
+def _checked_offset(name: str, offset: Offset) -> Offset:
+    if not 0 <= offset <= OFFSET_MAX:
+        raise OffsetOutOfRange(f"{name}={offset} is no offset; they begin with 0")
+    return offset

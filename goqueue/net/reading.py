@@ -1,9 +1,9 @@
 """From msgpack to typed values, strictly, one field after the other.
 
 The annotations of a message say what may come, so nothing is built that they do not ask for: where a number
-belongs, msgpack is allowed no array, map or extension; where a list belongs, its count is compared with its limit
-and with the bytes that are left before room is made for it. However a hostile frame is nested, it costs no more
-memory than a few times its size. What is not asked for (unknown trailing fields) is stepped over, never built.
+belongs, msgpack is allowed no array, map or extension; where a list belongs, its count is compared with its limit,
+and its items take room as they come. However a hostile frame is nested, it costs no more memory than a few times
+its size. What is not asked for (unknown trailing fields) is stepped over, never built.
 
 A reader is a function made once for each annotation.
 """
@@ -162,7 +162,7 @@ def _optional(read: Reader) -> Reader:
 
 def _list(read: Reader, most: int) -> Reader:
     def read_all(source: Source) -> tuple[Any, ...]:
-        count = _bounded(source.array_header(), most, source)
+        count = _bounded(source.array_header(), most)
         return tuple([read(source) for _ in range(count)])
 
     return read_all
@@ -170,7 +170,7 @@ def _list(read: Reader, most: int) -> Reader:
 
 def _map(most: int) -> Reader:
     def read_all(source: Source) -> dict[str, Scalar]:
-        count = _bounded(source.map_header(), most, source)
+        count = _bounded(source.map_header(), most)
         return dict([_entry(source) for _ in range(count)])
 
     return read_all
@@ -185,11 +185,9 @@ def _entry(source: Source) -> tuple[str, Scalar]:
     return key, value
 
 
-def _bounded(count: int, most: int, source: Source) -> int:
+def _bounded(count: int, most: int) -> int:
     if count > most:
         raise ProtocolError(f"there are {count} items; {most} are allowed")
-    if count > source.left():
-        raise ProtocolError(f"{count} items are announced, but the frame ends before")
     return count
 
 

@@ -13,7 +13,6 @@ from goqueue.net.errors import (
     WrongCluster,
 )
 from goqueue.net.events import Event, HelloReceived, Refused, RequestReceived
-from goqueue.net.failures import error_body
 from goqueue.net.limits import Limits
 from goqueue.net.messages import ANSWERS, Answer, Error, GoAway, Hello, Request, Welcome
 from goqueue.net.session import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
@@ -58,7 +57,7 @@ class ServerSession(Session):
         if self.state is State.CLOSED:
             return
         del self._under_way[correlation]
-        self._send(error_body(error), correlation, throttle_ms)
+        self._send_error(error, correlation, throttle_ms)
 
     def go_away(self, reason: str, retry_after_ms: int = 0) -> None:
         """Take no more requests. Answer those under way, and close when `is_drained`."""
@@ -113,7 +112,7 @@ class ServerSession(Session):
         return None
 
     def _turn_down(self, correlation: int, error: GoQueueError) -> Event:
-        self._send(error_body(error), correlation)
+        self._send_error(error, correlation)
         return Refused(correlation, error)
 
 

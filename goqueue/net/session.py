@@ -97,7 +97,7 @@ class Session(ABC):
         """End the session; with an error, tell the other end why. What waited to be sent is dropped."""
         self._outbox.clear()
         if error is not None and self.state is not State.CLOSED:
-            self._send(error_body(error))
+            self._send_error(error, size_max=self.limits.hello_size_max)
         self._step(Step.CLOSE)
         return SessionClosed(error or Closed("the session was closed"))
 
@@ -165,4 +165,14 @@ class Session(ABC):
         message = encode(body, correlation, throttle_ms)
         if len(message) > self.limits.message_size_max:
             raise message_too_large(len(message), self.limits.message_size_max)
+        self._outbox.put(correlation, message)
+
+    def _send_error(
+        self, error: GoQueueError, correlation: int = NOBODY, throttle_ms: int = 0, size_max: int | None = None
+    ) -> None:
+        """Send it in any case: where there is no room for its details, without them."""
+        body = error_body(error)
+        message = encode(body, correlation, throttle_ms)
+        if len(message) > (size_max or self.limits.message_size_max):
+            message = encode(body._replace(details={}, records=()), correlation, throttle_ms)
         self._outbox.put(correlation, message)

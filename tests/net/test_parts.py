@@ -87,7 +87,7 @@ def test_bytes_waiting_says_what_is_still_to_be_sent() -> None:
 
 
 def test_a_request_larger_than_a_message_is_refused_at_home() -> None:
-    client, _ = joined(server_limits=Limits(message_size_max=2 * FRAME_SIZE_MAX))
+    client, _ = joined(Limits(), Limits(message_size_max=2 * FRAME_SIZE_MAX))
     with pytest.raises(FrameTooLarge):
         client.request(AlterTopic("a", {"b": b"x" * 2 * FRAME_SIZE_MAX}))
     assert client.under_way == ()

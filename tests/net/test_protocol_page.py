@@ -19,7 +19,16 @@ from goqueue.net.messages import ANSWERS, BODIES, KINDS, Hello, Kind, Produce, P
 from goqueue.net.serversession import ServerSession
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
-WORDS = {U16: "u16", U32: "u32", U63: "u63", Name: "name", Prose: "prose", Uuid: "uuid", Secret: "secret", Blob: "blob"}
+WORDS = {
+    U16: "u16",
+    U32: "u32",
+    U63: "u63",
+    Name: "name",
+    Prose: "prose",
+    Uuid: "uuid",
+    Secret: "secret",
+    Blob: "blob",
+}
 
 
 def words(annotation: Any) -> str:
@@ -45,7 +54,7 @@ def fields_of(body: Any) -> list[tuple[str, str]]:
 
 
 def section(title: str) -> str:
-    found = re.search(rf"^###+ {title}\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^##+ {title}\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert found, f"the page has no section {title!r}"
     return found[1]
 

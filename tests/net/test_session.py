@@ -342,6 +342,20 @@ def test_after_the_end_nothing_is_answered_and_nothing_is_sent() -> None:
     assert server.next_frame() is None
 
 
+def test_an_error_with_more_details_than_there_is_room_for_is_sent_without_them() -> None:
+    client, server = joined(SMALL, SMALL)
+    ids = [client.request(Stats()), client.request(Stats())]
+    take_all(client, server)
+    server.refuse(ids[0], Closed("why", text="x" * 4090))
+    refusal = only(take_all(server, client))
+    assert isinstance(refusal, RequestFailed)
+    assert (refusal.error.message, refusal.error.details) == ("why", {})
+    server.close(Closed("why", text="x" * 200))
+    event = only(take_all(server, client))
+    assert isinstance(event, SessionClosed)
+    assert (event.error.message, event.error.details) == ("why", {})
+
+
 def test_asking_before_the_welcome_is_refused() -> None:
     client = ClientSession()
     with pytest.raises(ProtocolError):

@@ -196,6 +196,18 @@ async def test_a_handshake_that_is_none_harms_nobody(data: bytes, autojump_clock
         nursery.start_soon(dial)
         with pytest.raises((HandshakeRefused, ConnectionLost)):
             await accept_websocket(nursery, far, local_only)
+    assert trio.current_time() == 0
+
+
+async def test_a_stream_that_ends_during_the_handshake_is_noticed_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    near, far = trio.testing.memory_stream_pair()
+    await far.aclose()
+    async with trio.open_nursery() as nursery:
+        with pytest.raises(ConnectionLost):
+            await connect_websocket(nursery, near, "127.0.0.1")
+    assert trio.current_time() == 0
 
 
 @pytest.mark.parametrize(
