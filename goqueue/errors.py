@@ -88,6 +88,13 @@ class TopicExists(GoQueueError):
     code = "topic_exists"
 
 
+class TopicFull(GoQueueError):
+    """The topic holds as much as it may, and `overflow=reject`. It works again once something has gone."""
+
+    code = "topic_full"
+    retryable = True
+
+
 class UnknownPartition(GoQueueError):
     """The topic has no partition of this number."""
 

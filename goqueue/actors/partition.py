@@ -7,6 +7,7 @@ passes (G16).
 
 from bisect import bisect_right, insort
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import trio
@@ -15,12 +16,14 @@ from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply, Request
 from goqueue.config import LogConfig
-from goqueue.core.batch import NO_PRODUCER, Batch, Producer, accept
+from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
+from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Producer, accept, decompress
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.producers import Judgement
+from goqueue.core.record import VALUE_SIZE_MAX
 from goqueue.environment import WallClock
-from goqueue.errors import DiskFull, GoQueueError
+from goqueue.errors import DiskFull, GoQueueError, TopicFull
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice, LogStatistics
@@ -78,6 +81,7 @@ class Configure(Request[None]):
     """From now on, by these settings."""
 
     config: LogConfig
+    admission: Admission
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,22 @@ class _Waiting:
 
 
 class Partition(Actor):
-    def __init__(self, volume: Volume, clock: WallClock, directory: str, config: LogConfig) -> None:
+    def __init__(
+        self,
+        volume: Volume,
+        clock: WallClock,
+        directory: str,
+        config: LogConfig,
+        *,
+        admission: Admission | None = None,
+        disk_free_min: int = DISK_FREE_MIN,
+    ) -> None:
         self._volume = volume
         self._clock = clock
         self._directory = directory
         self._config = config
+        self._admission = admission or Admission()
+        self._disk_free_min = disk_free_min
         self._arrived: list[_Arrival] = []
         self._producers: list[_Waiting] = []
         """In order of what they wait for."""
@@ -116,6 +131,7 @@ class Partition(Actor):
         self._syncs = SyncSchedule()
         self._checkpoints = CheckpointSchedule()
         self._disk_is_busy = False
+        self._is_dropping = False
         self._open_log: Log | None = None
 
     async def start(self) -> None:
@@ -148,7 +164,10 @@ class Partition(Actor):
 
     @defers(Produce)
     async def produce(self, message: Produce, reply: Reply[Produced]) -> None:
+        self._admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
+        if self._admission.message_bytes_max < VALUE_SIZE_MAX:
+            self._admission.check_sizes(_records(batch), batch.record_count)
         self._arrived.append(_Arrival(batch, message.acks, reply))
 
     async def end_turn(self) -> None:
@@ -158,7 +177,11 @@ class Partition(Actor):
             return
         new, repeated = self._judged(arrived)
         try:
+            self._check_room(new)
             bases = self.log.append([arrival.batch for arrival in new], self._clock.now())
+        except TopicFull as error:
+            self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
+            return
         except DiskFull as error:
             self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
             return
@@ -167,6 +190,26 @@ class Partition(Actor):
             self.answer(arrival, Produced(base, self.log.append_time))
         for arrival, base in repeated:
             self.answer(arrival, Produced(base))
+
+    def _check_room(self, new: Sequence[_Arrival]) -> None:
+        if not new:
+            return
+        space = self._volume.disk.space(self._directory)
+        check_disk(space.free, space.total, least=self._disk_free_min)
+        size = self.log.size + sum(arrival.batch.size for arrival in new)
+        messages = self.log.end_offset - self.log.log_start + sum(arrival.batch.record_count for arrival in new)
+        self._admission.check_room(size, messages)
+        if self._admission.excess(size, messages) and not self._is_dropping:
+            self._is_dropping = True
+            self.background(self._drop_oldest)
+
+    async def _drop_oldest(self) -> None:
+        """Whole segments go, oldest first, until the rest fits; the one that grows stays."""
+        with suppress(DiskFull):
+            for segment in self.log.finished_segments():
+                if self._admission.excess(self.log.size, self.log.end_offset - self.log.log_start):
+                    await self.log.delete_before(segment.end_offset)
+        self._is_dropping = False
 
     def _judged(self, arrived: Sequence[_Arrival]) -> tuple[list[_Arrival], list[tuple[_Arrival, Offset]]]:
         """What is to be written, and what was written before, with its offset. Others are refused by name."""
@@ -184,7 +227,7 @@ class Partition(Actor):
                 new.append(arrival)
         return new, repeated
 
-    def _refuse(self, arrived: Sequence[_Arrival], error: DiskFull) -> None:
+    def _refuse(self, arrived: Sequence[_Arrival], error: GoQueueError) -> None:
         for arrival in arrived:
             arrival.reply.fail(error)
         self._syncs.note_written(trio.current_time(), 0, awaited=True)  # what was cut off must stay off
@@ -267,7 +310,7 @@ class Partition(Actor):
 
     @answers(Configure)
     async def configure(self, message: Configure) -> None:
-        self.log.config = message.config
+        self.log.config, self._admission = message.config, message.admission
 
     @answers(Describe)
     async def describe(self, _: Describe) -> LogStatistics:
@@ -319,3 +362,7 @@ class Partition(Actor):
     def _disk_is_free(self) -> None:
         self._disk_is_busy = False
         self.wake()
+
+
+def _records(batch: Batch) -> Buffer:
+    return decompress(batch.body) if batch.attributes & Attribute.ZSTD else batch.body

@@ -18,6 +18,7 @@ from goqueue.actors.messages import Request
 from goqueue.actors.partition import Configure, Describe, Partition
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.supervisor import AddChild, RemoveChild
+from goqueue.core.admission import DISK_FREE_MIN, Admission
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
 from goqueue.environment import Environment
@@ -88,11 +89,19 @@ class FindPartition(Request[ActorRef]):
 
 
 class Topics(Actor):
-    def __init__(self, environment: Environment, volume: Volume, data: str, partitions: ActorRef) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        volume: Volume,
+        data: str,
+        partitions: ActorRef,
+        disk_free_min: int = DISK_FREE_MIN,
+    ) -> None:
         self._environment = environment
         self._volume = volume
         self._data = data
         self._supervisor = partitions
+        self._disk_free_min = disk_free_min
         self._metadata = Metadata()
         self._log: MetadataLog | None = None
         self._refs: dict[tuple[UUID, int], ActorRef] = {}
@@ -133,7 +142,7 @@ class Topics(Actor):
         await self._write(self._metadata.alter_topic(message.name, message.changes))
         topic = self._metadata.topic(message.name)
         for number in range(topic.partitions):
-            await self._refs[topic.uuid, number].call(Configure(topic.config.to_log_config()))
+            await self._refs[topic.uuid, number].call(_settings(topic))
         return await self._view(topic)
 
     @answers(AddPartitions)
@@ -142,6 +151,8 @@ class Topics(Actor):
         await self._write(self._metadata.add_partitions(message.name, message.total))
         topic = self._metadata.topic(message.name)
         await self._start_partitions(topic, before)
+        for number in range(before):
+            await self._refs[topic.uuid, number].call(_settings(topic))  # each has a smaller share of the limits
         return await self._view(topic)
 
     @answers(DeleteTopic)
@@ -199,8 +210,15 @@ class Topics(Actor):
 
     async def _start_partition(self, topic: Topic, number: int, folder: str) -> ActorRef:
         def factory() -> Partition:
-            current = self._metadata.find(topic.name) or topic
-            return Partition(self._volume, self._environment.clock, folder, current.config.to_log_config())
+            settings = _settings(self._metadata.find(topic.name) or topic)
+            return Partition(
+                self._volume,
+                self._environment.clock,
+                folder,
+                settings.config,
+                admission=settings.admission,
+                disk_free_min=self._disk_free_min,
+            )
 
         name = _child_name(topic, number)
         await self._supervisor.call(RemoveChild(name))  # left over from before a restart of ours
@@ -247,6 +265,10 @@ class Topics(Actor):
 
     def _folder(self, name: str) -> str:
         return f"{self._data}/{LOGS}/{name}"
+
+
+def _settings(topic: Topic) -> Configure:
+    return Configure(topic.config.to_log_config(), Admission.of(topic.config, topic.partitions))
 
 
 def _child_name(topic: Topic, number: int) -> str:

@@ -104,6 +104,11 @@ class Log:
         self._high_watermark = max(self._high_watermark, min(offset, self._durable))
 
     @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return self._segments.size()
+
+    @property
     def append_time(self) -> Microseconds:
         """Of the newest batch."""
         return self._append_time

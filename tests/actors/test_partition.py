@@ -21,6 +21,7 @@ from goqueue.actors.partition import (
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.config import HOUR, LogConfig
+from goqueue.core.admission import Admission
 from goqueue.core.batch import Producer
 from goqueue.core.record import encode_record
 from goqueue.errors import (
@@ -32,6 +33,7 @@ from goqueue.errors import (
     LogStopped,
     OffsetOutOfRange,
     OutOfOrderSequence,
+    TopicFull,
 )
 from goqueue.storage.volume import Volume
 from goqueue.testing.clock import SimulatedClock
@@ -44,11 +46,21 @@ SYNC_SECONDS = 1 / 128
 
 @asynccontextmanager
 async def partition(
-    disk: SimulatedDisk, config: LogConfig | None = None, clock: SimulatedClock | None = None
+    disk: SimulatedDisk,
+    config: LogConfig | None = None,
+    clock: SimulatedClock | None = None,
+    admission: Admission | None = None,
+    disk_free_min: int = 0,
 ) -> AsyncIterator[ActorRef]:
     volume = Volume(disk)
     clock = clock or SimulatedClock()
-    spec = ChildSpec("partition", lambda: Partition(volume, clock, DIRECTORY, config or LogConfig()))
+
+    def factory() -> Partition:
+        return Partition(
+            volume, clock, DIRECTORY, config or LogConfig(), admission=admission, disk_free_min=disk_free_min
+        )
+
+    spec = ChildSpec("partition", factory)
     async with trio.open_nursery() as nursery:
         await nursery.start(volume.run)
         async with running(spec) as ref:
@@ -342,3 +354,56 @@ async def test_what_a_full_disk_refused_may_be_sent_again(disk: SimulatedDisk, a
         await trio.sleep(1)
         assert (await ref.call(numbered(1, b"b"))).base_offset == 1
         assert await values(ref) == [b"a", b"b"]
+
+
+async def test_a_full_topic_refuses_until_something_has_gone(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk, admission=Admission(messages_max=3)) as ref:
+        await ref.call(publish(b"a", b"b"))
+        with pytest.raises(TopicFull):
+            await ref.call(publish(b"c", b"d"))
+        await ref.call(publish(b"c"))
+        await ref.call(DeleteBefore(2))
+        assert (await ref.call(publish(b"d", b"e"))).base_offset == 3
+
+
+async def test_a_topic_that_drops_the_oldest_takes_everything(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    limits = Admission(bytes_max=1_000, drops_oldest=True)
+    async with partition(disk, LogConfig(segment_bytes=300), admission=limits) as ref:
+        for number in range(50):
+            await ref.call(publish(b"%d" % number))
+        await trio.sleep(1)
+        found = await ref.call(Describe())
+        assert found.end_offset == 50
+        assert found.log_start > 30
+        assert found.size <= 1_300
+
+
+async def test_acks_and_sizes_that_the_topic_does_not_allow_are_refused(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    limits = Admission(min_acks=Acks.ALL, message_bytes_max=5)
+    async with partition(disk, admission=limits) as ref:
+        with pytest.raises(InvalidMessage, match="acks"):
+            await ref.call(publish(b"a", acks=Acks.LEADER))
+        with pytest.raises(BatchRefused) as refused:
+            await ref.call(publish(b"small", b"too large"))
+        assert [bad.index for bad in refused.value.records] == [1]
+        assert await values(ref) == []
+
+
+async def test_below_the_free_minimum_publishes_are_refused_and_reads_go_on(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with partition(disk, disk_free_min=1_000) as ref:
+        await ref.call(publish(b"a"))
+        capacity, disk.capacity = disk.capacity, disk.capacity - disk.space("/").free + 900
+        with pytest.raises(DiskFull, match="must stay free"):
+            await ref.call(publish(b"b"))
+        assert await values(ref) == [b"a"]
+        disk.capacity = capacity
+        await trio.sleep(1)
+        assert (await ref.call(publish(b"b"))).base_offset == 1

@@ -115,7 +115,8 @@ class World:
         self._stopped.set()
 
     def _partition(self, volume: Volume, number: int) -> Partition:
-        return self.partition_class(volume, self.clock, f"/data/logs/t/{number}", self.plan.log_config())
+        folder = f"/data/logs/t/{number}"
+        return self.partition_class(volume, self.clock, folder, self.plan.log_config(), disk_free_min=0)
 
     async def _work(self, life: Life) -> Ending:
         async with trio.open_nursery() as clients:
