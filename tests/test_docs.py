@@ -1,8 +1,10 @@
 """Every Python example of the README and the docs runs, and every link leads somewhere."""
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,26 @@ def program(page: Path) -> str:
 PROGRAMS = {str(page.relative_to(ROOT)): program(page) for page in PAGES if program(page)}
 
 
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[str]:
+    """The address of a broker as a newcomer starts it, on a free port."""
+    command = [sys.executable, "-m", "goqueue", "serve", "-o", "json"]
+    options = ["--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["websocket"]
+    finally:
+        process.terminate()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
 @pytest.mark.parametrize("page", PROGRAMS)
-def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_run(page: str, tmp_path: Path, broker: str) -> None:
     script = tmp_path / "example.py"
-    script.write_text(PROGRAMS[page])
+    script.write_text(PROGRAMS[page].replace("ws://127.0.0.1:7710", broker))
     done = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )

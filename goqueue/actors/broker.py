@@ -24,6 +24,7 @@ from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import Supervisor
 from goqueue.actors.topics import Topics
+from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.storage.datadirectory import DataDirectory, Meta
 from goqueue.storage.volume import Volume
@@ -75,13 +76,15 @@ class Storage(Actor):
 
 
 @asynccontextmanager
-async def running_broker(environment: Environment, data: str, *, node: str = "node-1") -> AsyncIterator[Broker]:
+async def running_broker(
+    environment: Environment, data: str, *, node: str = "node-1", disk_free_min: int = DISK_FREE_MIN
+) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
     partitions = supervised("partitions", Supervisor)
     topics = ChildSpec(
         "topics",
-        lambda: Topics(environment, volume, data, partitions.ref),
+        lambda: Topics(environment, volume, data, partitions.ref, disk_free_min),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
     storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))

@@ -10,6 +10,7 @@ import trio
 
 from goqueue.actors.broker import running_broker
 from goqueue.actors.listener import WebsocketListener, serve_health
+from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.net.origin import Address
 from goqueue.nursery import PlainNursery
@@ -26,12 +27,18 @@ class Ports:
 
 @asynccontextmanager
 async def serving(
-    environment: Environment, data: str, *, listen: Address, http: Address, node: str = "node-1"
+    environment: Environment,
+    data: str,
+    *,
+    listen: Address,
+    http: Address,
+    node: str = "node-1",
+    disk_free_min: int = DISK_FREE_MIN,
 ) -> AsyncIterator[Ports]:
     """Open both ports once the broker is ready; at the end close them, let clients finish, stop in order (G15)."""
     own: list[Address] = []
     async with (
-        running_broker(environment, data, node=node) as broker,
+        running_broker(environment, data, node=node, disk_free_min=disk_free_min) as broker,
         _listening(environment, listen) as websockets,
         _listening(environment, http) as probes,
         PlainNursery() as clients,
