@@ -6,22 +6,20 @@ anything.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import trio
 from crc32c import crc32c
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
+from benchmarks.figures import Figure, show, timed
 from goqueue.config import MEBIBYTE, LogConfig
 from goqueue.core.batch import Batch, accept
 from goqueue.core.record import CHECKSUMMED_FROM, HEADER, HEADER_SIZE, encode_record
@@ -34,27 +32,6 @@ RECORDS = 1_000
 BATCHES = 200
 NOW = 1_700_000_000_000_000
 BODY = b"".join(encode_record(number, NOW + number, bytes(100)) for number in range(RECORDS))
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    name: str
-    value: float
-    unit: str
-    goal: str = ""
-    met: bool | None = None
-
-
-class Stopwatch:
-    seconds: float = 0.0
-
-
-@contextmanager
-def timed() -> Iterator[Stopwatch]:
-    watch = Stopwatch()
-    begin = time.perf_counter()
-    yield watch
-    watch.seconds = time.perf_counter() - begin
 
 
 @asynccontextmanager
@@ -278,20 +255,6 @@ async def measure(folder: Path, gibibytes: float, progress: Progress) -> list[Fi
     ]
 
 
-def show(figures: list[Figure], output: str) -> None:
-    if output == "json":
-        json.dump([asdict(figure) for figure in figures], sys.stdout, indent=2)
-        print()
-        return
-    table = Table(title="storage: 100-byte values, batches of 1,000, page cache unless fsync is named")
-    for column in ("what", "figure", "unit", "goal", "met"):
-        table.add_column(column, justify="right" if column == "figure" else "left")
-    for figure in figures:
-        met = {True: "yes", False: "NO", None: ""}[figure.met]
-        table.add_row(figure.name, f"{figure.value:.3g}", figure.unit, figure.goal, met)
-    Console().print(table)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
@@ -303,8 +266,8 @@ def main() -> int:
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
         figures = trio.run(measure, Path(folder), arguments.gib, progress)
-    show(figures, arguments.output)
-    return 0 if all(figure.met is not False for figure in figures) else 1
+    title = "storage: 100-byte values, batches of 1,000, page cache unless fsync is named"
+    return show(title, figures, arguments.output)
 
 
 if __name__ == "__main__":

@@ -148,6 +148,8 @@ class Client:
         publishing = self._publishing.get(topic.name)
         if publishing is not None and publishing.topic.uuid == topic.uuid:
             publishing.resize(topic)
+        else:
+            self._publishing.pop(topic.name, None)
 
     async def _publishing_to(self, topic: str) -> Publishing:
         publishing = self._publishing.get(topic)

@@ -14,7 +14,7 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.errors import ConnectionLost, ProtocolError
 from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
-from goqueue.net.messages import Answer, Hello, Request, Welcome
+from goqueue.net.messages import Answer, Fetch, Hello, Request, Welcome
 from goqueue.net.session import HIGHEST_VERSION
 from goqueue.net.transport import Transport
 
@@ -47,8 +47,11 @@ class Link:
         self._session = ClientSession()
         self._pending: dict[int, Pending] = {}
         self._something_to_send = trio.Event()
-        self._places = trio.CapacityLimiter(self._session.limits.requests_max // 2)
-        """For calls; the other half of the session's is for producers, so that neither starves the other."""
+        requests_max = self._session.limits.requests_max
+        self._places = trio.CapacityLimiter(requests_max // 8)
+        self._polls = trio.CapacityLimiter(requests_max * 3 // 8)
+        """Fetches may wait long at the broker and have places of their own; half of the session's are left for
+        producers. So nobody starves the others."""
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
 
@@ -79,7 +82,7 @@ class Link:
 
     async def request(self, request: Request) -> Answer:
         """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
-        async with self._places:
+        async with self._polls if isinstance(request, Fetch) else self._places:
             return await self.post(request).wait()
 
     def post(self, request: Request) -> Pending:

@@ -18,8 +18,8 @@ from goqueue.core.record import (
 from goqueue.errors import CorruptMessage
 from goqueue.types import Buffer, Offset, Priority
 
-HIDDEN = Flag.CONTROL | Flag.DELAYED
-"""Records that are no messages: passed over by readers."""
+HIDDEN = int(Flag.CONTROL | Flag.DELAYED)
+"""Records that are no messages: passed over by readers. A plain number, since an IntFlag is slow to compare."""
 
 
 class Published(NamedTuple):

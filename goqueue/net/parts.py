@@ -31,28 +31,41 @@ class _Outgoing:
 
 
 class Outbox:
-    """Frames that wait to be sent. Each message in turn gives one frame, then goes behind the others."""
+    """Frames that wait to be sent. Each message in turn gives one frame, then goes behind the others.
 
-    def __init__(self, frame_size_max: int) -> None:
-        self.frame_size_max = frame_size_max
+    The other end bounds how many messages it puts together at once, and so no more than that are cut at once; those
+    beyond wait in a row of their own, where they hold up nothing that fits a frame.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.frame_size_max = limits.frame_size_max
         self.bytes_waiting = 0
-        self._waiting: deque[_Outgoing] = deque()
+        self._limits = limits
+        self._in_turn: deque[_Outgoing] = deque()
+        self._uncut: deque[_Outgoing] = deque()
+        self._cut_count = 0
+        self._cut_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._in_turn) + len(self._uncut)
 
     def put(self, correlation: int, message: bytes) -> None:
-        self._waiting.append(_Outgoing(correlation, message))
         self.bytes_waiting += len(message)
+        if len(message) <= self.frame_size_max:
+            self._in_turn.append(_Outgoing(correlation, message))
+        else:
+            self._uncut.append(_Outgoing(correlation, message))
+            self._begin_cutting()
 
     def clear(self) -> None:
-        self._waiting.clear()
-        self.bytes_waiting = 0
+        self._in_turn.clear()
+        self._uncut.clear()
+        self.bytes_waiting = self._cut_count = self._cut_bytes = 0
 
     def next_frame(self) -> bytes | None:
-        if not self._waiting:
+        if not self._in_turn:
             return None
-        item = self._waiting.popleft()
+        item = self._in_turn.popleft()
         if len(item.message) <= self.frame_size_max:
             self.bytes_waiting -= len(item.message)
             return item.message
@@ -64,8 +77,28 @@ class Outbox:
         item.position += len(piece)
         self.bytes_waiting -= len(piece)
         if item.position < len(item.message):
-            self._waiting.append(item)
+            self._in_turn.append(item)
+        else:
+            self._end_cutting(item)
         return encode(part, item.correlation)
+
+    def _begin_cutting(self) -> None:
+        while self._uncut and self._has_room_for(self._uncut[0]):
+            item = self._uncut.popleft()
+            self._cut_count += 1
+            self._cut_bytes += len(item.message)
+            self._in_turn.append(item)
+
+    def _has_room_for(self, item: _Outgoing) -> bool:
+        if self._cut_count == 0:
+            return True
+        total = self._cut_bytes + len(item.message)
+        return self._cut_count < self._limits.partial_messages_max and total <= self._limits.partial_bytes_max
+
+    def _end_cutting(self, item: _Outgoing) -> None:
+        self._cut_count -= 1
+        self._cut_bytes -= len(item.message)
+        self._begin_cutting()
 
 
 @dataclass(slots=True)

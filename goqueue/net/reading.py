@@ -180,9 +180,15 @@ def _entry(source: Source) -> tuple[str, Scalar]:
     key, value = source.unpack(), source.unpack()
     if type(key) is not str or len(key) > NAME_SIZE_MAX:
         raise ProtocolError(f"the keys of a map are text of at most {NAME_SIZE_MAX} characters, not {_shown(key)}")
-    if type(value) not in SCALARS or (type(value) is int and not INTEGER_MIN <= value <= INTEGER_MAX):
+    if not _is_scalar(value):
         raise ProtocolError(f"text, bytes, a number, a truth or nil belongs under {key!r}, not {_shown(value)}")
     return key, value
+
+
+def _is_scalar(value: object) -> bool:
+    if type(value) is int:
+        return INTEGER_MIN <= value <= INTEGER_MAX
+    return type(value) in SCALARS and not (type(value) is bytes and len(value) > SCALAR_SIZE_MAX)
 
 
 def _bounded(count: int, most: int) -> int:

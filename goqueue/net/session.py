@@ -61,7 +61,7 @@ class Session(ABC):
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.state = State.NEW
-        self._outbox = Outbox(self.limits.frame_size_max)
+        self._outbox = Outbox(self.limits)
         self._assembly = Assembly(self.limits)
         self._under_way: dict[int, type[Body]] = {}
 

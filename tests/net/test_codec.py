@@ -123,6 +123,8 @@ HOSTILE = {
     "a config with a key of bytes": packed(Kind.ALTER_TOPIC, ["a", {b"b": 1}]),
     "a config with a key that is too long": packed(Kind.ALTER_TOPIC, ["a", {"b" * 257: 1}]),
     "a config with a number that is too large": packed(Kind.ALTER_TOPIC, ["a", {"b": 2**63}]),
+    "a config with too many bytes": packed(Kind.ALTER_TOPIC, ["a", {"b": b"x" * 65_537}]),
+    "a config with too much text": packed(Kind.ALTER_TOPIC, ["a", {"b": "x" * 65_537}]),
     "a config with too many keys": packed(Kind.ALTER_TOPIC, ["a", {str(n): 1 for n in range(1025)}]),
     "an extension": packed(Kind.PURGE, [msgpack.ExtType(5, b"abc")]),
     "an empty extension": packed(Kind.ALTER_TOPIC, ["a", {"b": msgpack.ExtType(5, b"")}]),

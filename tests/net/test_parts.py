@@ -10,7 +10,7 @@ from goqueue.net.codec import decode, encode
 from goqueue.net.errors import FrameTooLarge, ProtocolError, TooManyRequests
 from goqueue.net.events import AnswerReceived, Event, Refused, RequestFailed, RequestReceived, SessionClosed
 from goqueue.net.limits import FRAME_SIZE_MAX, Limits
-from goqueue.net.messages import AlterTopic, Done, Error, Part, Purge, Stats, StatsReport, Topics
+from goqueue.net.messages import AlterTopic, Done, Error, Part, Purge, Stats, StatsReport, TopicDescription, Topics
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
 from tests.net.ends import SMALL, joined, only, take_all
@@ -72,6 +72,40 @@ def test_large_answers_share_the_connection() -> None:
         client.receive(frame)
     assert order == ids * 5
     assert client.under_way == ()
+
+
+@pytest.mark.parametrize("size", [1000, 3500])
+def test_no_end_sends_more_at_once_than_the_other_puts_together(size: int) -> None:
+    """By their number, and by their bytes."""
+    client, server = joined(SMALL, SMALL)
+    ids = [client.request(AlterTopic("a", {"text": "x" * size})) for _ in range(4)]
+    assert len(take_all(client, server)) == 4
+    answer = Topics((TopicDescription("a", bytes(16), {"text": "y" * size}, ()),))
+    for correlation in ids:
+        server.answer(correlation, answer)
+    assert take_all(server, client) == [AnswerReceived(correlation, answer) for correlation in ids]
+
+
+def test_small_answers_overtake_large_ones_that_wait_for_their_turn() -> None:
+    client, server = joined(SMALL, SMALL)
+    ids = [client.request(request) for request in (Stats(), Stats(), Stats(), Purge("a"))]
+    take_all(client, server)
+    for correlation in ids[:3]:
+        server.answer(correlation, REPORT)
+    server.answer(ids[3], Done())
+    assert take_all(server, client)[0] == AnswerReceived(ids[3], Done())
+
+
+def test_closing_forgets_what_was_being_cut() -> None:
+    client, server = joined(SMALL, SMALL)
+    ids = [client.request(Stats()) for _ in range(3)]
+    take_all(client, server)
+    for correlation in ids:
+        server.answer(correlation, REPORT)
+    server.next_frame()
+    server.close()
+    assert server.next_frame() is None
+    assert server.bytes_waiting == 0
 
 
 def test_bytes_waiting_says_what_is_still_to_be_sent() -> None:

@@ -1,0 +1,52 @@
+"""Figures, how they are shown, and a stopwatch."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    value: float
+    unit: str
+    goal: str = ""
+    met: bool | None = None
+
+
+class Stopwatch:
+    seconds: float = 0.0
+
+
+@contextmanager
+def timed() -> Iterator[Stopwatch]:
+    watch = Stopwatch()
+    begin = time.perf_counter()
+    yield watch
+    watch.seconds = time.perf_counter() - begin
+
+
+def show(title: str, figures: list[Figure], output: str) -> int:
+    """Print them; 0 when every goal is met."""
+    if output == "json":
+        json.dump([asdict(figure) for figure in figures], sys.stdout, indent=2)
+        print()
+    else:
+        Console().print(_table(title, figures))
+    return 0 if all(figure.met is not False for figure in figures) else 1
+
+
+def _table(title: str, figures: list[Figure]) -> Table:
+    table = Table(title=title)
+    for column in ("what", "figure", "unit", "goal", "met"):
+        table.add_column(column, justify="right" if column == "figure" else "left")
+    for figure in figures:
+        met = {True: "yes", False: "NO", None: ""}[figure.met]
+        table.add_row(figure.name, f"{figure.value:.3g}", figure.unit, figure.goal, met)
+    return table

@@ -1,0 +1,228 @@
+"""What publishing and reading cost, through real sockets to a real broker process: `./dev bench`.
+
+100-byte values in batches of 1,000 through `send_many`, every publish confirmed, read back and counted. Costs
+are processor time of each process, so they hold on a busy machine too; latencies stand beside a bare websocket
+echo measured in the same run.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+from rich.console import Console
+from rich.progress import Progress
+from trio_websocket import ConnectionClosed, WebSocketRequest, open_websocket_url, serve_websocket
+
+import goqueue
+from benchmarks.figures import Figure, show
+
+RUNS = 5
+VALUES = [bytes(100)] * 1_000
+CALLS = 100
+WORKERS = 4
+SINGLES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerProcess:
+    url: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self) -> float:
+        with open(f"/proc/{self.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024**2
+
+
+@contextmanager
+def broker_process(data: str) -> Iterator[BrokerProcess]:
+    ports = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"]
+    command = [sys.executable, "-m", "goqueue", "serve", "--data", data, *ports]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield BrokerProcess(json.loads(process.stdout.readline())["websocket"], process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Microseconds of processor time for each message."""
+
+    client: float
+    broker: float
+    per_second: float
+
+
+async def publish(client: goqueue.Client, broker: BrokerProcess, topic: str, acks: str) -> Cost:
+    async with client.producer(topic, acks=acks) as producer:
+
+        async def work() -> None:
+            for _ in range(CALLS // WORKERS):
+                published = await producer.send_many(VALUES)
+                assert len(published) == len(VALUES)
+                assert all(each.offset is not None for each in published)
+
+        return await _measured(broker, CALLS * len(VALUES), partial(_together, work))
+
+
+async def _together(work: Callable[[], Awaitable[None]]) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(WORKERS):
+            nursery.start_soon(work)
+
+
+async def read(client: goqueue.Client, broker: BrokerProcess, topic: str, expected: int) -> Cost:
+    async def count() -> None:
+        found = 0
+        async for _ in client.read(topic, end="latest"):
+            found += 1
+        assert found == expected, f"{found} of {expected} were read back"
+
+    return await _measured(broker, expected, count)
+
+
+async def _measured(broker: BrokerProcess, messages: int, work: Callable[[], Awaitable[None]]) -> Cost:
+    client_before, broker_before, begin = time.process_time(), broker.cpu_seconds(), time.perf_counter()
+    await work()
+    seconds = time.perf_counter() - begin
+    scale = 1e6 / messages
+    client, there = time.process_time() - client_before, broker.cpu_seconds() - broker_before
+    return Cost(client * scale, there * scale, messages / seconds)
+
+
+async def single_latency(client: goqueue.Client, topic: str, acks: str) -> float:
+    """The median of confirmed single publishes, in milliseconds."""
+    async with client.producer(topic, acks=acks) as producer:
+        return await _median_ms(lambda: producer.send(VALUES[0]))
+
+
+async def echo_latency() -> float:
+    """The same for a bare trio-websocket that sends back what it gets."""
+
+    async def echo(request: WebSocketRequest) -> None:
+        socket = await request.accept()
+        try:
+            while True:
+                await socket.send_message(await socket.get_message())
+        except ConnectionClosed:
+            pass
+
+    async with trio.open_nursery() as nursery:
+        server = await nursery.start(partial(serve_websocket, echo, "127.0.0.1", 0, None))
+        async with open_websocket_url(f"ws://127.0.0.1:{server.port}") as socket:
+
+            async def once() -> None:
+                await socket.send_message(VALUES[0])
+                assert await socket.get_message() == VALUES[0]
+
+            median = await _median_ms(once)
+        nursery.cancel_scope.cancel()
+    return median
+
+
+async def _median_ms(once: Callable[[], Awaitable[object]]) -> float:
+    times = []
+    for _ in range(SINGLES):
+        begin = time.perf_counter()
+        await once()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) * 1_000
+
+
+async def measure(broker: BrokerProcess, millions: float, progress: Progress) -> list[Figure]:
+    steps = progress.add_task("measuring", total=RUNS + 1)
+    leader, every, reading, echo, single_leader, single_all = [], [], [], [], [], []
+    async with goqueue.connect(broker.url) as client:
+        for run in range(RUNS):
+            topic = f"run-{run}"
+            await client.create_topic(topic, partitions=1)
+            leader.append(await publish(client, broker, topic, "leader"))
+            every.append(await publish(client, broker, topic, "all"))
+            reading.append(await read(client, broker, topic, 2 * CALLS * len(VALUES)))
+            echo.append(await echo_latency())
+            single_leader.append(await single_latency(client, topic, "leader"))
+            single_all.append(await single_latency(client, topic, "all"))
+            progress.advance(steps)
+        before, after = await _memory(client, broker, millions, progress)
+        progress.advance(steps)
+    return [
+        *_costs(leader, every, reading),
+        *_latencies(echo, single_leader, single_all),
+        Figure("broker's memory before", before, "MiB"),
+        Figure(f"after {millions:g} million messages more", after, "MiB", "flat", after - before < 50),
+    ]
+
+
+async def _memory(
+    client: goqueue.Client, broker: BrokerProcess, millions: float, progress: Progress
+) -> tuple[float, float]:
+    total = int(millions * 1_000_000)
+    task = progress.add_task("many messages", total=total)
+    await client.create_topic("many", partitions=3)
+    before = broker.resident_mib()
+    async with client.producer("many", acks="leader") as producer:
+        for _ in range(total // len(VALUES)):
+            await producer.send_many(VALUES)
+            progress.advance(task, len(VALUES))
+    return before, broker.resident_mib()
+
+
+def _costs(leader: list[Cost], every: list[Cost], reading: list[Cost]) -> list[Figure]:
+    median = statistics.median
+    client = median(cost.client for cost in leader)
+    broker = median(cost.broker for cost in leader)
+    reader = median(cost.client for cost in reading)
+    return [
+        Figure("publish, acks=leader: client", client, "µs CPU/message", "≤ 2.5", client <= 2.5),
+        Figure("publish, acks=leader: broker", broker, "µs CPU/message", "≤ 1.5", broker <= 1.5),
+        Figure("publish, acks=leader", median(cost.per_second for cost in leader), "messages/s"),
+        Figure("publish, acks=all", median(cost.per_second for cost in every), "messages/s"),
+        Figure("read: client", reader, "µs CPU/message", "≤ 1.5", reader <= 1.5),
+        Figure("read", median(cost.per_second for cost in reading), "messages/s"),
+    ]
+
+
+def _latencies(echo: list[float], leader: list[float], every: list[float]) -> list[Figure]:
+    median = statistics.median
+    to_leader, to_all = median(leader) / median(echo), median(every) / median(echo)
+    return [
+        Figure("bare websocket echo, median", median(echo), "ms"),
+        Figure("single publish, acks=leader / echo", to_leader, "×", "≤ 1.5", to_leader <= 1.5),
+        Figure("single publish, acks=all / echo", to_all, "×", "≤ 3", to_all <= 3),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    parser.add_argument("--millions", type=float, default=5.0, help="messages for the memory figure")
+    arguments = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        broker_process(folder) as broker,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        figures = trio.run(measure, broker, arguments.millions, progress)
+    return show("publish and read: 100-byte values, one partition, one client", figures, arguments.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
