@@ -28,6 +28,8 @@ class Pending:
     done: trio.Event = field(default_factory=trio.Event)
     answer: Answer | None = None
     error: GoQueueError | None = None
+    left: Fetch | None = None
+    """What was asked, of a fetch whose reader was cancelled: who asks the same takes it over."""
 
     async def wait(self) -> Answer:
         await self.done.wait()
@@ -52,6 +54,7 @@ class Link:
         self._polls = trio.CapacityLimiter(requests_max * 3 // 8)
         """Fetches may wait long at the broker and have places of their own; half of the session's are left for
         producers. So nobody starves the others."""
+        self._left: dict[Fetch, Pending] = {}
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
 
@@ -79,11 +82,26 @@ class Link:
             for pending in self._pending.values():
                 pending.settle(None, ConnectionLost("the connection was lost before the answer came"))
             self._pending.clear()
+            self._left.clear()
 
     async def request(self, request: Request) -> Answer:
         """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
-        async with self._polls if isinstance(request, Fetch) else self._places:
+        if isinstance(request, Fetch):
+            async with self._polls:
+                return await self._poll(request)
+        async with self._places:
             return await self.post(request).wait()
+
+    async def _poll(self, request: Fetch) -> Answer:
+        """A reader that is cancelled and comes back, again and again, leaves one fetch at the broker, not many."""
+        pending = self._left.pop(request, None) or self.post(request)
+        pending.left = None
+        try:
+            return await pending.wait()
+        except trio.Cancelled:
+            if not pending.done.is_set():
+                pending.left, self._left[request] = request, pending
+            raise
 
     def post(self, request: Request) -> Pending:
         """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
@@ -125,6 +143,8 @@ class Link:
     def _settle(self, correlation: int, answer: Answer | None, error: GoQueueError | None) -> None:
         pending = self._pending.pop(correlation, None)
         if pending is not None:
+            if pending.left is not None and self._left.get(pending.left) is pending:
+                del self._left[pending.left]
             pending.settle(answer, error)
 
     async def _write(self, link: trio.CancelScope) -> None:

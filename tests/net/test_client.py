@@ -117,6 +117,7 @@ async def test_partitions_that_were_added_are_published_to(machine: Machine, aut
         for each in (client, other):
             await each.publish("orders", b"before")
         await client.add_partitions("orders", 2)
+        assert {(await client.publish("orders", b"anywhere")).partition for _ in range(2)} == {0, 1}
         for each in (client, other):
             assert (await each.publish("orders", b"after", partition=1)).partition == 1
 
@@ -295,8 +296,10 @@ async def test_a_broker_that_restarts_is_found_again(machine: Machine, autojump_
             assert await values(client) == [b"%d %d" % (each // 3, each % 3) for each in range(9)]
 
 
-async def test_more_callers_than_places_all_survive_a_restart(machine: Machine, autojump_clock: MockClock) -> None:
-    """Those who waited for a place when the connection was lost ask on the next one; polls delay no publish."""
+async def test_more_callers_than_places_survive_a_cut_and_a_restart(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """Those who waited for a place when the connection was lost ask on the next one."""
     read: list[bytes] = []
     everybody = trio.Event()
 
@@ -313,10 +316,26 @@ async def test_more_callers_than_places_all_survive_a_restart(machine: Machine, 
                 for _ in range(200):
                     nursery.start_soon(read_one)
                 await trio.sleep(2)
+                await trio.aclose_forcefully(machine.network.connections[-1])
+                await trio.sleep(2)
             async with machine.broker():
                 await client.publish("orders", b"wake up")
                 await everybody.wait()
     assert read == [b"wake up"] * 200
+
+
+async def test_many_readers_at_the_end_delay_no_other_call(machine: Machine, autojump_clock: MockClock) -> None:
+    """Each waits ten seconds for its answer; there are places left for those who ask for something else."""
+    async with machine.both() as client, trio.open_nursery() as nursery:
+        await client.create_topic("silent", partitions=1)
+        await client.create_topic("orders", partitions=1)
+        for _ in range(150):
+            nursery.start_soon(anext, client.read("silent"))
+        await trio.sleep(1)
+        begin = trio.current_time()
+        assert (await client.publish("orders", b"")).offset == 0
+        assert trio.current_time() - begin < 0.5
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_line_that_is_cut_again_and_again_doubles_nothing(

@@ -251,6 +251,25 @@ async def test_a_reader_that_is_cancelled_loses_nothing_and_repeats_nothing(
         assert mine == sorted(mine)
 
 
+async def test_a_reader_that_looks_in_again_and_again_leaves_no_heap_of_polls(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """Each would wait ten seconds at the broker, and in the end nothing else could be asked."""
+    async with machine.both() as client:
+        await fill(client, 1)
+        reader = client.read("orders")
+        assert (await anext(reader)).value == b"0"
+        for _ in range(400):
+            with trio.move_on_after(0.01):
+                await anext(reader)
+        begin = trio.current_time()
+        await client.publish("orders", b"1")
+        assert (await anext(reader)).value == b"1"
+        await client.publish("orders", b"2")
+        assert (await anext(reader)).value == b"2"
+        assert trio.current_time() - begin < 0.5
+
+
 async def test_a_reader_goes_on_where_it_was_when_the_broker_restarts(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
