@@ -16,6 +16,7 @@ LAYERS = {
     "config": 0,
     "environment": 0,
     "nursery": 0,
+    "settings": 0,
     "core": 1,
     "storage": 2,
     "net": 2,

@@ -3,8 +3,12 @@
 import click
 
 from goqueue import __version__
+from goqueue.cli.config import config
+from goqueue.cli.consume import consume
 from goqueue.cli.log import log
+from goqueue.cli.produce import produce
 from goqueue.cli.serve import serve
+from goqueue.cli.topic import topic
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,5 +17,5 @@ def main() -> None:
     """A durable message broker."""
 
 
-main.add_command(log)
-main.add_command(serve)
+for command in (config, consume, log, produce, serve, topic):
+    main.add_command(command)

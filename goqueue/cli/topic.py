@@ -1,0 +1,222 @@
+"""`goqueue topic`: making, changing and looking at topics."""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.output import (
+    JSON,
+    Column,
+    fitting,
+    output_option,
+    printable,
+    write_cells,
+    write_json,
+    write_titles,
+)
+from goqueue.cli.running import Misuse
+from goqueue.core.topicconfig import SETTINGS, Hours, Whole
+from goqueue.errors import GoQueueError
+from goqueue.net.client import Client, Topic
+
+DEFAULT = "default"
+KINDS = {setting.name: setting.kind for setting in SETTINGS}
+INTEGER_MAX = 2**63 - 1
+
+LIST_COLUMNS = [Column("TOPIC", 5), Column("PARTITIONS", 10, is_number=True), Column("OFFSETS", 7, is_number=True)]
+PARTITION_COLUMNS = [
+    Column("PARTITION", 9, is_number=True),
+    Column("START", 5, is_number=True),
+    Column("END", 3, is_number=True),
+]
+SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
+
+config_option = click.option(
+    "--config",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting, as often as there are settings to give; `default` resets one.",
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group()
+def topic() -> None:
+    """Make, change and look at topics."""
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(min=1), default=3, show_default=True, help="How many.")
+@config_option
+@broker_options
+@output_option
+def create(name: str, partitions: int, pairs: Sequence[str], broker: BrokerAddress, output: str) -> None:
+    """Make a topic."""
+    given = {key: value for key, value in _settings_in(pairs).items() if value is not None}
+    made = ask(broker, lambda client: client.create_topic(name, partitions, given))
+    _say(output, topic_fields(made), f"{name} was created with {_count(len(made.partitions), 'partition')}")
+
+
+@topic.command("list")
+@broker_options
+@output_option
+def list_command(broker: BrokerAddress, output: str) -> None:
+    """Show all topics; as JSON, one on each line."""
+    topics = sorted(ask(broker, lambda client: client.topics()), key=lambda each: each.name)
+    if output == JSON:
+        for each in topics:
+            write_json(topic_fields(each))
+    else:
+        _write_table(LIST_COLUMNS, [_list_row(each) for each in topics])
+
+
+@topic.command()
+@click.argument("name")
+@broker_options
+@output_option
+def describe(name: str, broker: BrokerAddress, output: str) -> None:
+    """Show a topic's partitions and settings."""
+    found = ask(broker, lambda client: client.topic(name))
+    if output == JSON:
+        write_json(topic_fields(found))
+        return
+    click.echo(f"{printable(found.name)}  {found.uuid}\n")
+    _write_table(
+        PARTITION_COLUMNS, [[str(each.number), str(each.start), str(each.end)] for each in found.partitions]
+    )
+    click.echo()
+    _write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
+
+
+@topic.command()
+@click.argument("name")
+@config_option
+@click.option("--partitions", type=click.IntRange(min=1), help="How many there shall be; never fewer than before.")
+@broker_options
+@output_option
+def alter(name: str, pairs: Sequence[str], partitions: int | None, broker: BrokerAddress, output: str) -> None:
+    """Change settings, or have more partitions.
+
+    Keys move when there are more partitions: what has the same key may then lie in two of them.
+    """
+    changes = _settings_in(pairs)
+    if not changes and partitions is None:
+        raise Misuse("nothing to change; give --config KEY=VALUE or --partitions N")
+    altered = ask(broker, lambda client: _alter(client, name, changes, partitions))
+    _say(output, topic_fields(altered), f"{name} was altered")
+
+
+@topic.command()
+@click.argument("name")
+@yes_option
+@broker_options
+@output_option
+def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
+    """Delete a topic and all that is in it."""
+    _confirm(yes, f"Delete {printable(name)} and all its messages?")
+    ask(broker, lambda client: client.delete_topic(name))
+    _say(output, {"topic": name, "deleted": True}, f"{name} was deleted")
+
+
+@topic.command()
+@click.argument("name")
+@yes_option
+@broker_options
+@output_option
+def purge(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
+    """Delete all messages of a topic, and keep the topic."""
+    _confirm(yes, f"Delete all messages of {printable(name)}?")
+    ask(broker, lambda client: client.purge(name))
+    _say(output, {"topic": name, "purged": True}, f"{name} was purged")
+
+
+async def _alter(client: Client, name: str, changes: dict[str, Any], partitions: int | None) -> Topic:
+    """The settings first: they are refused more often, and then nothing has changed."""
+    altered = await client.alter_topic(name, changes) if changes else None
+    if partitions is None:
+        assert altered is not None
+        return altered
+    try:
+        return await client.add_partitions(name, partitions)
+    except GoQueueError as error:
+        if altered is not None:
+            error.message = f"the settings were altered, the number of partitions was not: {error.message}"
+        raise
+
+
+# What was given
+
+
+def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise Misuse(f"{pair!r} is not a setting like retention_hours=24")
+        if key in settings:
+            raise Misuse(f"{key} is given twice; give one value")
+        settings[key] = None if value == DEFAULT else _value_of(key, value)
+    return settings
+
+
+def _value_of(key: str, text: str) -> str | int | float:
+    """A number where the setting wants one. What is none stays text, and the broker says what it must be."""
+    if not isinstance(KINDS.get(key), Whole | Hours):
+        return text
+    try:
+        return _within_wire(int(text), text)
+    except ValueError:
+        return _fraction(text) if isinstance(KINDS[key], Hours) else text
+
+
+def _within_wire(number: int, text: str) -> int | str:
+    """What no wire format carries goes as text: it is refused all the same, with its own name."""
+    return number if abs(number) <= INTEGER_MAX else text
+
+
+def _fraction(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _confirm(yes: bool, question: str) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Misuse("nobody is there to ask; give --yes to do it")
+    click.confirm(question, abort=True, err=True)
+
+
+# What is shown
+
+
+def topic_fields(topic: Topic) -> dict[str, Any]:
+    partitions = [{"partition": each.number, "start": each.start, "end": each.end} for each in topic.partitions]
+    return {"name": topic.name, "uuid": str(topic.uuid), "partitions": partitions, "config": dict(topic.config)}
+
+
+def _list_row(topic: Topic) -> list[str]:
+    offsets = sum(each.end - each.start for each in topic.partitions)
+    return [printable(topic.name), str(len(topic.partitions)), str(offsets)]
+
+
+def _say(output: str, fields: dict[str, Any], sentence: str) -> None:
+    write_json(fields) if output == JSON else click.echo(printable(sentence))
+
+
+def _write_table(columns: list[Column], rows: list[list[str]]) -> None:
+    columns = fitting(columns, rows)
+    write_titles(columns)
+    for row in rows:
+        write_cells(columns, row)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -1,0 +1,146 @@
+"""What a broker is told before it starts, and by whom.
+
+`Settings` is the one table: each field carries its default, what it accepts and what it does. Values come from a
+TOML file, from the environment (`GOQUEUE_DATA`, …) and from flags; later ones win. Every place is checked by
+itself, so that a bad value is found also where another one hides it, and all faults are told at once, before
+anything is opened.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from goqueue.errors import InvalidConfig
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+PORT_MAX = 65_535
+PREFIX = "GOQUEUE_"
+OTHER_NAMES = ("config", "url", "timeout")
+"""Of commands, not of brokers: they stand in the environment beside the settings."""
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > PORT_MAX:
+        raise ValueError(f"{text!r} is not an address like 127.0.0.1:7710")
+    return host, int(port)
+
+
+def _on_loopback(text: str) -> str:
+    host, _ = host_and_port(text)
+    if host not in LOOPBACK:
+        raise ValueError(f"{host} is beyond loopback, which needs authentication; listen on 127.0.0.1")
+    return text
+
+
+LoopbackAddress = Annotated[str, AfterValidator(_on_loopback)]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    data: str = Field("goqueue-data", min_length=1, description="The data directory.")
+    listen: LoopbackAddress = Field("127.0.0.1:7710", description="Where websockets connect; port 0 picks one.")
+    http: LoopbackAddress = Field("127.0.0.1:7711", description="Where HTTP connects; port 0 picks one.")
+    node: str = Field(
+        "node-1",
+        pattern=r"^[A-Za-z0-9._-]{1,100}$",
+        description="The node's name, written into a new data directory; an older one keeps its own.",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """`load` looks at the other places itself: it has to remember which value came from where."""
+        return (init_settings,)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    settings: Settings
+    origins: Mapping[str, str]
+    """Of each setting: who said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    values: Mapping[str, Any]
+    prefix: str = ""
+    file: str | None = None
+
+    def named(self, key: str) -> str:
+        """How the one who wrote it there would call it."""
+        name = key.upper() if self.prefix == PREFIX else key
+        return f"{self.prefix}{name}" + (f" in {self.file}" if self.file else "")
+
+    def origin(self, key: str) -> str:
+        return self.file or self.named(key)
+
+
+def load(flags: Mapping[str, str], file: str | None = None) -> Loaded:
+    """The settings that hold. `InvalidConfig` names every unknown key and bad value at once."""
+    faults: list[str] = []
+    places = [_file_place(file, faults), _environment_place(faults), _Place(flags, prefix="--")]
+    faults += [fault for place in places for fault in _faults_of(place)]
+    if faults:
+        raise InvalidConfig("; ".join(faults), faults=faults)
+    values = {key: value for place in places for key, value in place.values.items()}
+    origins = {key: place.origin(key) for place in places for key in place.values}
+    return Loaded(Settings(**values), {key: origins.get(key, "default") for key in Settings.model_fields})
+
+
+def _file_place(file: str | None, faults: list[str]) -> _Place:
+    values: Mapping[str, Any] = {}
+    try:
+        values = TomlConfigSettingsSource(Settings, file).toml_data if file else {}
+    except (ValueError, RecursionError) as error:
+        faults.append(f"{file} is not TOML ({error})")
+    return _Place(values, file=file)
+
+
+def _environment_place(faults: list[str]) -> _Place:
+    """The environment is shared with others, so only a name that looks like a misspelt setting is a fault."""
+    source = EnvSettingsSource(Settings)
+    names = [name.removeprefix(PREFIX.lower()) for name in source.env_vars if name.startswith(PREFIX.lower())]
+    unknown = sorted(set(names) - set(Settings.model_fields) - set(OTHER_NAMES))
+    misspelt = [name for name in unknown if get_close_matches(name, Settings.model_fields, n=1)]
+    faults += [f"{PREFIX}{name.upper()} is not a setting{_nearest(name)}" for name in misspelt]
+    return _Place(source(), prefix=PREFIX)
+
+
+def _faults_of(place: _Place) -> Iterator[str]:
+    try:
+        Settings(**place.values)
+    except ValidationError as error:
+        for fault in error.errors():
+            key = str(fault["loc"][0])
+            yield f"{place.named(key)} {_why(key, fault['type'], fault['msg'])}"
+
+
+def _why(key: str, kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return f"is not a setting{_nearest(key)}"
+    words = message.removeprefix("Value error, ")
+    return f"cannot be used: {words[:1].lower() + words[1:] if kind != 'value_error' else words}"
+
+
+def _nearest(key: str) -> str:
+    near = get_close_matches(key, Settings.model_fields, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else f" (there are {', '.join(Settings.model_fields)})"

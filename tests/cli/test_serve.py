@@ -1,0 +1,127 @@
+"""`goqueue serve` as a process: what it says, how it ends, and what it leaves behind."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+from click.testing import CliRunner
+
+import goqueue
+from goqueue.cli import main
+from goqueue.errors import DataDirectoryLocked
+from goqueue.storage.disk import RealDisk
+from tests.process.brokers import broker_on_loopback
+from tests.process.children import Child, child
+
+SECONDS_MAX = 20
+
+
+def arguments(data: Path, listen: str = "127.0.0.1:0", output: str = "json") -> list[str]:
+    return ["serve", "--data", str(data), "--listen", listen, "--http", "127.0.0.1:0", "-o", output]
+
+
+async def announced(process: Child) -> dict[str, str]:
+    with trio.fail_after(SECONDS_MAX):
+        await process.listen(1)
+    line: dict[str, str] = json.loads(process.lines[0])
+    return line
+
+
+async def ended_by(process: Child, number: signal.Signals) -> int:
+    process.process.send_signal(number)
+    with trio.fail_after(SECONDS_MAX):
+        return await process.end()
+
+
+def check_not_locked(data: Path) -> None:
+    RealDisk().lock(f"{data}/lock").release()
+
+
+async def healthz(address: str) -> bytes:
+    parts = urlsplit(address)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    with trio.fail_after(SECONDS_MAX):
+        async with await trio.open_tcp_stream(parts.hostname, parts.port) as stream:
+            await stream.send_all(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            return b"".join([bytes(chunk) async for chunk in stream])
+
+
+async def test_it_says_one_line_serves_both_ports_and_ends_in_order(tmp_path: Path) -> None:
+    """G15"""
+    async with child("goqueue", *arguments(tmp_path / "data")) as process:
+        ports = await announced(process)
+        assert list(ports) == ["websocket", "http"]
+        websocket, http = urlsplit(ports["websocket"]), urlsplit(ports["http"])
+        assert ports["websocket"] == f"ws://127.0.0.1:{websocket.port}"
+        assert ports["http"] == f"http://127.0.0.1:{http.port}"
+        with pytest.raises(DataDirectoryLocked, match=str(process.process.pid)):
+            check_not_locked(tmp_path / "data")
+        assert (await healthz(ports["http"])).startswith(b"HTTP/1.1 200 OK\r\n")
+        async with goqueue.connect(ports["websocket"]) as client:
+            assert await client.topics() == []
+        assert await ended_by(process, signal.SIGTERM) == 0
+        assert len(process.lines) == 1
+    check_not_locked(tmp_path / "data")
+
+
+def test_a_second_broker_on_the_same_directory_is_told_who_has_it(tmp_path: Path) -> None:
+    held = RealDisk().lock(f"{tmp_path}/lock")
+    result = CliRunner().invoke(main, arguments(tmp_path))
+    held.release()
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert str(os.getpid()) in result.stderr
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """A port that somebody else listens on."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_a_taken_port_fails_the_start_and_leaves_nothing_locked(tmp_path: Path, taken: str) -> None:
+    result = CliRunner().invoke(main, arguments(tmp_path, listen=taken))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert "choose another port" in result.stderr
+    check_not_locked(tmp_path)
+    trio.run(_serve_once, tmp_path)
+
+
+async def _serve_once(data: Path) -> None:
+    async with broker_on_loopback(RealDisk(), str(data)) as url, goqueue.connect(url) as client:
+        assert await client.topics() == []
+
+
+async def test_a_killed_broker_starts_again_on_the_same_port_with_all_it_confirmed(tmp_path: Path) -> None:
+    """G1"""
+    async with child("goqueue", *arguments(tmp_path)) as process:
+        url = (await announced(process))["websocket"]
+        async with goqueue.connect(url) as client:
+            await client.create_topic("orders", partitions=1)
+            await client.publish("orders", b"confirmed")
+            # The client is still connected: its side of the port lingers when the broker dies.
+            assert await ended_by(process, signal.SIGKILL) == -signal.SIGKILL
+    async with child("goqueue", *arguments(tmp_path, listen=url.removeprefix("ws://"), output="table")) as process:
+        with trio.fail_after(SECONDS_MAX):
+            await process.listen(1)
+        assert process.lines[0].startswith(f"goqueue listens on {url} and http://127.0.0.1:")
+        async with goqueue.connect(url) as client:
+            assert [each.value async for each in client.read("orders", end="latest")] == [b"confirmed"]
+
+
+@pytest.mark.parametrize("flag", ["--listen", "--http"])
+def test_listening_beyond_loopback_is_refused_before_anything_is_made(tmp_path: Path, flag: str) -> None:
+    result = CliRunner().invoke(main, ["serve", "--data", str(tmp_path / "data"), flag, "0.0.0.0:0"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{flag} cannot be used: 0.0.0.0 is beyond loopback" in result.stderr
+    assert not (tmp_path / "data").exists()
