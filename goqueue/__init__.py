@@ -1,6 +1,7 @@
 """goqueue: a durable message broker for Python teams."""
 
 from goqueue.errors import (
+    BufferFull,
     Closed,
     DeliveryTimeout,
     DiskFull,
@@ -10,9 +11,13 @@ from goqueue.errors import (
     InvalidMessage,
     InvalidName,
     OffsetOutOfRange,
+    OutcomeUnknown,
+    PublishFailed,
     TooLarge,
     TopicExists,
+    TopicFull,
     Unavailable,
+    UnknownPartition,
     UnknownTopic,
 )
 from goqueue.net.client import Client, Partition, Topic, connect
@@ -23,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Acks",
+    "BufferFull",
     "Client",
     "Closed",
     "DeliveryTimeout",
@@ -34,13 +40,17 @@ __all__ = [
     "InvalidName",
     "Message",
     "OffsetOutOfRange",
+    "OutcomeUnknown",
     "Partition",
     "Priority",
+    "PublishFailed",
     "Published",
     "TooLarge",
     "Topic",
     "TopicExists",
+    "TopicFull",
     "Unavailable",
+    "UnknownPartition",
     "UnknownTopic",
     "__version__",
     "connect",

@@ -1,6 +1,7 @@
 """`python -m tests.sim SEED …`: run seeds one by one, each the same as ever, and say what happened."""
 
 import argparse
+import shutil
 import subprocess
 import sys
 import traceback
@@ -12,8 +13,11 @@ from tests.sim.world import World
 
 
 def commit() -> str:
+    git = shutil.which("git")
+    if git is None:
+        return "unknown"
     root = Path(__file__).parents[2]
-    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, check=False)
+    found = subprocess.run([git, "describe", "--always", "--dirty"], cwd=root, capture_output=True, check=False)
     return found.stdout.decode().strip() or "unknown"
 
 
