@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Annotated, NamedTuple, TypeAlias
 
 from goqueue.net.fields import U16, U32, U63, Blob, Many, Name, Properties, Prose, Range, Secret, Uuid
+from goqueue.types import Acks
 
 
 class Kind(IntEnum):
@@ -40,12 +41,6 @@ class Kind(IntEnum):
     OFFSET_FOUND = 39
     STATS = 40
     STATS_REPORT = 41
-
-
-class Acks(IntEnum):
-    NONE = 0
-    LEADER = 1
-    ALL = 2
 
 
 # The session's own.
