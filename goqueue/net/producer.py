@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from goqueue.core.batch import Attribute, compress
 from goqueue.core.partitioner import Partitioner
 from goqueue.core.record import HEADER_SIZE, encode_record
 from goqueue.core.sendrow import Gathering, OutBatch, SendRow
@@ -286,9 +287,12 @@ class Producer:
             )
             for number, each in enumerate(batch.entries)
         )
-        who, uuid = row.identity, self._topic.uuid.bytes
+        attributes = 0
+        if self._topic.config["compression"] == "zstd":
+            body, attributes = compress(body), int(Attribute.ZSTD)
+        who, uuid, count = row.identity, self._topic.uuid.bytes, len(batch.entries)
         return wire.ProduceBatch(
-            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, 0, len(batch.entries), body
+            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, count, body
         )
 
     async def _await_answer(self, row: Row, batch: OutBatch[Entry], attempt: int, pending: Pending) -> None:

@@ -142,3 +142,15 @@ async def test_many_tasks_share_a_producer() -> None:
             for name in range(20):
                 nursery.start_soon(work, name)
         assert await values(client) == [confirmed[offset] for offset in range(400)]
+
+
+async def test_a_topic_that_wants_zstd_is_sent_compressed_batches() -> None:
+    disk = SimulatedDisk(Random(0))
+    async with connected(disk) as client:
+        await client.alter_topic("orders", {"compression": "zstd"})
+        async with client.producer("orders") as producer:
+            sent = [b"the same again " * 100] * 200
+            await producer.send_many(sent)
+        assert await values(client) == sent
+    log = "/data/logs/orders/0/00000000000000000000.log"
+    assert disk.size(log) < sum(map(len, sent)) / 10
