@@ -16,7 +16,7 @@ from uuid import UUID
 import trio
 
 from goqueue.core.names import check_publishable, check_topic_name
-from goqueue.environment import Network, SystemClock, TcpNetwork
+from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed, GoQueueError, Unavailable, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
 from goqueue.net.content import acks_of, check_content, priority_of
@@ -59,10 +59,11 @@ class Topic:
 class Client:
     """Made by `connect`."""
 
-    def __init__(self, host: str, port: int, name: str, network: Network) -> None:
+    def __init__(self, host: str, port: int, name: str, network: Network, clock: WallClock) -> None:
         self._host, self._port = host, port
         self._name = name
         self._network = network
+        self.clock = clock
         self._link: Link | None = None
         self._connected = trio.Event()
         self._is_closed = False
@@ -154,7 +155,7 @@ class Client:
     async def _publishing_to(self, topic: str) -> Publishing:
         publishing = self._publishing.get(topic)
         if publishing is None:
-            found = Publishing(self, SystemClock(), await self.topic(topic))
+            found = Publishing(self, self.clock, await self.topic(topic))
             publishing = self._publishing.setdefault(topic, found)
         return publishing
 
@@ -303,13 +304,21 @@ class Connecting:
 
 
 def connect(
-    url: str = "ws://127.0.0.1:7710", *, name: str = "goqueue", network: Network | None = None
+    url: str = "ws://127.0.0.1:7710",
+    *,
+    name: str = "goqueue",
+    network: Network | None = None,
+    clock: WallClock | None = None,
 ) -> Connecting:
-    """A client of the broker at this address. The broker may be down: the first call waits for it."""
+    """A client of the broker at this address. The broker may be down: the first call waits for it.
+
+    `network` and `clock` are the machine's own unless a test brings others.
+    """
     parts = urlsplit(url)
     if parts.scheme != "ws" or not parts.hostname:
         raise ValueError(f"{url!r} is not an address like ws://127.0.0.1:7710")
-    return Connecting(Client(parts.hostname, parts.port or DEFAULT_PORT, name, network or TcpNetwork()))
+    address = (parts.hostname, parts.port or DEFAULT_PORT)
+    return Connecting(Client(*address, name, network or TcpNetwork(), clock or SystemClock()))
 
 
 def _final(error: GoQueueError) -> GoQueueError:

@@ -17,7 +17,6 @@ from goqueue.core.batch import Attribute, compress
 from goqueue.core.partitioner import Partitioner
 from goqueue.core.record import HEADER_SIZE, encode_record
 from goqueue.core.sendrow import Gathering, OutBatch, SendRow
-from goqueue.environment import SystemClock
 from goqueue.errors import (
     ActorDied,
     BatchRefused,
@@ -106,7 +105,7 @@ class Producer:
         self._gathering = Gathering(batch_messages, batch_bytes, linger_ms / 1_000)
         self._buffer_messages = buffer_messages
         self._delivery_timeout = delivery_timeout
-        self._clock = SystemClock()
+        self._clock = client.clock
         self._topic: Topic | None = None
         self._rows: dict[int, Row] = {}
         self._unsettled = 0

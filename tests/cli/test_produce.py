@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import goqueue
 from goqueue.cli import main
 from goqueue.cli.produce import LINE_SIZE_MAX, BadLine, Line, Production, lines_of, message_in_json, message_in_line
-from goqueue.environment import TcpNetwork
+from goqueue.environment import SystemClock, TcpNetwork
 from goqueue.storage.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
@@ -62,7 +62,7 @@ class SlowClient(goqueue.Client):
     """Confirms the earlier the later it was asked: who does not wait is overtaken."""
 
     def __init__(self) -> None:
-        super().__init__("127.0.0.1", 1, "never connected", TcpNetwork())
+        super().__init__("127.0.0.1", 1, "never connected", TcpNetwork(), SystemClock())
         self.confirmed: list[tuple[bytes, int]] = []
 
     async def topic(self, name: str) -> goqueue.Topic:
