@@ -22,6 +22,8 @@ from goqueue.errors import (
 )
 from goqueue.net.client import Client, Partition, Topic, connect
 from goqueue.net.message import Message, Published
+from goqueue.net.producer import Producer
+from goqueue.net.reader import Reader
 from goqueue.types import Acks, Priority
 
 __version__ = "0.1.0"
@@ -43,8 +45,10 @@ __all__ = [
     "OutcomeUnknown",
     "Partition",
     "Priority",
+    "Producer",
     "PublishFailed",
     "Published",
+    "Reader",
     "TooLarge",
     "Topic",
     "TopicExists",

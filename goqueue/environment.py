@@ -23,6 +23,7 @@ from typing import Protocol
 
 import trio
 
+from goqueue.tcp import TcpListener, TcpStream
 from goqueue.types import Buffer, Microseconds
 
 
@@ -88,7 +89,19 @@ class Disk(Protocol):
         """Replace `new` by `old` in one step."""
         ...
 
+    async def replace(self, old: str, new: str) -> None:
+        """Rename a file over another that may be there. No cancellation comes between.
+
+        It waits, which `rename` must not: freeing what was there takes the file system milliseconds while others
+        are being synced.
+        """
+        ...
+
     def remove(self, path: str) -> None: ...
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty folder; one that is not empty, or no folder, is `DiskFailed`."""
+        ...
 
     async def sync_directory(self, path: str) -> None: ...
 
@@ -118,10 +131,10 @@ class SystemClock:
 
 class TcpNetwork:
     async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream:
-        return await trio.open_tcp_stream(host, port)
+        return TcpStream(await trio.open_tcp_stream(host, port))
 
     async def listen(self, host: str, port: int) -> Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]]:
-        return await trio.open_tcp_listeners(port, host=host)
+        return [TcpListener(listener) for listener in await trio.open_tcp_listeners(port, host=host)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,21 @@ class CorruptMessage(InvalidMessage):
     retryable = True
 
 
+class DuplicateMessage(InvalidMessage):
+    """A message with this id is there already, within two minutes; it need not, and must not, be sent again.
+
+    `offset` is where the first one lies. It is None when that one stands in the same batch: send the others first,
+    then this one again, and its offset is known.
+    """
+
+    code = "duplicate_message"
+
+    @property
+    def offset(self) -> int | None:
+        offset = self.details.get("offset")
+        return offset if isinstance(offset, int) else None
+
+
 @dataclass(frozen=True, slots=True)
 class BadRecord:
     """One refused record of a batch: which one, and why."""
@@ -189,6 +204,12 @@ class DataDirectoryLocked(StorageError):
     code = "data_directory_locked"
 
 
+class PartitionUnavailable(StorageError):
+    """This partition could not be opened and was left as it is; the others are served. An operator must look."""
+
+    code = "partition_unavailable"
+
+
 class UnknownFormat(StorageError):
     """The files were written by a newer goqueue, or are not goqueue's."""
 
@@ -229,9 +250,16 @@ class PublishFailed(GoQueueError):
 
 
 class DeliveryTimeout(Unavailable):
-    """A publish was not confirmed within its `delivery_timeout`; a repeat under way may still be written."""
+    """A publish was not confirmed within its `delivery_timeout`; it was not written and will not be."""
 
     code = "delivery_timeout"
+
+
+class DeliveryUnknown(OutcomeUnknown, DeliveryTimeout):
+    """Both: it was sent, no answer came within `delivery_timeout`, and it may have been written or not."""
+
+    code = "delivery_unknown"
+    retryable = False
 
 
 class ActorDied(Unavailable):

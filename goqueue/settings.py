@@ -6,12 +6,13 @@ itself, so that a bad value is found also where another one hides it, and all fa
 anything is opened.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -24,9 +25,16 @@ from goqueue.errors import InvalidConfig
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 PORT_MAX = 65_535
+GIBIBYTE = 1024**3
+DEFAULT = "default"
+"""Who said so when nobody did."""
 PREFIX = "GOQUEUE_"
 OTHER_NAMES = ("config", "url", "timeout")
 """Of commands, not of brokers: they stand in the environment beside the settings."""
+
+
+def flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -44,7 +52,15 @@ def _on_loopback(text: str) -> str:
     return text
 
 
+def _whole_size(given: object) -> object:
+    """What follows a size it does not know, `ByteSize` passes over: 5% would be five bytes."""
+    if isinstance(given, str) and not re.fullmatch(r"\d+(\.\d+)?\s*[A-Za-z]*", given.strip(), re.ASCII):
+        raise ValueError(f"{given!r} is not a size like 1073741824, 500MB or 2GiB")
+    return given
+
+
 LoopbackAddress = Annotated[str, AfterValidator(_on_loopback)]
+Size = Annotated[ByteSize, BeforeValidator(_whole_size)]
 
 
 class Settings(BaseSettings):
@@ -57,6 +73,12 @@ class Settings(BaseSettings):
         "node-1",
         pattern=r"^[A-Za-z0-9._-]{1,100}$",
         description="The node's name, written into a new data directory; an older one keeps its own.",
+    )
+    disk_free_min: Size = Field(
+        ByteSize(GIBIBYTE),
+        ge=0,
+        description="Publishes are refused while less than this (bytes, or 500MB, 2GiB), or less than 5 %, of the"
+        " disk is free; 0 lets them fill it.",
     )
 
     @classmethod
@@ -82,13 +104,9 @@ class Loaded:
 @dataclass(frozen=True, slots=True)
 class _Place:
     values: Mapping[str, Any]
-    prefix: str = ""
+    named: Callable[[str], str]
+    """How the one who wrote a setting there would call it."""
     file: str | None = None
-
-    def named(self, key: str) -> str:
-        """How the one who wrote it there would call it."""
-        name = key.upper() if self.prefix == PREFIX else key
-        return f"{self.prefix}{name}" + (f" in {self.file}" if self.file else "")
 
     def origin(self, key: str) -> str:
         return self.file or self.named(key)
@@ -97,13 +115,13 @@ class _Place:
 def load(flags: Mapping[str, str], file: str | None = None) -> Loaded:
     """The settings that hold. `InvalidConfig` names every unknown key and bad value at once."""
     faults: list[str] = []
-    places = [_file_place(file, faults), _environment_place(faults), _Place(flags, prefix="--")]
+    places = [_file_place(file, faults), _environment_place(faults), _Place(flags, flag_of)]
     faults += [fault for place in places for fault in _faults_of(place)]
     if faults:
         raise InvalidConfig("; ".join(faults), faults=faults)
     values = {key: value for place in places for key, value in place.values.items()}
     origins = {key: place.origin(key) for place in places for key in place.values}
-    return Loaded(Settings(**values), {key: origins.get(key, "default") for key in Settings.model_fields})
+    return Loaded(Settings(**values), {key: origins.get(key, DEFAULT) for key in Settings.model_fields})
 
 
 def _file_place(file: str | None, faults: list[str]) -> _Place:
@@ -112,7 +130,7 @@ def _file_place(file: str | None, faults: list[str]) -> _Place:
         values = TomlConfigSettingsSource(Settings, file).toml_data if file else {}
     except (ValueError, RecursionError) as error:
         faults.append(f"{file} is not TOML ({error})")
-    return _Place(values, file=file)
+    return _Place(values, lambda key: f"{key} in {file}", file)
 
 
 def _environment_place(faults: list[str]) -> _Place:
@@ -122,7 +140,7 @@ def _environment_place(faults: list[str]) -> _Place:
     unknown = sorted(set(names) - set(Settings.model_fields) - set(OTHER_NAMES))
     misspelt = [name for name in unknown if get_close_matches(name, Settings.model_fields, n=1)]
     faults += [f"{PREFIX}{name.upper()} is not a setting{_nearest(name)}" for name in misspelt]
-    return _Place(source(), prefix=PREFIX)
+    return _Place(source(), lambda key: f"{PREFIX}{key.upper()}")
 
 
 def _faults_of(place: _Place) -> Iterator[str]:

@@ -7,6 +7,7 @@ import trio
 
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.storage.disk import RealDisk
+from goqueue.tcp import TcpListener
 
 
 async def echo(stream: trio.abc.Stream) -> None:
@@ -18,8 +19,8 @@ async def echo(stream: trio.abc.Stream) -> None:
 async def test_the_network_connects_to_what_listens_on_loopback() -> None:
     network = TcpNetwork()
     [listener] = await network.listen("127.0.0.1", 0)
-    assert isinstance(listener, trio.SocketListener)
-    port = listener.socket.getsockname()[1]
+    assert isinstance(listener, TcpListener)
+    port = listener.port
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, echo, [listener])
         async with await network.connect("127.0.0.1", port) as stream:

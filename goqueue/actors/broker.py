@@ -3,7 +3,7 @@
     broker ▸ storage       the data directory's lock, the committer
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        what there is; starts and stops partitions
-           ▸ janitor       retention and compaction, now and then
+           ▸ janitor       retention and compaction, now and then; empties what deleted topics left
 
 Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
 """
@@ -23,7 +23,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import Supervisor
-from goqueue.actors.topics import Topics
+from goqueue.actors.topics import WIDTH, Topics
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.storage.datadirectory import DataDirectory, Meta
@@ -81,7 +81,7 @@ async def running_broker(
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
-    partitions = supervised("partitions", Supervisor)
+    partitions = supervised("partitions", lambda: Supervisor(width=WIDTH))
     topics = ChildSpec(
         "topics",
         lambda: Topics(environment, volume, data, partitions.ref, disk_free_min),
@@ -92,7 +92,7 @@ async def running_broker(
         storage,
         partitions,
         topics,
-        ChildSpec("janitor", lambda: Janitor(topics.ref)),
+        ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data)),
     ]
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
     async with running(root):

@@ -12,15 +12,13 @@ Whatever a client sends, it harms only itself: an error goes to its request or e
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import trio
 
 from goqueue.actors.broker import Broker
 from goqueue.actors.fetching import Question, fetch_partitions
-from goqueue.actors.mailbox import MailboxState
-from goqueue.actors.messages import Reply
 from goqueue.actors.partition import DeleteBefore, Fetch, OffsetAtTime, Produce, Produced
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import (
@@ -102,8 +100,9 @@ class Connection:
                     await self._take(event.correlation, event.request, nursery)
                 elif isinstance(event, SessionClosed):
                     return
-                self._something_to_send.set()
-                await self._wait_for_room()
+                if self._session.bytes_waiting:
+                    self._something_to_send.set()
+                    await self._wait_for_room()
 
     async def _wait_for_room(self) -> None:
         while self._session.bytes_waiting > BYTES_WAITING_MAX:
@@ -127,41 +126,28 @@ class Connection:
     async def _take(self, correlation: int, request: wire.Request, nursery: trio.Nursery) -> None:
         """Batches go to their partitions here, in the order of the frames; everything else may take its time."""
         if isinstance(request, wire.Produce):
-            posted = [await self._post(batch, Acks(request.acks)) for batch in request.batches]
-            nursery.start_soon(self._finish_produce, correlation, Acks(request.acks), posted)
+            answer = _Answer(correlation, len(request.batches), self._answer_produce)
+            for number, batch in enumerate(request.batches):
+                await self._post(batch, Acks(request.acks), answer, number)
         else:
             nursery.start_soon(self._serve, correlation, request)
 
-    async def _post(self, batch: wire.ProduceBatch, acks: Acks) -> "Posted":
+    async def _post(self, batch: wire.ProduceBatch, acks: Acks, answer: "_Answer", number: int) -> None:
         try:
             ref = await self._partition(batch.topic, batch.partition)
-            return await ref.ask(
-                Produce(
-                    batch.body,
-                    batch.record_count,
-                    batch.attributes,
-                    Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence),
-                    acks,
-                )
-            )
+            producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
         except GoQueueError as error:
-            return error
+            answer.settle(number, wire.ProducedBatch(None, 0, error_body(error)))
+            return
+        if acks is Acks.NONE:
+            answer.settle(number, wire.ProducedBatch(None, 0))
+        else:
+            reply.then(lambda settled: answer.settle(number, _produced(settled.outcome)))
 
-    async def _finish_produce(self, correlation: int, acks: Acks, posted: "list[Posted]") -> None:
-        batches = [await self._outcome(each, acks) for each in posted]
-        self._session.answer(correlation, wire.Produced(tuple(batches)))
+    def _answer_produce(self, correlation: int, answer: wire.Produced) -> None:
+        self._session.answer(correlation, answer)
         self._something_to_send.set()
-
-    async def _outcome(self, posted: "Posted", acks: Acks) -> wire.ProducedBatch:
-        if isinstance(posted, Reply) and acks is Acks.NONE:
-            return wire.ProducedBatch(None, 0)
-        try:
-            if isinstance(posted, GoQueueError):
-                raise posted
-            produced = await posted.wait()
-        except GoQueueError as error:
-            return wire.ProducedBatch(None, 0, error_body(error))
-        return wire.ProducedBatch(produced.base_offset, produced.append_time)
 
     async def _serve(self, correlation: int, request: wire.Request) -> None:
         try:
@@ -174,14 +160,15 @@ class Connection:
 
     async def _partition(self, topic: bytes, number: int) -> ActorRef:
         ref = self._partitions.get((topic, number))
-        if ref is None or ref.statistics().state is MailboxState.DOWN:
+        if ref is None or ref.is_down:
             ref = await self._broker.topics.call(FindPartition(UUID(bytes=topic), number))
             self._partitions[topic, number] = ref
         return ref
 
     async def _create_topic(self, request: wire.CreateTopic) -> wire.Topics:
+        token = UUID(bytes=request.token) if request.token is not None else None
         return _topics(
-            await self._broker.topics.call(CreateTopic(request.name, request.partitions, request.config))
+            await self._broker.topics.call(CreateTopic(request.name, request.partitions, request.config, token))
         )
 
     async def _alter_topic(self, request: wire.AlterTopic) -> wire.Topics:
@@ -194,7 +181,8 @@ class Connection:
         return _topics(*await self._broker.topics.call(DescribeTopics(request.names)))
 
     async def _delete_topic(self, request: wire.DeleteTopic) -> wire.Done:
-        await self._broker.topics.call(DeleteTopic(request.name))
+        uuid = UUID(bytes=request.uuid) if request.uuid is not None else None
+        await self._broker.topics.call(DeleteTopic(request.name, uuid))
         return wire.Done()
 
     async def _purge(self, request: wire.Purge) -> wire.Done:
@@ -244,7 +232,36 @@ class Connection:
         return wire.StatsReport({"topics": len(topics), "partitions": sum(len(each.partitions) for each in topics)})
 
 
-Posted: TypeAlias = Reply[Produced] | GoQueueError
+class _Answer:
+    """The answer to a produce request, put together as its batches are settled."""
+
+    __slots__ = ("_batches", "_correlation", "_remaining", "_send")
+
+    def __init__(self, correlation: int, count: int, send: Callable[[int, wire.Produced], None]) -> None:
+        self._correlation = correlation
+        self._batches: list[wire.ProducedBatch] = [_UNKNOWN] * count
+        self._remaining = count
+        self._send = send
+        if not count:
+            send(correlation, wire.Produced(()))
+
+    def settle(self, number: int, produced: wire.ProducedBatch) -> None:
+        self._batches[number] = produced
+        self._remaining -= 1
+        if not self._remaining:
+            self._send(self._correlation, wire.Produced(tuple(self._batches)))
+
+
+_UNKNOWN = wire.ProducedBatch(None, 0)
+
+
+def _produced(outcome: Produced | BaseException) -> wire.ProducedBatch:
+    if isinstance(outcome, Produced):
+        return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
+    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+    return wire.ProducedBatch(None, 0, error_body(outcome))
+
+
 _ANSWERED: dict[type[Any], Callable[[Connection, Any], Awaitable[Any]]] = {
     wire.CreateTopic: Connection._create_topic,
     wire.AlterTopic: Connection._alter_topic,
@@ -266,7 +283,9 @@ def _topics(*views: TopicView) -> wire.Topics:
 
 def _described(view: TopicView) -> wire.TopicDescription:
     partitions = tuple(
-        wire.PartitionDescription(each.partition, each.leader_epoch, each.start, each.end)
+        wire.PartitionDescription(
+            each.partition, each.leader_epoch, each.start, each.end, error_body(each.error) if each.error else None
+        )
         for each in view.partitions
     )
     return wire.TopicDescription(view.name, view.uuid.bytes, view.config, partitions)

@@ -1,8 +1,11 @@
-"""The janitor: goes round the partitions and lets go what has outlived its time.
+"""The janitor: goes round the partitions and lets go what has outlived its time, and empties `deleted/`.
 
 It asks one partition after the other, so that no more than one works on its old segments at a time, and a topic
-that is deleted meanwhile is no matter.
+that is deleted meanwhile is no matter. What deleted topics left goes file by file, with pauses.
 """
+
+import logging
+from functools import partial
 
 import trio
 
@@ -11,17 +14,33 @@ from goqueue.actors.partition import Maintain
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import DescribeTopics, FindPartition, TopicView
 from goqueue.errors import GoQueueError
+from goqueue.storage.disposal import Disposal
+from goqueue.storage.volume import Volume
+
+logger = logging.getLogger("goqueue.janitor")
 
 ROUND_SECONDS = 60.0
+DISPOSAL_SECONDS = 5.0
+"""Between two looks into `deleted/`."""
+PAUSE_SECONDS = 0.005
+"""After each file that goes: what it freed may have taken as long."""
 
 
 class Janitor(Actor):
-    def __init__(self, topics: ActorRef) -> None:
+    def __init__(self, topics: ActorRef, volume: Volume, data: str) -> None:
         self._topics = topics
+        self._disposal = Disposal(volume, data, partial(trio.sleep, PAUSE_SECONDS))
         self.rounds = 0
 
     async def start(self) -> None:
         self.background(self._go_round_for_ever, endless=True)
+        self.background(self._empty_for_ever, endless=True)
+
+    async def _empty_for_ever(self) -> None:
+        while True:
+            await trio.sleep(DISPOSAL_SECONDS)
+            for name, error in (await self._disposal.empty()).items():
+                logger.warning("deleted/%s cannot be removed: %s; remove it by hand", name, error.message)
 
     async def _go_round_for_ever(self) -> None:
         while True:

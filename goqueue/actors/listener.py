@@ -9,7 +9,6 @@ from goqueue.actors.connection import Connection
 from goqueue.errors import GoQueueError
 from goqueue.net.origin import Address, refusal_of
 from goqueue.net.websocket import Headers, accept_websocket
-from goqueue.nursery import PlainNursery
 
 HEALTHY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16\r\nconnection: close\r\n\r\n"
 HEALTHY += b'{"status": "ok"}'
@@ -30,19 +29,17 @@ class WebsocketListener:
 
     async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
         """One client, from its handshake to its end. Never raises for what the client does."""
-        async with PlainNursery() as nursery:
-            try:
-                transport = await accept_websocket(nursery, stream, self._refusal)
-            except GoQueueError:
-                nursery.cancel_scope.cancel()
-                return
-            connection = Connection(self._broker, transport)
-            self._connections[connection] = None
-            try:
-                await connection.run()
-            finally:
-                del self._connections[connection]
-                nursery.cancel_scope.cancel()
+        try:
+            transport = await accept_websocket(stream, self._refusal)
+        except GoQueueError:
+            return
+        connection = Connection(self._broker, transport)
+        self._connections[connection] = None
+        try:
+            await connection.run()
+        finally:
+            del self._connections[connection]
+            await trio.aclose_forcefully(stream)
 
     def _refusal(self, headers: Headers) -> str | None:
         return refusal_of(headers, self._own(), self._hosts)

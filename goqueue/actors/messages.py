@@ -4,6 +4,7 @@ A message is frozen data. Its class says what answers it: `class Append(Request[
 so `await ref.call(Append(...))` is an int to the type checker too.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -33,7 +34,7 @@ class Reply(Wait, Generic[ReplyT]):
     from one of its background tasks, never from elsewhere.
     """
 
-    __slots__ = ("_error", "_settled", "_task", "_unsettled", "_value", "asker", "wanted")
+    __slots__ = ("_error", "_hear", "_settled", "_task", "_unsettled", "_value", "asker", "wanted")
 
     def __init__(
         self, target: Party, unsettled: "dict[Reply[Any], None]", *, wanted: bool, asker: Party | None = None
@@ -47,6 +48,7 @@ class Reply(Wait, Generic[ReplyT]):
         self._value: ReplyT | None = None
         self._error: BaseException | None = None
         self._task: trio.lowlevel.Task | None = None
+        self._hear: Callable[[Reply[ReplyT]], None] | None = None
 
     @property
     def settled(self) -> bool:
@@ -54,23 +56,45 @@ class Reply(Wait, Generic[ReplyT]):
 
     def resolve(self, value: ReplyT) -> bool:
         """Answer. False if nobody wants the answer any more: the caller was cancelled, or it was a cast."""
-        self._settle()
+        self._check_unsettled()
         self._value = value
+        self._settle()
         return self.wanted
 
     def fail(self, error: BaseException) -> bool:
         """Answer with an error that the caller's `call` raises."""
-        self._settle()
+        self._check_unsettled()
         self._error = error
+        self._settle()
         return self.wanted
 
-    def _settle(self) -> None:
+    def _check_unsettled(self) -> None:
         if self._settled:
             raise RuntimeError("a reply is settled once")
+
+    def _settle(self) -> None:
         self._settled = True
         self._unsettled.pop(self, None)
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
+        elif self._hear is not None:
+            self._hear(self)
+
+    def then(self, hear: "Callable[[Reply[ReplyT]], None]") -> None:
+        """The caller's side, without a task: be told once it is settled, by the one who settles it.
+
+        At once when it is already. `hear` neither waits nor raises: the actor's turn goes on behind it.
+        """
+        if self._settled:
+            hear(self)
+        else:
+            self._hear = hear
+
+    @property
+    def outcome(self) -> ReplyT | BaseException:
+        """Of a settled reply: the answer, or the error in its place."""
+        assert self._settled, "there is no outcome yet"
+        return self._value if self._error is None else self._error  # type: ignore[return-value]
 
     async def wait(self) -> ReplyT:
         """The caller's side. Cancelled, it leaves a reply that nobody wants and that still can be settled."""

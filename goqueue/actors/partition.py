@@ -8,7 +8,7 @@ passes (G16).
 from bisect import bisect_right, insort
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import trio
 
@@ -17,13 +17,15 @@ from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply, Request
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
+from goqueue.core.appending import AppendJudgement, originals_end
 from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Producer, accept, decompress
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
-from goqueue.core.producers import Judgement
+from goqueue.core.messageids import GivenId, MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
 from goqueue.environment import WallClock
-from goqueue.errors import DiskFull, GoQueueError, TopicFull
+from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
+from goqueue.storage.idrecall import recall_ids
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice, LogStatistics
@@ -96,6 +98,22 @@ class _Arrival:
     batch: Batch
     acks: Acks
     reply: Reply[Produced]
+    ids: Sequence[GivenId] = ()
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What becomes of the arrivals of a turn, once what is new among them is written."""
+
+    new: list[_Arrival] = field(default_factory=list)
+    repeated: list[tuple[_Arrival, Offset]] = field(default_factory=list)
+    """Written before, at this offset."""
+    refused: list[tuple[_Arrival, BatchRefused]] = field(default_factory=list)
+    """They repeat messages, which may be among the new ones."""
+
+    def all(self) -> list[_Arrival]:
+        others = [*self.repeated, *self.refused]
+        return [*self.new, *(arrival for arrival, _ in others)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +121,14 @@ class _Waiting:
     """A producer that waits until everything below `end` is durable."""
 
     end: Offset
-    answer: Produced
+    answer: Produced | BatchRefused
     reply: Reply[Produced]
+
+    def tell(self) -> None:
+        if isinstance(self.answer, BatchRefused):
+            self.reply.fail(self.answer)
+        else:
+            self.reply.resolve(self.answer)
 
 
 class Partition(Actor):
@@ -133,9 +157,11 @@ class Partition(Actor):
         self._disk_is_busy = False
         self._is_dropping = False
         self._open_log: Log | None = None
+        self._ids = MessageIds()
 
     async def start(self) -> None:
         self._open_log = await Log.open(self._volume, self._directory, self._config)
+        self._ids = await recall_ids(self._open_log)
 
     async def stop(self) -> None:
         """Everything accepted is on disk, everybody is answered (G15)."""
@@ -168,28 +194,30 @@ class Partition(Actor):
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self._admission.message_bytes_max < VALUE_SIZE_MAX:
             self._admission.check_sizes(_records(batch), batch.record_count)
-        self._arrived.append(_Arrival(batch, message.acks, reply))
+        holds_ids = batch.attributes & Attribute.HOLDS_IDS
+        ids = ids_in(_records(batch), batch.record_count) if holds_ids else ()
+        self._arrived.append(_Arrival(batch, message.acks, reply, ids))
 
     async def end_turn(self) -> None:
         """One write for everything that arrived in this turn; a repeat is answered with its first offset (G11)."""
         arrived, self._arrived = self._arrived, []
         if not arrived:
             return
-        new, repeated = self._judged(arrived)
+        now = self._clock.now()
+        judged = self._judged(arrived, now)
         try:
-            self._check_room(new)
-            bases = self.log.append([arrival.batch for arrival in new], self._clock.now())
-        except TopicFull as error:
-            self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
+            self._check_room(judged.new)
+            bases = self.log.append([arrival.batch for arrival in judged.new], now)
+        except (TopicFull, DiskFull) as error:
+            self._refuse(judged.all(), error)
             return
-        except DiskFull as error:
-            self._refuse([*new, *(arrival for arrival, _ in repeated)], error)
-            return
-        self._note_written(new)
-        for arrival, base in zip(new, bases, strict=True):
+        self._note_written(judged.new, bases)
+        for arrival, base in zip(judged.new, bases, strict=True):
             self.answer(arrival, Produced(base, self.log.append_time))
-        for arrival, base in repeated:
+        for arrival, base in judged.repeated:
             self.answer(arrival, Produced(base))
+        for arrival, refusal in judged.refused:
+            self._tell(arrival, refusal, originals_end(refusal))
 
     def _check_room(self, new: Sequence[_Arrival]) -> None:
         if not new:
@@ -211,44 +239,56 @@ class Partition(Actor):
                     await self.log.delete_before(segment.end_offset)
         self._is_dropping = False
 
-    def _judged(self, arrived: Sequence[_Arrival]) -> tuple[list[_Arrival], list[tuple[_Arrival, Offset]]]:
-        """What is to be written, and what was written before, with its offset. Others are refused by name."""
-        judgement = Judgement(self.log.producers, self.log.end_offset)
-        new, repeated = [], []
+    def _judged(self, arrived: Sequence[_Arrival], now: Microseconds) -> _Judged:
+        """What is to be written, and what repeats something. Others are refused by name."""
+        now = max(now, self.log.append_time)
+        judgement = AppendJudgement(self.log.producers, self._ids, self.log.end_offset, now)
+        judged = _Judged()
         for arrival in arrived:
             try:
-                verdict = judgement.judge(*arrival.batch.producer, arrival.batch.record_count)
+                verdict = judgement.judge(arrival.batch, arrival.ids)
+            except BatchRefused as refusal:
+                judged.refused.append((arrival, refusal))
             except GoQueueError as error:
                 arrival.reply.fail(error)
-                continue
-            if verdict.duplicate:
-                repeated.append((arrival, verdict.base_offset))
             else:
-                new.append(arrival)
-        return new, repeated
+                if verdict.duplicate:
+                    judged.repeated.append((arrival, verdict.base_offset))
+                else:
+                    judged.new.append(arrival)
+        return judged
 
     def _refuse(self, arrived: Sequence[_Arrival], error: GoQueueError) -> None:
         for arrival in arrived:
             arrival.reply.fail(error)
         self._syncs.note_written(trio.current_time(), 0, awaited=True)  # what was cut off must stay off
 
-    def _note_written(self, arrived: Sequence[_Arrival]) -> None:
+    def _note_written(self, arrived: Sequence[_Arrival], bases: Sequence[Offset]) -> None:
+        for arrival, base in zip(arrived, bases, strict=True):
+            for relative_offset, message_id in arrival.ids:
+                self._ids.note(message_id, base + relative_offset, self.log.append_time)
+        self._ids.forget(self.log.append_time)
         now = trio.current_time()
         awaited = bool(len(self._readers)) or any(arrival.acks is Acks.ALL for arrival in arrived)
         self._syncs.note_written(now, sum(arrival.batch.size for arrival in arrived), awaited=awaited)
         self._checkpoints.note_end(now, self.log.end_offset)
 
     def answer(self, arrival: _Arrival, answer: Produced) -> None:
-        end = answer.base_offset + arrival.batch.record_count
+        self._tell(arrival, answer, answer.base_offset + arrival.batch.record_count)
+
+    def _tell(self, arrival: _Arrival, answer: Produced | BatchRefused, end: Offset) -> None:
+        """At once, or with acks=all when everything below `end` is durable: a repeat when its original is (G11)."""
+        waiting = _Waiting(end, answer, arrival.reply)
         if arrival.acks is Acks.ALL and end > self.log.durable_offset:
-            insort(self._producers, _Waiting(end, answer, arrival.reply), key=lambda waiting: waiting.end)
+            insort(self._producers, waiting, key=lambda each: each.end)
+            self._syncs.note_awaited()
         else:
-            arrival.reply.resolve(answer)
+            waiting.tell()
 
     def settle(self, durable: Offset) -> None:
         count = bisect_right(self._producers, durable, key=lambda waiting: waiting.end)
         for waiting in self._producers[:count]:
-            waiting.reply.resolve(waiting.answer)
+            waiting.tell()
         del self._producers[:count]
 
     # Reading

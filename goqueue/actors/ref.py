@@ -48,6 +48,11 @@ class ActorRef:
     def name(self) -> str:
         return self._mailbox.party.name
 
+    @property
+    def is_down(self) -> bool:
+        """Nobody is there and nobody is expected."""
+        return self._mailbox.state is MailboxState.DOWN
+
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
 

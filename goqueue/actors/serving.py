@@ -14,6 +14,7 @@ from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.net.origin import Address
 from goqueue.nursery import PlainNursery
+from goqueue.tcp import TcpListener
 
 Stream: TypeAlias = trio.abc.HalfCloseableStream
 Listeners: TypeAlias = Sequence[trio.abc.Listener[Stream]]
@@ -81,6 +82,4 @@ async def _accept(
 def _address(listeners: Listeners, asked: Address) -> Address:
     """Port 0 means any; which one it is, the socket knows."""
     [listener, *_] = listeners
-    if isinstance(listener, trio.SocketListener):
-        return Address(asked.host, listener.socket.getsockname()[1])
-    return asked
+    return Address(asked.host, listener.port) if isinstance(listener, TcpListener) else asked

@@ -1,7 +1,8 @@
 """A supervisor: starts its children in order, stops them in reverse, and starts again those that crash.
 
 It is an actor itself, so supervisors nest: its children run in its nursery, and adding or removing one is a
-message. Everything it does to its children it does in its own task, one thing after the other.
+message. Everything it does to its children it does in its own task, one thing after the other; children that do
+not build on each other may be started and stopped some at a time (`width`).
 
 A crash is looked after in this order. An error that no restart may follow (`NeverRestart`, a stopped log)
 ends the supervisor. A child that is not to be started again is forgotten. Else one restart is taken from the
@@ -16,8 +17,9 @@ while we wait for it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
 import trio
@@ -38,6 +40,7 @@ from goqueue.actors.restarts import (
     never_restarts,
     wants_restart,
 )
+from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.waiting import Party, Wait, refuse_cycle
 from goqueue.errors import ActorDied
 
@@ -57,6 +60,20 @@ class RemoveChild(Request[bool]):
 
 
 @dataclass(frozen=True, slots=True)
+class AddChildren(Request["tuple[ActorRef | Exception, ...]"]):
+    """Start these, after those there are, up to `width` at a time: for each its ref, or what its start raised."""
+
+    specs: tuple[ChildSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChildren(Request[None]):
+    """Stop children, up to `width` at a time, and forget them. Those that are not there are no matter."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ListChildren(Request[tuple[ActorStatistics, ...]]):
     """The children, in the order of their start."""
 
@@ -69,10 +86,12 @@ class Supervisor(Actor):
         strategy: Strategy = Strategy.ONE_FOR_ONE,
         restarts_max: int = 3,
         window_seconds: float = 5.0,
+        width: int = 1,
         report: Callable[[ChildReport], None] = log_report,
     ) -> None:
         self._strategy = strategy
         self._budget = RestartBudget(restarts_max, window_seconds)
+        self._width = width
         self._tell = report
         self._family = Family(self._child_ended)
         self._starting: trio.CancelScope | None = None
@@ -131,6 +150,29 @@ class Supervisor(Actor):
         await self._stop_in_reverse([child])
         self._drop(child)
         reply.resolve(True)
+
+    @defers(AddChildren)
+    async def add_children(self, message: AddChildren, reply: "Reply[tuple[ActorRef | Exception, ...]]") -> None:
+        for spec in message.specs:
+            if spec.name in self._family:
+                reply.fail(ValueError(f"{self.name} has a child {spec.name} already"))
+                return
+        children = [self._family.place(spec) for spec in message.specs]
+        failures = await self._start_side_by_side(children)
+        for child in failures:
+            self._drop(child)
+        reply.resolve(tuple(failures.get(child, child.spec.ref) for child in children))
+
+    @defers(RemoveChildren)
+    async def remove_children(self, message: RemoveChildren, reply: Reply[None]) -> None:
+        found = [child for child in map(self._family.find, message.names) if child is not None]
+        if reply.asker is not None:
+            for child in found:
+                refuse_cycle(reply.asker, Wait(child.party))
+        await self._stop_in_reverse(found)
+        for child in found:
+            self._drop(child)
+        reply.resolve(None)
 
     @answers(ListChildren)
     async def list_children(self, _message: ListChildren) -> tuple[ActorStatistics, ...]:
@@ -225,23 +267,51 @@ class Supervisor(Actor):
     # Starting and stopping.
 
     async def _start_in_order(self, children: Sequence[Child]) -> None:
-        """A stop breaks it off: a start may take long, and what is being started is to be stopped anyway."""
         assert self._life.nursery is not None
+        await self._unless_stopped(partial(self._family.start, children, self._party, self._life.nursery))
+
+    async def _start_side_by_side(self, children: Sequence[Child]) -> dict[Child, Exception]:
+        """Those that could not be started, and why."""
+        failures: dict[Child, Exception] = {}
+
+        async def start(child: Child) -> None:
+            assert self._life.nursery is not None
+            try:
+                await self._family.start([child], self._party, self._life.nursery)
+            except Exception as error:
+                failures[child] = error
+
+        try:
+            await self._unless_stopped(partial(side_by_side, start, children, self._width))
+        except ActorDied as error:
+            failures |= {child: error for child in children if child.state is ChildState.DOWN}
+        return failures
+
+    async def _unless_stopped(self, start: Callable[[], Awaitable[None]]) -> None:
+        """A stop breaks it off: a start may take long, and what is being started is to be stopped anyway."""
         with trio.CancelScope() as self._starting:
             if self._stopping:
                 self._starting.cancel()
-            await self._family.start(children, self._party, self._life.nursery)
+            await start()
             return
         raise ActorDied(f"{self.name} is stopping and starts nothing any more")
 
     async def _stop_in_reverse(self, children: Sequence[Child]) -> None:
         before = [child.error for child in children]
-        await self._family.stop(children, self._party)
+        if self._width == 1:
+            await self._family.stop(children, self._party)
+        else:
+            await self._stop_side_by_side(children)
         for child, error in zip(children, before, strict=True):
             if child.was_cut_off:
                 self._report(child, Fate.CUT_OFF)
             if child.error is not error:
                 self._report(child, Fate.STOP_FAILED)
+
+    async def _stop_side_by_side(self, children: Sequence[Child]) -> None:
+        for child in children:
+            child.forsake()
+        await side_by_side(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
 
     async def _end_with(self, error: Exception) -> NoReturn:
         """Stop all, then raise: what no restart may follow, if the stops brought such an error to light."""

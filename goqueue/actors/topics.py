@@ -1,36 +1,53 @@
 """The topics of a node: what there is, and the partitions that hold it.
 
 A change is written to `__metadata`, durably, before anything else happens; then partitions are started or
-stopped to fit. A start does the same from what was written, so a crash in between heals. Every partition's
-folder names its topic's UUID: a folder that belongs to another topic of the same name is set aside, never taken
-over and never deleted (G13).
+stopped to fit, some at a time. A start does the same from what was written, so a crash in between heals.
+
+A partition that cannot be opened is no reason to refuse the others: a stand-in answers for it and says why. Only a
+disk that fails ends the node.
 """
 
-import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
-from goqueue.actors.handlers import answers
-from goqueue.actors.messages import Request
+from goqueue.actors.handlers import answers, defers
+from goqueue.actors.messages import Reply, Request
 from goqueue.actors.partition import Configure, Describe, Partition
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.supervisor import AddChild, RemoveChild
+from goqueue.actors.sidebyside import side_by_side
+from goqueue.actors.supervisor import AddChildren, RemoveChildren
+from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
 from goqueue.core.admission import DISK_FREE_MIN, Admission
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
 from goqueue.environment import Environment
-from goqueue.errors import UnknownPartition, UnknownTopic
+from goqueue.errors import (
+    ActorDied,
+    DiskFull,
+    GoQueueError,
+    PartitionUnavailable,
+    StorageError,
+    UnknownPartition,
+    UnknownTopic,
+)
+from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.metadatalog import MetadataLog
+from goqueue.storage.topicfolders import TopicFolders
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
-IDENTITY = "topic.json"
-IDENTITY_SIZE_MAX = 4_096
-LOGS, DELETED, STRAY = "logs", "deleted", "stray"
+logger = logging.getLogger("goqueue.topics")
+
 STOP_SECONDS_MAX = 20.0
+WIDTH = 16
+"""So many partitions are signed, started, told or stopped at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +56,8 @@ class PartitionView:
     leader_epoch: int
     start: Offset
     end: Offset
+    error: PartitionUnavailable | None = None
+    """Why nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +73,8 @@ class CreateTopic(Request[TopicView]):
     name: str
     partitions: int
     config: dict[str, Any]
+    token: UUID | None = None
+    """A repeat with the same one is answered with the topic that the first made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +91,10 @@ class AddPartitions(Request[TopicView]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic(Request[None]):
+    """With a UUID, only that very topic; then a repeat is no error."""
+
     name: str
+    uuid: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +123,20 @@ class Topics(Actor):
     ) -> None:
         self._environment = environment
         self._volume = volume
-        self._data = data
         self._supervisor = partitions
         self._disk_free_min = disk_free_min
         self._metadata = Metadata()
+        self._folders = TopicFolders(volume, data, self._report)
         self._log: MetadataLog | None = None
         self._refs: dict[tuple[UUID, int], ActorRef] = {}
         self.reports: list[str] = []
 
     async def start(self) -> None:
-        self._log, records = await MetadataLog.open(self._volume, f"{self._folder(METADATA_LOG)}/0")
-        deleted = [uuid for record in records for uuid in self._replay(record)]
-        await self._clear_folders(deleted)
-        for topic in self._metadata:
-            await self._start_partitions(topic, 0)
-
-    def _replay(self, record: object) -> list[UUID]:
-        """Take up a record; which topics it deleted."""
-        changes = self._metadata.apply(record)
-        return [change.before.uuid for change in changes if change.before and not change.after]
+        self._log, records = await MetadataLog.open(self._volume, f"{self._folders.topic(METADATA_LOG)}/0")
+        for record in records:
+            self._metadata.apply(record)
+        await self._folders.clear(self._metadata)
+        await self._start_partitions([Place(topic, number) for topic in self._metadata for number in topic.numbers])
 
     async def stop(self) -> None:
         if self._log is not None:
@@ -127,43 +146,58 @@ class Topics(Actor):
         if self._log is not None:
             self._log.abandon()
 
+    def _report(self, text: str) -> None:
+        self.reports.append(text)
+        logger.warning("%s", text)
+
     # Changes
 
-    @answers(CreateTopic)
-    async def create(self, message: CreateTopic) -> TopicView:
-        uuid = UUID(int=self._environment.random.getrandbits(128), version=4)
-        await self._write(self._metadata.create_topic(message.name, message.partitions, message.config, uuid))
-        topic = self._metadata.topic(message.name)
-        await self._start_partitions(topic, 0)
-        return await self._view(topic)
+    @defers(CreateTopic)
+    async def create(self, message: CreateTopic, reply: Reply[TopicView]) -> None:
+        topic = self._metadata.made_by(message.name, message.token)
+        if topic is None:
+            uuid = UUID(int=self._environment.random.getrandbits(128), version=4)
+            topic = await self._create(message, uuid)
+        self.background(self._tell_topic, topic, reply)
 
-    @answers(AlterTopic)
-    async def alter(self, message: AlterTopic) -> TopicView:
+    async def _create(self, message: CreateTopic, uuid: UUID) -> Topic:
+        record = self._metadata.create_topic(
+            message.name, message.partitions, message.config, uuid, token=message.token
+        )
+        await self._folders.make_way(message.name, self._metadata)
+        await self._write(record)
+        topic = self._metadata.topic(message.name)
+        await self._start_partitions([Place(topic, number) for number in topic.numbers])
+        return topic
+
+    @defers(AlterTopic)
+    async def alter(self, message: AlterTopic, reply: Reply[TopicView]) -> None:
         await self._write(self._metadata.alter_topic(message.name, message.changes))
         topic = self._metadata.topic(message.name)
-        for number in range(topic.partitions):
-            await self._refs[topic.uuid, number].call(_settings(topic))
-        return await self._view(topic)
+        await self._configure(topic, topic.numbers)
+        self.background(self._tell_topic, topic, reply)
 
-    @answers(AddPartitions)
-    async def add_partitions(self, message: AddPartitions) -> TopicView:
-        before = self._metadata.topic(message.name).partitions
+    @defers(AddPartitions)
+    async def add_partitions(self, message: AddPartitions, reply: Reply[TopicView]) -> None:
+        before = self._metadata.topic(message.name)
         await self._write(self._metadata.add_partitions(message.name, message.total))
         topic = self._metadata.topic(message.name)
-        await self._start_partitions(topic, before)
-        for number in range(before):
-            await self._refs[topic.uuid, number].call(_settings(topic))  # each has a smaller share of the limits
-        return await self._view(topic)
+        await self._start_partitions([Place(topic, number) for number in topic.numbers[before.partitions :]])
+        await self._configure(topic, before.numbers)  # each has a smaller share of the limits
+        self.background(self._tell_topic, topic, reply)
 
     @answers(DeleteTopic)
     async def delete(self, message: DeleteTopic) -> None:
-        record = self._metadata.delete_topic(message.name)
+        if message.uuid is not None and self._metadata.is_deleted(message.uuid):
+            return
+        record = self._metadata.delete_topic(message.name, message.uuid)
         topic = self._metadata.topic(message.name)
         await self._write(record)
-        for number in range(topic.partitions):
-            await self._supervisor.call(RemoveChild(_child_name(topic, number)))
-            del self._refs[topic.uuid, number]
-        await self._move_folder(topic.name, f"{DELETED}/{topic.uuid}")
+        await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
+        for number in topic.numbers:
+            self._refs.pop((topic.uuid, number), None)
+        with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
+            await self._folders.discard(topic)
 
     async def _write(self, record: MetadataRecord) -> None:
         """Durable first, true after."""
@@ -172,14 +206,68 @@ class Topics(Actor):
         await self._log.write(record, now)
         self._metadata.apply(record)
         if self._log.wants_snapshot:
-            await self._log.write_snapshot(self._metadata.snapshot(), now)
+            with suppress(DiskFull):  # the change is made; the next one tries again
+                await self._log.write_snapshot(self._metadata.snapshot(), now)
 
-    # Questions
+    async def _configure(self, topic: Topic, numbers: Sequence[int]) -> None:
+        settings = _settings(topic)
 
-    @answers(DescribeTopics)
-    async def describe(self, message: DescribeTopics) -> tuple[TopicView, ...]:
-        topics = list(self._metadata) if message.names is None else map(self._metadata.topic, message.names)
-        return tuple([await self._view(topic) for topic in topics])
+        async def tell(number: int) -> None:
+            with suppress(PartitionUnavailable, ActorDied):  # who is started again takes them from us
+                await self._ref(topic, number).call(settings)
+
+        await side_by_side(tell, numbers, WIDTH)
+
+    # Questions. A view is made beside the mailbox: it asks every partition, and one of them may be starting again.
+
+    @defers(DescribeTopics)
+    async def describe(self, message: DescribeTopics, reply: Reply[tuple[TopicView, ...]]) -> None:
+        if message.names is None:
+            self.background(self._tell_all, list(self._metadata), reply)
+        else:
+            self.background(self._tell_some, [self._metadata.topic(name) for name in message.names], reply)
+
+    async def _tell_topic(self, topic: Topic, reply: Reply[TopicView]) -> None:
+        try:
+            reply.resolve(await self._view(topic))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _tell_some(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+        try:
+            reply.resolve(tuple([await self._view(topic) for topic in topics]))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _tell_all(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+        views = []
+        try:
+            for topic in topics:
+                with suppress(UnknownTopic):  # deleted meanwhile
+                    views.append(await self._view(topic))
+            reply.resolve(tuple(views))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _view(self, topic: Topic) -> TopicView:
+        try:
+            asked = [await self._ref(topic, number).ask(Describe()) for number in topic.numbers]
+            views = [await _partition_view(number, each) for number, each in enumerate(asked)]
+        except ActorDied:
+            self._check_there(topic)
+            raise
+        return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
+
+    def _check_there(self, topic: Topic) -> None:
+        if self._metadata.topic(topic.name).uuid != topic.uuid:
+            raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
+
+    def _ref(self, topic: Topic, number: int) -> ActorRef:
+        ref = self._refs.get((topic.uuid, number))
+        if ref is None:
+            self._check_there(topic)
+            raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
+        return ref
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
@@ -193,22 +281,54 @@ class Topics(Actor):
                 )
         raise UnknownTopic(f"there is no topic {message.topic}; it was deleted, ask for its name again")
 
-    async def _view(self, topic: Topic) -> TopicView:
-        views = []
-        for number in range(topic.partitions):
-            found = await self._refs[topic.uuid, number].call(Describe())
-            views.append(PartitionView(number, found.leader_epoch, found.log_start, found.end_offset))
-        return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
+    # Partitions
 
-    # Partitions and their folders
+    async def _start_partitions(self, places: "Sequence[Place]") -> None:
+        """Sign their folders, then start them; a stand-in takes the place of each that could not be opened."""
+        failures: dict[Place, Exception] = {}
 
-    async def _start_partitions(self, topic: Topic, first: int) -> None:
-        for number in range(first, topic.partitions):
-            folder = f"{self._folder(topic.name)}/{number}"
-            await self._sign(folder, topic, number)
-            self._refs[topic.uuid, number] = await self._start_partition(topic, number, folder)
+        async def sign(place: Place) -> None:
+            try:
+                await self._folders.sign(place.topic, place.number)
+            except StorageError as error:
+                failures[place] = error
 
-    async def _start_partition(self, topic: Topic, number: int, folder: str) -> ActorRef:
+        await side_by_side(sign, places, WIDTH)
+        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before our restart
+        failures |= await self._add(
+            {place: self._spec(place, self._partition_at(place)) for place in places if place not in failures}
+        )
+        await self._stand_in_for(failures)
+
+    async def _stand_in_for(self, failures: "dict[Place, Exception]") -> None:
+        specs = {}
+        for place, error in failures.items():
+            if not is_bearable(error):
+                raise error
+            folder = self._folders.partition(place.topic, place.number)
+            reason = unavailable(place.topic, place.number, folder, error)
+            self._report(reason.message)
+            specs[place] = self._spec(place, partial(UnavailablePartition, reason))
+        for error in (await self._add(specs)).values():
+            raise error
+
+    async def _add(self, specs: "dict[Place, ChildSpec]") -> "dict[Place, Exception]":
+        """Start these; those that could not be started, and why."""
+        outcomes = await self._supervisor.call(AddChildren(tuple(specs.values()))) if specs else ()
+        failures: dict[Place, Exception] = {}
+        for place, outcome in zip(specs, outcomes, strict=True):
+            if isinstance(outcome, ActorRef):
+                self._refs[place.topic.uuid, place.number] = outcome
+            else:
+                failures[place] = outcome
+        return failures
+
+    def _spec(self, place: "Place", factory: Callable[[], Actor]) -> ChildSpec:
+        return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX)
+
+    def _partition_at(self, place: "Place") -> Callable[[], Actor]:
+        topic, folder = place.topic, self._folders.partition(place.topic, place.number)
+
         def factory() -> Partition:
             settings = _settings(self._metadata.find(topic.name) or topic)
             return Partition(
@@ -220,56 +340,28 @@ class Topics(Actor):
                 disk_free_min=self._disk_free_min,
             )
 
-        name = _child_name(topic, number)
-        await self._supervisor.call(RemoveChild(name))  # left over from before a restart of ours
-        spec = ChildSpec(name, factory, stop_timeout_seconds=STOP_SECONDS_MAX)
-        return await self._supervisor.call(AddChild(spec))
+        return factory
 
-    async def _sign(self, folder: str, topic: Topic, number: int) -> None:
-        """The folder says whose it is, before anything else is in it."""
-        await self._volume.make_directories(folder)
-        if not self._volume.disk.exists(f"{folder}/{IDENTITY}"):
-            identity = {"topic": topic.name, "uuid": str(topic.uuid), "partition": number}
-            await self._volume.replace(folder, IDENTITY, [json.dumps(identity).encode() + b"\n"])
 
-    async def _clear_folders(self, deleted: list[UUID]) -> None:
-        """Finish deletions that a crash cut short; set aside what belongs to no topic."""
-        for name in self._volume.disk.list(f"{self._data}/{LOGS}"):
-            topic = self._metadata.find(name)
-            uuid = await self._signature(name)
-            if name == METADATA_LOG or uuid is None or (topic is not None and topic.uuid == uuid):
-                continue
-            place = f"{DELETED}/{uuid}" if uuid in deleted else f"{STRAY}/{name}-{uuid}"
-            await self._move_folder(name, place)
-            if uuid not in deleted:
-                self.reports.append(f"{LOGS}/{name} belongs to no topic that is known; it was set aside as {place}")
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """A partition's place among the supervisor's children."""
 
-    async def _signature(self, name: str) -> UUID | None:
-        """Whose folder it is, by the first partition that says so."""
-        folder = self._folder(name)
-        for partition in self._volume.disk.list(folder) if self._volume.disk.is_directory(folder) else []:
-            path = f"{folder}/{partition}/{IDENTITY}"
-            if self._volume.disk.exists(path):
-                try:
-                    return UUID(json.loads(await self._volume.read_whole(path, IDENTITY_SIZE_MAX))["uuid"])
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    self.reports.append(f"{path} is damaged; the folder is taken to be its topic's")
-        return None
+    topic: Topic
+    number: int
 
-    async def _move_folder(self, name: str, place: str) -> None:
-        target = f"{self._data}/{place}"
-        await self._volume.make_directories(target.rpartition("/")[0])
-        self._volume.disk.rename(self._folder(name), target)
-        self._volume.forget_folders(self._folder(name))
-        await self._volume.sync(directories=[f"{self._data}/{LOGS}", target.rpartition("/")[0]])
+    @property
+    def name(self) -> str:
+        return f"{self.topic.name}/{self.number} {self.topic.uuid}"
 
-    def _folder(self, name: str) -> str:
-        return f"{self._data}/{LOGS}/{name}"
+
+async def _partition_view(number: int, asked: Reply[LogStatistics]) -> PartitionView:
+    try:
+        found = await asked.wait()
+    except PartitionUnavailable as error:
+        return PartitionView(number, 0, 0, 0, error)
+    return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset)
 
 
 def _settings(topic: Topic) -> Configure:
     return Configure(topic.config.to_log_config(), Admission.of(topic.config, topic.partitions))
-
-
-def _child_name(topic: Topic, number: int) -> str:
-    return f"{topic.name}/{number} {topic.uuid}"

@@ -1,7 +1,5 @@
 """What commands are told from outside: the settings of a broker, and which broker to talk to."""
 
-import os
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -10,26 +8,14 @@ from typing import Any, TypeVar
 import click
 import trio
 
-from goqueue.cli.output import (
-    JSON,
-    Column,
-    fitting,
-    output_option,
-    printable,
-    write_cells,
-    write_json,
-    write_titles,
-)
-from goqueue.cli.running import Exit, Misuse, run
+from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.running import Misuse, run
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.net import messages as wire
 from goqueue.net.client import Client, connect
-from goqueue.nursery import errors_in
-from goqueue.settings import Loaded, Settings, load
+from goqueue.settings import Loaded, Settings, flag_of, load
 
 Result = TypeVar("Result")
-PIPE_CLOSED = 141
-"""As a shell calls it when a program ends by SIGPIPE."""
 
 # The settings of a broker
 
@@ -45,7 +31,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
 
     for name, field in reversed(Settings.model_fields.items()):
         text = f"{field.description}  [default: {field.default}]"
-        with_settings = click.option(f"--{name}", help=text)(with_settings)
+        with_settings = click.option(flag_of(name), name, help=text)(with_settings)
     existing = click.Path(exists=True, dir_okay=False)
     help_text = "A TOML file with settings. Environment (GOQUEUE_DATA, …) and flags go before it."
     return click.option("--config", "config_file", type=existing, envvar="GOQUEUE_CONFIG", help=help_text)(
@@ -74,11 +60,8 @@ def show(loaded: Loaded, output: str) -> None:
     if output == JSON:
         write_json({name: {"value": value, "from": loaded.origins[name]} for name, value in values.items()})
         return
-    rows = [[name, printable(value), printable(loaded.origins[name])] for name, value in values.items()]
-    columns = fitting([Column("SETTING", 7), Column("VALUE", 5), Column("FROM", 4)], rows)
-    write_titles(columns)
-    for row in rows:
-        write_cells(columns, row)
+    rows = [[name, printable(str(value)), printable(loaded.origins[name])] for name, value in values.items()]
+    write_table([Column("SETTING", 7), Column("VALUE", 5), Column("FROM", 4)], rows)
 
 
 # The broker to talk to
@@ -121,24 +104,7 @@ _timeout_option = click.option(
 
 def ask(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
     """Do some work with a client. What goqueue refuses ends the command with its sentence and exit code 1."""
-    try:
-        return run(lambda: _with_client(broker, work))
-    except (BaseExceptionGroup, BrokenPipeError) as error:
-        happened = [type(each) for each in errors_in(error)]
-        # Ctrl-C is raised in whichever task runs just then, and may stand beside what it broke.
-        if KeyboardInterrupt in happened:
-            raise SystemExit(Exit.INTERRUPTED) from None
-        if BrokenPipeError in happened:
-            _let_go_of_stdout()
-            raise SystemExit(PIPE_CLOSED) from None
-        raise
-
-
-def _let_go_of_stdout() -> None:
-    """Nobody reads it any more; what is still in its buffer must not be complained about at the very end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    return run(lambda: _with_client(broker, work))
 
 
 async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:

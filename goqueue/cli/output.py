@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 
-from goqueue.types import Microseconds
+from goqueue.types import Acks, Microseconds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 TABLE, JSON = "table", "json"
@@ -28,6 +28,13 @@ def output_option(command: Command) -> Command:
     """`-o table|json`, which stands after the command."""
     choice = click.Choice([TABLE, JSON])
     add = click.option("-o", "--output", type=choice, default=TABLE, show_default=True, help="How to print.")
+    return add(command)
+
+
+def acks_option(command: Command) -> Command:
+    """`--acks all|leader|none`: what a publish waits for."""
+    names = click.Choice([each.name.lower() for each in reversed(Acks)])
+    add = click.option("--acks", type=names, default="all", show_default=True, help="What a publish waits for.")
     return add(command)
 
 
@@ -99,28 +106,35 @@ def _line(columns: Sequence[Column], cells: Sequence[str]) -> str:
     return "  ".join(padded).rstrip()
 
 
+def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    columns = fitting(columns, rows)
+    write_titles(columns)
+    for row in rows:
+        write_cells(columns, row)
+
+
 def write_json(fields: dict[str, Any], indent: int | None = None) -> None:
     click.echo(json.dumps(fields, indent=indent))
 
 
 class Bar:
-    """Shows how far a long reading is."""
+    """Shows how far a long piece of work is."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
         self._task = task
 
-    def begin(self, total_bytes: int) -> None:
-        self._progress.update(self._task, total=total_bytes)
+    def begin(self, total: int) -> None:
+        self._progress.update(self._task, total=total)
 
-    def advance(self, read_bytes: int) -> None:
-        self._progress.advance(self._task, read_bytes)
+    def advance(self, done: int) -> None:
+        self._progress.advance(self._task, done)
 
 
 @contextmanager
-def progress_bar() -> Iterator[Bar]:
-    """On stderr, and on a terminal only; gone when the work is done."""
+def progress_bar(*, counts_bytes: bool = True) -> Iterator[Bar]:
+    """Of bytes, or of things. On stderr, and on a terminal only; gone when the work is done."""
     console = Console(stderr=True)
-    columns = (BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (BarColumn(), DownloadColumn() if counts_bytes else MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield Bar(progress, progress.add_task("", total=None))

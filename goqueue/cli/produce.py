@@ -1,41 +1,46 @@
 """`goqueue produce`: what comes on stdin becomes messages.
 
-Each line gets its partition and is dealt to that partition's lane, which publishes one message at a time: order in
-a partition, and so of a key, is the order of the input. What waits is bounded, so a fast stdin is held back. A bad
-line stops the reading; everything before it is published, and of what comes after it only what was on its way.
+Each line gets its partition and is dealt to that partition's lane. A lane hands the producer all that waits, one
+call after the other: order in a partition, and so of a key, is the order of the input. What waits is bounded, so a
+fast stdin is held back. A bad line stops the reading; everything before it is published, and of what comes after it
+only what was on its way.
 """
 
+import gc
 import json
 import os
 import stat
 import sys
-from base64 import b64decode
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 import trio
 
 from goqueue.cli.config import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, output_option, printable, progress_bar, write_json
+from goqueue.cli.output import JSON, acks_option, output_option, printable, progress_bar
+from goqueue.cli.producemessages import message_in_json, message_in_line
+from goqueue.cli.running import Misuse
 from goqueue.core.partitioner import Partitioner
-from goqueue.core.record import VALUE_SIZE_MAX
-from goqueue.errors import GoQueueError, InvalidMessage
+from goqueue.core.record import KEY_SIZE_MAX, VALUE_SIZE_MAX
+from goqueue.errors import GoQueueError, PublishFailed
 from goqueue.net.client import Client
+from goqueue.net.content import check_content, priority_of
 from goqueue.net.message import Published
+from goqueue.net.producer import Producer
 from goqueue.nursery import PlainNursery
 
 LINES, NDJSON = "lines", "ndjson"
 LANES_MAX = 64
-WAITING_PER_LANE = 8
+WAITING_PER_LANE = 4
+COLLECT_AFTER = 200_000
 READ_SIZE = 64 * 1024
 LINE_SIZE_MAX = 2 * VALUE_SIZE_MAX
 """Room for the largest value as base64, and for what stands around it."""
-FIELDS = {"key", "key_base64", "value", "value_base64", "headers", "priority", "partition"}
-PASSED_OVER = {"topic", "offset", "timestamp"}
-"""What `consume` writes and a new message gets anew."""
 
 Advance = Callable[[int], None]
 Parse = Callable[[bytes], dict[str, Any]]
@@ -45,9 +50,12 @@ Parse = Callable[[bytes], dict[str, Any]]
 @click.argument("topic")
 @click.option("--format", "line_format", type=click.Choice([LINES, NDJSON]), default=LINES, show_default=True)
 @click.option("--key-separator", metavar="TEXT", help="In lines: what stands between key and value.")
+@acks_option
 @broker_options
 @output_option
-def produce(topic: str, line_format: str, key_separator: str | None, broker: BrokerAddress, output: str) -> None:
+def produce(
+    *, topic: str, line_format: str, key_separator: str | None, acks: str, broker: BrokerAddress, output: str
+) -> None:
     """Publish what comes on stdin: each line a value, or with `--format ndjson` an object.
 
     An object has "value" (text) or "value_base64", and may have "key" or "key_base64", "headers" (of text, or of
@@ -56,23 +64,35 @@ def produce(topic: str, line_format: str, key_separator: str | None, broker: Bro
     """
     if key_separator == "" or (key_separator and line_format == NDJSON):
         raise click.UsageError("--key-separator is some text, and for --format lines only")
+    if sys.stdin is None:
+        raise Misuse("stdin is closed; let it come from a file or a pipe, or from /dev/null")
     separator = os.fsencode(key_separator) if key_separator else None
     parse: Parse = message_in_json if line_format == NDJSON else lambda line: message_in_line(line, separator)
     report = _write_published if output == JSON else _write_nothing
-    with _progress() as advance:
-        ask(broker, lambda client: Production(client, topic, report, advance).run(lines_of(_read_stdin), parse))
+    with _progress() as advance, _seldom_collecting():
+        ask(
+            broker,
+            lambda client: Production(client, topic, report, advance, acks).run(lines_of(_read_stdin), parse),
+        )
+
+
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Thousands of lines are alive at once and none in a cycle: looking for cycles took a third of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 # Lines
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     number: int
     content: bytes
-
-
-Work: TypeAlias = tuple[Line, dict[str, Any]]
 
 
 class BadLine(click.ClickException):
@@ -89,86 +109,36 @@ async def _read_stdin() -> bytes:
 
 async def lines_of(
     read: Callable[[], Awaitable[bytes]], size_max: int = LINE_SIZE_MAX
-) -> AsyncGenerator[Line, None]:
-    """The last line may lack its end."""
+) -> AsyncGenerator[list[Line], None]:
+    """The whole lines of each piece that is read. The last line may lack its end."""
     number, rest = 0, bytearray()
     while chunk := await read():
         first, *others = chunk.split(b"\n")
         rest += first
-        for other in others:
-            number += 1
-            yield Line(number, bytes(rest))
-            rest = bytearray(other)
+        if others:
+            last = others.pop()
+            whole = [bytes(rest), *others]
+            yield list(map(Line, range(number + 1, number + 1 + len(whole)), whole))
+            number, rest = number + len(whole), bytearray(last)
         if len(rest) > size_max:
             raise BadLine(number + 1, f"longer than {size_max:,} bytes")
     if rest:
-        yield Line(number + 1, bytes(rest))
-
-
-def message_in_line(line: bytes, separator: bytes | None) -> dict[str, Any]:
-    if separator is None:
-        return {"value": line}
-    key, found, value = line.partition(separator)
-    if not found:
-        raise InvalidMessage(f"has no key: {separator.decode(errors='replace')!r} does not occur in it")
-    return {"key": key or None, "value": value}
-
-
-def message_in_json(line: bytes) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InvalidMessage(f"is not JSON ({error})") from None
-    if not isinstance(fields, dict):
-        raise InvalidMessage('is not an object like {"value": "text"}')
-    if unknown := sorted(set(fields) - FIELDS - PASSED_OVER):
-        raise InvalidMessage(f"{unknown[0]!r} is not a field; there are {', '.join(sorted(FIELDS))}")
-    content = {"key": _bytes_of(fields, "key"), "value": _bytes_of(fields, "value"), "headers": _headers_of(fields)}
-    if content["value"] is None:
-        raise InvalidMessage("has neither value nor value_base64")
-    return content | {name: fields[name] for name in ("priority", "partition") if fields.get(name) is not None}
-
-
-def _bytes_of(fields: dict[str, Any], name: str) -> bytes | None:
-    text, encoded = fields.get(name), fields.get(f"{name}_base64")
-    if text is not None and encoded is not None:
-        raise InvalidMessage(f"has both {name} and {name}_base64")
-    return _encoded(name, text) if encoded is None else _decoded(f"{name}_base64", encoded)
-
-
-def _headers_of(fields: dict[str, Any]) -> dict[str, bytes]:
-    headers = fields.get("headers") or {}
-    if not isinstance(headers, dict):
-        raise InvalidMessage("headers are an object of names and texts")
-    return {name: _header(name, value) for name, value in headers.items()}
-
-
-def _header(name: str, value: object) -> bytes:
-    if isinstance(value, dict) and set(value) == {"base64"}:
-        return _decoded(f"header {name}", value["base64"])
-    encoded = _encoded(f"header {name}", value)
-    if encoded is None:
-        raise InvalidMessage(f"header {name} is null; give text")
-    return encoded
-
-
-def _encoded(name: str, text: object) -> bytes | None:
-    if text is None:
-        return None
-    try:
-        return text.encode()  # type: ignore[attr-defined, no-any-return]
-    except (AttributeError, UnicodeEncodeError):
-        raise InvalidMessage(f"{name} is not text; other bytes go as base64") from None
-
-
-def _decoded(name: str, encoded: object) -> bytes:
-    try:
-        return b64decode(encoded, validate=True)  # type: ignore[arg-type]
-    except (ValueError, TypeError):
-        raise InvalidMessage(f"{name} is not base64") from None
+        yield [Line(number + 1, bytes(rest))]
 
 
 # Publishing
+
+
+class Work(NamedTuple):
+    """A line's message, as the producer is told of it; `options` stand once for all of a call."""
+
+    line: Line
+    value: bytes
+    key: bytes | None
+    options: dict[str, Any]
+
+
+Report: TypeAlias = Callable[[Sequence[tuple[Line, Published]]], None]
 
 
 @dataclass
@@ -177,65 +147,102 @@ class Production:
 
     client: Client
     topic: str
-    report: Callable[[Line, Published], None]
+    report: Report
     advance: Advance
+    acks: str = "all"
     _reading: trio.CancelScope = field(default_factory=trio.CancelScope)
     _failure: BadLine | None = None
     _partitioner: Partitioner = field(init=False)
-    _lanes: list[trio.MemorySendChannel[Work]] = field(default_factory=list)
+    _lanes: list[trio.MemorySendChannel[list[Work]]] = field(default_factory=list)
 
-    async def run(self, lines: AsyncGenerator[Line, None], parse: Parse) -> None:
+    async def run(self, lines: AsyncGenerator[list[Line], None], parse: Parse) -> None:
         found = await self.client.topic(self.topic)
         self._partitioner = Partitioner(len(found.partitions))
-        async with PlainNursery() as nursery:
+        async with self.client.producer(self.topic, acks=self.acks) as producer, PlainNursery() as nursery:
             for _ in range(min(LANES_MAX, len(found.partitions))):
-                lane, work = trio.open_memory_channel[Work](WAITING_PER_LANE)
+                lane, waiting = trio.open_memory_channel[list[Work]](WAITING_PER_LANE)
                 self._lanes.append(lane)
-                nursery.start_soon(self._publish_all, work)
+                nursery.start_soon(self._publish_all, producer, waiting)
             with self._reading:
-                await self._deal(lines, parse)
+                await self._deal_all(lines, parse)
             for lane in self._lanes:
                 lane.close()
         if self._failure is not None:
             raise self._failure
 
-    async def _deal(self, lines: AsyncGenerator[Line, None], parse: Parse) -> None:
+    async def _deal_all(self, lines: AsyncGenerator[list[Line], None], parse: Parse) -> None:
         """To the lanes, until a line is bad or was refused."""
         try:
             async with aclosing(lines):
-                async for line in lines:
-                    if line.content.strip() or parse is not message_in_json:
-                        await self._deal_one(line, parse)
+                async for arrived in lines:
+                    await self._deal(arrived, parse)
         except BadLine as failure:
             self._fail(failure)
 
-    async def _deal_one(self, line: Line, parse: Parse) -> None:
-        try:
-            message = parse(line.content)
-            message["partition"] = self._partition_of(message)
-        except GoQueueError as error:
-            raise BadLine(line.number, error.message) from None
-        await self._lanes[message["partition"] % len(self._lanes)].send((line, message))
+    async def _deal(self, lines: list[Line], parse: Parse) -> None:
+        """What stands before a bad line is on its way before the line is complained about."""
+        dealt: list[list[Work]] = [[] for _ in self._lanes]
+        bad = self._sort(lines, parse, dealt)
+        for lane, work in zip(self._lanes, dealt, strict=True):
+            if work:
+                await lane.send(work)
+        if bad is not None:
+            raise bad
 
-    def _partition_of(self, message: dict[str, Any]) -> int:
-        """Chosen here and not while publishing, where nothing says who comes first."""
-        return self._partitioner.choose_all([message.get("key")], message.get("partition"))[0]
-
-    async def _publish_all(self, work: trio.MemoryReceiveChannel[Work]) -> None:
-        async for line, message in work:
-            if self._failure is not None and line.number > self._failure.number:
+    def _sort(self, lines: list[Line], parse: Parse, dealt: list[list[Work]]) -> BadLine | None:
+        count = len(dealt)
+        for line in lines:
+            if parse is message_in_json and not line.content.strip():
                 continue
             try:
-                published = await self._publish(message)
+                work = self._work_of(line, parse(line.content))
             except GoQueueError as error:
-                self._fail(BadLine(line.number, error.message))
-            else:
-                self.advance(len(line.content) + 1)
-                self.report(line, published)
+                return BadLine(line.number, error.message)
+            dealt[work.options["partition"] % count].append(work)
+        return None
 
-    async def _publish(self, message: dict[str, Any]) -> Published:
-        """The one call that sends."""
-        return await self.client.publish(self.topic, **message)
+    def _work_of(self, line: Line, message: dict[str, Any]) -> Work:
+        value, key = message.pop("value"), message.pop("key", None)
+        if len(line.content) > KEY_SIZE_MAX or message.get("headers"):  # else nothing in it can be too large
+            check_content(value, key, message.get("headers"))
+        if "priority" in message:
+            message["priority"] = priority_of(message["priority"])
+        message["partition"] = self._partition_of(key, message.get("partition"))
+        return Work(line, value, key, message)
+
+    def _partition_of(self, key: bytes | None, partition: int | None) -> int:
+        """Chosen here and not while publishing, where nothing says who comes first."""
+        chosen = self._partitioner.choose(key, partition)
+        if not key and partition is None:
+            self._partitioner.begin_next_batch()
+        return chosen
+
+    async def _publish_all(self, producer: Producer, waiting: trio.MemoryReceiveChannel[list[Work]]) -> None:
+        async for arrived in waiting:
+            for options, alike in groupby(arrived, key=attrgetter("options")):
+                await self._publish(producer, list(alike), options)
+
+    async def _publish(self, producer: Producer, alike: list[Work], options: dict[str, Any]) -> None:
+        """The one place that sends."""
+        if self._failure is not None:
+            alike = [work for work in alike if work.line.number < self._failure.number]
+        try:
+            values, keys = [work.value for work in alike], [work.key for work in alike]
+            results: Sequence[object] = await producer.send_many(values, keys, **options)
+        except PublishFailed as error:
+            results = error.results
+        except GoQueueError as error:
+            results = [error] * len(alike)
+        self._take(alike, results)
+
+    def _take(self, alike: list[Work], results: Sequence[object]) -> None:
+        pairs = zip(alike, results, strict=True)
+        confirmed = [(work.line, result) for work, result in pairs if isinstance(result, Published)]
+        self.advance(sum(len(line.content) + 1 for line, _ in confirmed))
+        self.report(confirmed)
+        for work, result in zip(alike, results, strict=True):
+            if isinstance(result, GoQueueError):
+                self._fail(BadLine(work.line.number, result.message))
 
     def _fail(self, failure: BadLine) -> None:
         """The first bad line is the one to name; nothing is read any more, also when stdin has nothing just now."""
@@ -247,11 +254,12 @@ class Production:
 # What is shown
 
 
-def _write_published(line: Line, published: Published) -> None:
-    write_json({"line": line.number, **published._asdict()})
+def _write_published(confirmed: Sequence[tuple[Line, Published]]) -> None:
+    if confirmed:
+        click.echo("\n".join(json.dumps({"line": line.number, **each._asdict()}) for line, each in confirmed))
 
 
-def _write_nothing(line: Line, published: Published) -> None:
+def _write_nothing(confirmed: Sequence[tuple[Line, Published]]) -> None:
     """Who wants to know says `-o json`."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.output import Column, fitting, printable, write_cells, write_json, write_titles
+from goqueue.cli.output import Column, printable, write_json, write_table
 from goqueue.storage.verification.findings import Finding, Report
 
 SEGMENT_COLUMNS = [
@@ -47,22 +47,15 @@ def finding_fields(finding: Finding) -> dict[str, Any]:
 
 
 def write_report_table(report: Report) -> None:
-    _write_table(SEGMENT_COLUMNS, list(_segment_rows(report)))
+    write_table(SEGMENT_COLUMNS, list(_segment_rows(report)))
     if report.journals:
         click.echo()
         rows = [[_short(report, each.path), str(each.entries), str(each.size)] for each in report.journals]
-        _write_table(JOURNAL_COLUMNS, rows)
+        write_table(JOURNAL_COLUMNS, rows)
     click.echo()
     for finding in (*report.damage(), *report.warnings()):
         _write_finding(finding)
     click.secho(_summary(report), fg="red" if report.damage() else "green", bold=True)
-
-
-def _write_table(columns: list[Column], rows: list[list[str]]) -> None:
-    columns = fitting(columns, rows)
-    write_titles(columns)
-    for row in rows:
-        write_cells(columns, row)
 
 
 def _segment_rows(report: Report) -> Iterable[list[str]]:

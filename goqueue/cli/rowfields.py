@@ -114,6 +114,7 @@ def summary_fields(head: SummaryHead) -> Fields:
         **_time("last_append_time", summary.last_append_time),
         "priorities": lane_names(summary.priority_mask),
         "holds_delayed": summary.holds_delayed,
+        "holds_ids": summary.holds_ids,
         "damaged": summary.damaged,
         "index_entries": mark.entries,
         "index_crc": f"{mark.places_crc:08x}",

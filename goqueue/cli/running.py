@@ -1,13 +1,17 @@
 """How a command runs, and how it ends: scripts read the exit code, people read one sentence."""
 
-from collections.abc import Awaitable, Callable
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 import trio
 
 from goqueue.errors import DiskFailed, UnknownFormat
+from goqueue.nursery import errors_in
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -18,6 +22,8 @@ class Exit(IntEnum):
     DAMAGE = 1
     MISUSE = 2
     INTERRUPTED = 130
+    PIPE_CLOSED = 141
+    """As a shell calls it when a program ends by SIGPIPE."""
 
 
 class Misuse(click.ClickException):
@@ -26,16 +32,70 @@ class Misuse(click.ClickException):
     exit_code = Exit.MISUSE
 
 
+class Program(click.Group):
+    """All commands. Whatever the streams of a shell do to one of them, it ends without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        _check_streams()
+        with ended_by_others():
+            try:
+                return super().invoke(ctx)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                _let_go_of_stdout()
+                raise click.ClickException(f"{error}; is there room where the output goes?") from None
+
+
 def run(command: Callable[[], Awaitable[Result]]) -> Result:
+    with ended_by_others():
+        try:
+            return trio.run(command)
+        except UnknownFormat as error:
+            raise Misuse(error.message) from None
+        except DiskFailed as error:
+            raise click.ClickException(error.message) from None
+
+
+@contextmanager
+def ended_by_others() -> Iterator[None]:
+    """Ctrl-C, or a pipe that nobody reads any more: quiet, and with the exit codes that a shell has for them."""
     try:
-        return trio.run(command)
-    except UnknownFormat as error:
-        raise Misuse(error.message) from None
-    except DiskFailed as error:
-        raise click.ClickException(error.message) from None
-    except KeyboardInterrupt:
-        raise SystemExit(Exit.INTERRUPTED) from None
+        yield
+    except (BaseExceptionGroup, BrokenPipeError, KeyboardInterrupt) as error:
+        happened = [type(each) for each in errors_in(error)]
+        # Ctrl-C is raised in whichever task runs just then, and may stand beside what it broke.
+        if KeyboardInterrupt in happened:
+            raise SystemExit(Exit.INTERRUPTED) from None
+        if BrokenPipeError in happened:
+            _let_go_of_stdout()
+            raise SystemExit(Exit.PIPE_CLOSED) from None
+        raise
 
 
 def end(code: Exit) -> NoReturn:
     click.get_current_context().exit(code)
+
+
+def _check_streams() -> None:
+    """Before anything is done: what is closed must neither be written to nor become somebody's socket."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    _occupy_closed_streams()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # for as long as the program lives
+    if sys.stdout is None:
+        raise Misuse("stdout is closed; let it go somewhere, /dev/null if nobody reads it")
+
+
+def _occupy_closed_streams() -> None:
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _let_go_of_stdout() -> None:
+    """Nobody takes it any more; what is still in its buffer must not be complained about at the very end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -5,17 +5,20 @@ import signal
 import sys
 from errno import EADDRINUSE
 from random import SystemRandom
+from uuid import UUID
 
 import click
 import trio
 
 from goqueue.actors.serving import Ports, serving
 from goqueue.cli.config import settings_options
-from goqueue.cli.output import JSON, output_option
+from goqueue.cli.output import JSON, output_option, printable
+from goqueue.cli.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
 from goqueue.net.origin import Address
-from goqueue.settings import Loaded, Settings, host_and_port
+from goqueue.settings import DEFAULT, Loaded, Settings, host_and_port
+from goqueue.storage.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
 from goqueue.storage.disk import RealDisk
 
 
@@ -25,8 +28,10 @@ from goqueue.storage.disk import RealDisk
 def serve(loaded: Loaded, output: str) -> None:
     """Run a broker until SIGTERM or SIGINT. Port 0 picks a free one."""
     environment = Environment(RealDisk(), TcpNetwork(), SystemClock(), SystemRandom())
+    _check_node(loaded)
     try:
-        trio.run(_serve, environment, loaded.settings, output)
+        with ended_by_others():
+            trio.run(_serve, environment, loaded.settings, output)
     except GoQueueError as error:
         raise click.ClickException(error.message) from error
     except OSError as error:
@@ -34,10 +39,39 @@ def serve(loaded: Loaded, output: str) -> None:
         raise click.ClickException(f"{error}; {cure}") from error
 
 
+def _check_node(loaded: Loaded) -> None:
+    """A directory keeps its node's name. Who gave another one has mistaken the directory, or the node."""
+    given, said_by = loaded.settings.node, loaded.origins["node"]
+    written = _written_node(loaded.settings.data)
+    if said_by != DEFAULT and written is not None and written != given:
+        raise Misuse(
+            f"{printable(loaded.settings.data)} belongs to node {printable(written)}, not to {given}"
+            f" (from {printable(said_by)}); leave that out, or choose another directory with --data"
+        )
+
+
+def _written_node(data: str) -> str | None:
+    """What the directory says, or None. One that is new, damaged or of another format is the broker's business."""
+    try:
+        with open(f"{data}/{META}", "rb") as file:
+            fields = json.loads(file.read(META_SIZE_MAX))
+        meta = Meta(UUID(fields["cluster"]), str(fields["node"]))
+        return meta.node if fields["format"] == FORMAT else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
 async def _serve(environment: Environment, settings: Settings, output: str) -> None:
     listen, http = Address(*host_and_port(settings.listen)), Address(*host_and_port(settings.http))
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with serving(environment, settings.data, listen=listen, http=http, node=settings.node) as ports:
+        async with serving(
+            environment,
+            settings.data,
+            listen=listen,
+            http=http,
+            node=settings.node,
+            disk_free_min=settings.disk_free_min,
+        ) as ports:
             _announce(ports, output)
             async for _ in signals:
                 break

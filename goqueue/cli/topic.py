@@ -7,16 +7,7 @@ from typing import Any
 import click
 
 from goqueue.cli.config import BrokerAddress, ask, broker_options
-from goqueue.cli.output import (
-    JSON,
-    Column,
-    fitting,
-    output_option,
-    printable,
-    write_cells,
-    write_json,
-    write_titles,
-)
+from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Misuse
 from goqueue.core.topicconfig import SETTINGS, Hours, Whole
 from goqueue.errors import GoQueueError
@@ -72,7 +63,7 @@ def list_command(broker: BrokerAddress, output: str) -> None:
         for each in topics:
             write_json(topic_fields(each))
     else:
-        _write_table(LIST_COLUMNS, [_list_row(each) for each in topics])
+        write_table(LIST_COLUMNS, [_list_row(each) for each in topics])
 
 
 @topic.command()
@@ -86,11 +77,11 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_json(topic_fields(found))
         return
     click.echo(f"{printable(found.name)}  {found.uuid}\n")
-    _write_table(
+    write_table(
         PARTITION_COLUMNS, [[str(each.number), str(each.start), str(each.end)] for each in found.partitions]
     )
     click.echo()
-    _write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
+    write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
 
 
 @topic.command()
@@ -189,7 +180,7 @@ def _fraction(text: str) -> float | str:
 def _confirm(yes: bool, question: str) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         raise Misuse("nobody is there to ask; give --yes to do it")
     click.confirm(question, abort=True, err=True)
 
@@ -209,13 +200,6 @@ def _list_row(topic: Topic) -> list[str]:
 
 def _say(output: str, fields: dict[str, Any], sentence: str) -> None:
     write_json(fields) if output == JSON else click.echo(printable(sentence))
-
-
-def _write_table(columns: list[Column], rows: list[list[str]]) -> None:
-    columns = fitting(columns, rows)
-    write_titles(columns)
-    for row in rows:
-        write_cells(columns, row)
 
 
 def _count(number: int, thing: str) -> str:

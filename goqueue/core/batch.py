@@ -28,7 +28,7 @@ from typing import NamedTuple
 import zstandard
 from crc32c import crc32c
 
-from goqueue.core.inspection import inspect_records
+from goqueue.core.inspection import Contents, inspect_records
 from goqueue.core.record import FLAGS_FROM_CLIENTS, Flag
 from goqueue.errors import InvalidMessage, TooLarge, UnknownFormat
 from goqueue.types import Buffer, Microseconds, Offset
@@ -51,10 +51,16 @@ class Attribute(IntFlag):
     TRANSACTIONAL = 4
     CONTROL = 8
     HOLDS_DELAYED = 16
+    HOLDS_IDS = 32
+    HOLDS_EXPIRING = 64
 
 
 KNOWN_ATTRIBUTES = sum(Attribute)
 """A plain number, whose complement has every other bit."""
+_COMPUTED = int(Attribute.HOLDS_DELAYED | Attribute.HOLDS_IDS | Attribute.HOLDS_EXPIRING)
+ATTRIBUTES_FROM_BROKER = KNOWN_ATTRIBUTES & ~_COMPUTED
+ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
+"""What a batch holds is for nobody to say who sends it: `accept` looks."""
 
 
 class Producer(NamedTuple):
@@ -118,21 +124,35 @@ def accept(
     allowed_flags: int = FLAGS_FROM_CLIENTS,
 ) -> Batch:
     """Check what a client sent, sizes before contents; raises `InvalidMessage` or a kind of it (G14)."""
-    _check_frame(body, count, attributes)
+    from_client = allowed_flags == FLAGS_FROM_CLIENTS
+    _check_frame(body, count, attributes, ATTRIBUTES_FROM_CLIENTS if from_client else ATTRIBUTES_FROM_BROKER)
     records = decompress(body) if attributes & Attribute.ZSTD else body
     contents = inspect_records(records, count, allowed_flags)
-    if contents.flags & Flag.DELAYED:
-        attributes |= Attribute.HOLDS_DELAYED
+    attributes |= held_attributes(contents)
     return Batch(body, count, attributes, contents.priority_mask, contents.highest_timestamp, producer)
 
 
-def _check_frame(body: Buffer, count: int, attributes: int) -> None:
+def held_attributes(contents: Contents) -> int:
+    """The attributes that say what the records are."""
+    held = 0
+    if contents.flags & Flag.DELAYED:
+        held |= Attribute.HOLDS_DELAYED
+    if contents.holds_ids:
+        held |= Attribute.HOLDS_IDS
+    if contents.holds_expiring:
+        held |= Attribute.HOLDS_EXPIRING
+    return held
+
+
+def _check_frame(body: Buffer, count: int, attributes: int, allowed: int) -> None:
     if len(body) > BODY_SIZE_MAX:
         raise TooLarge(f"the batch has {len(body)} bytes; {BODY_SIZE_MAX} are allowed, send smaller ones")
     if not 0 < count <= COUNT_MAX:
         raise InvalidMessage(f"a batch holds 1 to {COUNT_MAX} records, not {count}")
-    if attributes & ~KNOWN_ATTRIBUTES:
-        raise InvalidMessage(f"batch attributes {attributes & ~KNOWN_ATTRIBUTES:#06x} are unknown")
+    if attributes & ~allowed:
+        raise InvalidMessage(
+            f"batch attributes {attributes & ~allowed:#06x} are the broker's to set, or unknown; leave them out"
+        )
 
 
 def compress(records: Buffer) -> bytes:

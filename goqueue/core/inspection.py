@@ -10,17 +10,21 @@ from typing import NamedTuple
 import msgpack
 from crc32c import crc32c
 
+from goqueue.core.messageids import ID_SIZE_MAX
 from goqueue.core.record import (
     BROKER_HEADER_PREFIX,
     BROKER_HEADERS_SIZE_MAX,
     CHECKSUMMED_FROM,
     DUE_TIME,
+    EXPIRES_AT,
+    EXPIRES_AT_HEADER,
     FLAGS_FROM_CLIENTS,
     HEADER,
     HEADER_SIZE,
     HEADERS_LENGTH,
     HEADERS_SIZE_MAX,
     MAGIC,
+    MESSAGE_ID_HEADER,
     TIMESTAMP_MAX,
     VALUE_SIZE_MAX,
     VERSION,
@@ -31,7 +35,11 @@ from goqueue.types import LANE_COUNT, Buffer, Microseconds
 
 _FAST_HEADER = Struct(">IIQQHHI")  # magic, version and flags as one word; priority and reserved as another
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
+# Plain numbers: an IntFlag takes part in `&` at the price of a checksum, and these meet each record with headers.
+_HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
 _LANE_WORDS = frozenset(priority << 8 for priority in range(LANE_COUNT))
+_SIZES = {MESSAGE_ID_HEADER: (1, ID_SIZE_MAX), EXPIRES_AT_HEADER: (EXPIRES_AT.size, EXPIRES_AT.size)}
+"""Of the broker's headers that clients may set: how many bytes each may have."""
 
 
 class Contents(NamedTuple):
@@ -40,6 +48,8 @@ class Contents(NamedTuple):
     priority_mask: int
     highest_timestamp: Microseconds
     flags: int
+    holds_ids: bool = False
+    holds_expiring: bool = False
 
 
 def inspect_records(body: Buffer, count: int, allowed_flags: int = FLAGS_FROM_CLIENTS) -> Contents:
@@ -56,6 +66,7 @@ def _inspect_fast(view: memoryview, count: int, allowed_flags: int) -> Contents 
     good_words = _PLAIN_WORD | allowed_flags
     size, position, highest, words = len(view), 0, 0, 0
     lanes: set[int] = set()
+    names: set[str] = set()
     for index in range(count):
         if size - position < HEADER_SIZE:
             return None
@@ -66,7 +77,7 @@ def _inspect_fast(view: memoryview, count: int, allowed_flags: int) -> Contents 
         if word != _PLAIN_WORD:
             if word | good_words != good_words or word & ~0xFF != _PLAIN_WORD:
                 return None
-            if _section_fault(view[end - value_size : end], word & 0xFF, allowed_flags) is not None:
+            if _section_fault(view[end - value_size : end], word & 0xFF, allowed_flags, names) is not None:
                 return None
             words |= word
         elif value_size > VALUE_SIZE_MAX:
@@ -77,7 +88,8 @@ def _inspect_fast(view: memoryview, count: int, allowed_flags: int) -> Contents 
         position = end
     if position != size or count < 1 or highest > TIMESTAMP_MAX or not lanes <= _LANE_WORDS:
         return None
-    return Contents(sum(1 << (lane >> 8) for lane in lanes), highest, words & 0xFF)
+    mask = sum(1 << (lane >> 8) for lane in lanes)
+    return Contents(mask, highest, words & 0xFF, MESSAGE_ID_HEADER in names, EXPIRES_AT_HEADER in names)
 
 
 def _explain(view: memoryview, count: int, allowed_flags: int) -> InvalidMessage:
@@ -123,24 +135,24 @@ def _record_fault(record: memoryview, index: int, allowed_flags: int) -> Invalid
         return InvalidMessage(f"timestamp {timestamp} is beyond {TIMESTAMP_MAX} µs")
     if priority >= LANE_COUNT or reserved:
         return InvalidMessage(f"priority {priority} is not one of 0 to {LANE_COUNT - 1}")
-    return _section_fault(record[HEADER_SIZE + key_size :], flags, allowed_flags)
+    return _section_fault(record[HEADER_SIZE + key_size :], flags, allowed_flags, set())
 
 
-def _section_fault(section: memoryview, flags: int, allowed_flags: int) -> InvalidMessage | None:
-    """What is wrong with a value section, if anything."""
-    if flags & Flag.DELAYED:
+def _section_fault(section: memoryview, flags: int, allowed_flags: int, names: set[str]) -> InvalidMessage | None:
+    """What is wrong with a value section, if anything. The names of the broker's headers in it join `names`."""
+    if flags & _DELAYED:
         if len(section) < DUE_TIME.size:
             return InvalidMessage("flagged as delayed, but without a due time")
         section = section[DUE_TIME.size :]
-    if flags & Flag.HEADERS:
+    if flags & _HEADERS:
         size = _headers_size(section)
         if size is None:
             return InvalidMessage("flagged as having headers, but they do not fit into the record")
-        fault = _headers_fault(section[HEADERS_LENGTH.size : size], allowed_flags)
+        fault = headers_fault(section[HEADERS_LENGTH.size : size], allowed_flags, names)
         if fault is not None:
             return fault
         section = section[size:]
-    if flags & Flag.TOMBSTONE and len(section):
+    if flags & _TOMBSTONE and len(section):
         return InvalidMessage("a tombstone has no value")
     if len(section) > VALUE_SIZE_MAX:
         return TooLarge(f"the value has {len(section)} bytes; {VALUE_SIZE_MAX} are allowed")
@@ -155,20 +167,49 @@ def _headers_size(section: memoryview) -> int | None:
     return size if size <= len(section) else None
 
 
-def _headers_fault(packed: memoryview, allowed_flags: int) -> InvalidMessage | None:
-    from_client = allowed_flags == FLAGS_FROM_CLIENTS
-    limit = HEADERS_SIZE_MAX if from_client else HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX
+def headers_fault(packed: memoryview, allowed_flags: int, names: set[str]) -> InvalidMessage | None:
+    """What is wrong with packed headers, if anything. The names of the broker's among them join `names`."""
+    limit = HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX
     if len(packed) > limit:
-        return TooLarge(f"the headers have {len(packed)} bytes; {limit} are allowed")
+        return TooLarge(f"the headers have {len(packed)} bytes; {HEADERS_SIZE_MAX} are allowed")
     try:
         headers = msgpack.unpackb(packed)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         return InvalidMessage(f"the headers are not msgpack: {error}")
     if not isinstance(headers, dict):
         return InvalidMessage("the headers are not a map")
+    own: dict[str, bytes] = {}
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, bytes):
             return InvalidMessage(f"header {name!r} does not map text to bytes")
-        if from_client and name.startswith(BROKER_HEADER_PREFIX):
+        if name.startswith(BROKER_HEADER_PREFIX):
+            own[name] = value
+    names.update(own)
+    return _own_headers_fault(own, allowed_flags) or _size_fault(headers, own, len(packed))
+
+
+def _own_headers_fault(own: dict[str, bytes], allowed_flags: int) -> InvalidMessage | None:
+    """Of the broker's headers: which a client may not set, or not like this."""
+    for name, value in own.items():
+        sizes = _SIZES.get(name)
+        if sizes is not None and not sizes[0] <= len(value) <= sizes[1]:
+            least, most = sizes
+            wanted = f"{least}" if least == most else f"{least} to {most}"
+            return InvalidMessage(f"header {name!r} has {len(value)} bytes; it has to have {wanted}")
+        if sizes is None and allowed_flags == FLAGS_FROM_CLIENTS:
             return InvalidMessage(f"header {name!r}: names that begin with 'goqueue-' are the broker's")
+    return None
+
+
+def _size_fault(headers: dict[str, bytes], own: dict[str, bytes], size: int) -> InvalidMessage | None:
+    """A program's headers and the broker's each have their own room; packed anew only where it may be too small."""
+    if size <= (BROKER_HEADERS_SIZE_MAX if own else HEADERS_SIZE_MAX):
+        return None
+    own_size = len(msgpack.packb(own))
+    if own_size > BROKER_HEADERS_SIZE_MAX:
+        return TooLarge(f"the broker's headers have {own_size} bytes; {BROKER_HEADERS_SIZE_MAX} are allowed")
+    others = len(msgpack.packb({name: value for name, value in headers.items() if name not in own}))
+    others += size - len(msgpack.packb(headers))  # what is there twice, or not packed the shortest way
+    if others > HEADERS_SIZE_MAX:
+        return TooLarge(f"the headers have {others} bytes; {HEADERS_SIZE_MAX} are allowed")
     return None

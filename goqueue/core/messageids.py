@@ -3,20 +3,31 @@
 A repeat within two minutes of the first append is answered with the first offset and not written again. It does
 not prolong its own time. Memory is bounded: beyond `IDS_MAX` the oldest are forgotten early.
 
+Only what clients publish has an id to be heeded. What the broker moves (a fired delay, say) keeps its headers, and
+is no repeat of itself.
+
 What is remembered is a function of the notes alone, in log order: each note first forgets, by its own append time,
 what is too old. So a partition that starts again and reads its log's last two minutes knows what it knew before.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from goqueue.core.record import FLAGS_FROM_CLIENTS, MESSAGE_ID_HEADER, headers_at, walk_records
 from goqueue.errors import InvalidMessage
-from goqueue.types import Microseconds, Offset
+from goqueue.types import Buffer, Microseconds, Offset
 
 REMEMBERED_FOR: Microseconds = 120 * 1_000_000
 IDS_MAX = 100_000
 ID_SIZE_MAX = 128
+
+
+class GivenId(NamedTuple):
+    """An id, and which record of its batch has it."""
+
+    relative_offset: int
+    message_id: bytes
 
 
 class NotedId(NamedTuple):
@@ -33,6 +44,17 @@ def check_message_id(message_id: object) -> bytes:
             f"a message id has 1 to {ID_SIZE_MAX} bytes, not {len(message_id)}; shorten it, or send a digest of it"
         )
     return message_id
+
+
+def ids_in(records: Buffer, count: int) -> list[GivenId]:
+    """The ids of a checked body, in order."""
+    view, found = memoryview(records), list[GivenId]()
+    for place in walk_records(view, count):
+        if not place.flags & ~FLAGS_FROM_CLIENTS:
+            message_id = headers_at(view, place).get(MESSAGE_ID_HEADER)
+            if message_id is not None:
+                found.append(GivenId(place.relative_offset, message_id))
+    return found
 
 
 class MessageIds:
@@ -79,11 +101,24 @@ class Claims:
         self._ids, self._now = ids, now
         self._claimed: dict[bytes, Offset] = {}
 
+    def find(self, message_id: bytes) -> Offset | None:
+        """The offset of the first message with this id, which it has, or will have when the append succeeds."""
+        first = self._ids.find(message_id, self._now)
+        return self._claimed.get(message_id) if first is None else first
+
+    def repeats(self, given: Sequence[GivenId]) -> dict[int, Offset | None]:
+        """Which records of a batch repeat an id, and the first one's offset; None if it stands in this batch."""
+        own, found = set[bytes](), dict[int, Offset | None]()
+        for relative_offset, message_id in given:
+            first = self.find(message_id)
+            if first is not None or message_id in own:
+                found[relative_offset] = first
+            own.add(message_id)
+        return found
+
     def claim(self, message_id: bytes, offset: Offset) -> Offset | None:
         """None: this is the first, and it will have this offset. Else the offset of the first."""
-        first = self._ids.find(message_id, self._now)
-        if first is None:
-            first = self._claimed.get(message_id)
+        first = self.find(message_id)
         if first is None:
             self._claimed[message_id] = offset
         return first

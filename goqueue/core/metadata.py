@@ -5,18 +5,22 @@ log, `apply` changes the state. Starting again applies the same records, so what
 
 A record is a map: `v` (1), `kind`, and
 
-    create_topic     name, uuid, partitions, config
+    create_topic     name, uuid, partitions, config, and token if the one who asked gave one
     alter_topic      name, uuid, config         the whole configuration, not the changes
     add_partitions   name, uuid, partitions     the new total
     delete_topic     name, uuid
-    snapshot         topics                     a list of what create_topic has; stands for all records before it
+    snapshot         topics, deleted            a list of what create_topic has, and the UUIDs of the topics deleted
+                                                last; stands for all records before it
 
-A topic made again under its old name has another UUID, and records say which of the two they mean. A version or a
-kind that is not known stops the replay (`UnknownFormat`): passing over a record could bring a deleted topic back.
-Fields that are not known are kept and written again, so that an older goqueue does not lose what a newer one said.
+A topic made again under its old name has another UUID, and records say which of the two they mean. Commands are
+repeated when their answer is lost: a create says by its token, a delete by the UUID, that it was heard before.
+
+A version or a kind that is not known stops the replay (`UnknownFormat`): passing over a record could bring a
+deleted topic back. Fields that are not known are kept and written again, so that an older goqueue does not lose
+what a newer one said.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from reprlib import repr as shortened
@@ -30,10 +34,12 @@ from goqueue.errors import InvalidConfig, InvalidName, TopicExists, UnknownForma
 VERSION = 1
 PARTITIONS_DEFAULT = 3
 PARTITIONS_MAX = 10_000
+DELETED_MAX = 500
+"""So many deleted topics are remembered, the oldest forgotten first."""
 
 MetadataRecord: TypeAlias = dict[str, Any]
 
-_KNOWN_FIELDS = frozenset({"v", "kind", "name", "uuid", "partitions", "config", "topics"})
+_KNOWN_FIELDS = frozenset({"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted"})
 _KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
@@ -43,8 +49,15 @@ class Topic:
     uuid: UUID
     partitions: int
     config: TopicConfig
+    token: UUID | None = None
+    """Drawn by the one who asked for the topic, so that asking again finds the same one."""
     unknown_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unknown_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def numbers(self) -> range:
+        """Of its partitions."""
+        return range(self.partitions)
 
     def to_plain(self) -> MetadataRecord:
         return {
@@ -53,6 +66,7 @@ class Topic:
             "uuid": str(self.uuid),
             "partitions": self.partitions,
             "config": self.plain_config(self.config),
+            **({"token": str(self.token)} if self.token is not None else {}),
         }
 
     def plain_config(self, config: TopicConfig) -> dict[str, Any]:
@@ -71,6 +85,8 @@ class Change:
 class Metadata:
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
+        self._gone: dict[UUID, None] = {}
+        """The topics deleted last, in the order of their deletion."""
         self._unknown_fields: dict[str, Any] = {}
 
     # What is there
@@ -95,17 +111,33 @@ class Metadata:
         near = get_close_matches(name, self._topics, n=1) if len(self._topics) <= 100 and len(name) <= 200 else []
         return f" (there is {near[0]!r})" if near else ""
 
+    def made_by(self, name: str, token: UUID | None) -> Topic | None:
+        """The topic that this very request made when it was heard before."""
+        topic = self._topics.get(name)
+        return topic if topic is not None and token is not None and topic.token == token else None
+
+    def is_deleted(self, uuid: UUID) -> bool:
+        """Whether it is one of those deleted last."""
+        return uuid in self._gone
+
     # Commands: the record to append, or an error. The state stays as it is.
 
     def create_topic(
-        self, name: object, partitions: object, config: object, uuid: UUID, *, by_broker: bool = False
+        self,
+        name: object,
+        partitions: object,
+        config: object,
+        uuid: UUID,
+        *,
+        token: UUID | None = None,
+        by_broker: bool = False,
     ) -> MetadataRecord:
         """`config` is plain. The UUID was never used before: whoever calls draws it."""
         checked = check_topic_name(name, by_broker=by_broker)
         if checked in self._topics:
             raise TopicExists(f"topic {shortened(checked)} exists; alter it, or choose another name")
         assert all(topic.uuid != uuid for topic in self._topics.values()), "a topic's UUID is its own"
-        topic = Topic(checked, uuid, _checked_partitions(partitions), TopicConfig.from_plain(config))
+        topic = Topic(checked, uuid, _checked_partitions(partitions), TopicConfig.from_plain(config), token)
         return _record("create_topic", **topic.to_plain())
 
     def alter_topic(self, name: str, changes: object, *, by_broker: bool = False) -> MetadataRecord:
@@ -125,13 +157,19 @@ class Metadata:
             )
         return _record("add_partitions", name=name, uuid=str(topic.uuid), partitions=checked)
 
-    def delete_topic(self, name: str, *, by_broker: bool = False) -> MetadataRecord:
+    def delete_topic(self, name: str, uuid: UUID | None = None, *, by_broker: bool = False) -> MetadataRecord:
+        """With a UUID only that very topic, not one made again under its name."""
         topic = self._changeable(name, by_broker)
+        if uuid is not None and topic.uuid != uuid:
+            raise UnknownTopic(
+                f"topic {shortened(name)} was made again and is not {uuid} any more; describe it before deleting it"
+            )
         return _record("delete_topic", name=name, uuid=str(topic.uuid))
 
     def snapshot(self) -> MetadataRecord:
         """One record that stands for all before it."""
-        return {**self._unknown_fields, **_record("snapshot", topics=[topic.to_plain() for topic in self])}
+        topics, deleted = [topic.to_plain() for topic in self], list(map(str, self._gone))
+        return {**self._unknown_fields, **_record("snapshot", topics=topics, deleted=deleted)}
 
     def _changeable(self, name: str, by_broker: bool) -> Topic:
         if not by_broker:
@@ -153,6 +191,13 @@ class Metadata:
             del self._topics[change.before.name]
         if change.after is not None:
             self._topics[change.after.name] = change.after
+        elif change.before is not None:
+            self._remember_deleted([change.before.uuid])
+
+    def _remember_deleted(self, uuids: Iterable[UUID]) -> None:
+        self._gone.update(dict.fromkeys(uuids))
+        for oldest in list(self._gone)[:-DELETED_MAX]:
+            del self._gone[oldest]
 
     def _created(self, fields: MetadataRecord) -> list[Change]:
         topic = _topic_from(fields)
@@ -177,10 +222,11 @@ class Metadata:
 
     def _replaced(self, fields: MetadataRecord) -> list[Change]:
         """A topic that is not in the snapshot was deleted before it; one with another UUID also made again."""
-        topics = _topics_from(fields)
+        topics, deleted = _topics_from(fields), _deleted_from(fields)
         names = sorted({*self._topics, *topics})
         changes = [change for name in names for change in _difference(self.find(name), topics.get(name))]
         self._unknown_fields = _unknown(fields)
+        self._remember_deleted(deleted)
         return changes
 
     def _meant(self, fields: MetadataRecord) -> Topic:
@@ -236,6 +282,7 @@ def _topic_from(fields: object) -> Topic:
         uuid=_uuid_from(fields),
         partitions=_partitions_from(fields),
         config=config,
+        token=_uuid_from(fields, "token") if fields.get("token") is not None else None,
         unknown_settings=unknown_settings,
         unknown_fields=_unknown(fields),
     )
@@ -249,6 +296,13 @@ def _topics_from(fields: MetadataRecord) -> dict[str, Topic]:
     if len(topics) != len(listed):
         raise UnknownFormat("a snapshot names a topic twice")
     return topics
+
+
+def _deleted_from(fields: MetadataRecord) -> list[UUID]:
+    listed = fields.get("deleted", [])
+    if not isinstance(listed, list):
+        raise UnknownFormat("a snapshot's deleted topics are no list")
+    return [_uuid_from({"uuid": each}) for each in listed[-DELETED_MAX:]]
 
 
 def _changed(before: Topic, fields: MetadataRecord, **changes: Any) -> Change:
@@ -276,11 +330,11 @@ def _name_from(fields: MetadataRecord) -> str:
         raise UnknownFormat(f"in a metadata record: {error.message}") from error
 
 
-def _uuid_from(fields: MetadataRecord) -> UUID:
+def _uuid_from(fields: MetadataRecord, key: str = "uuid") -> UUID:
     try:
-        return UUID(fields.get("uuid"))
+        return UUID(fields.get(key))
     except (TypeError, ValueError, AttributeError) as error:
-        raise UnknownFormat(f"{shortened(fields.get('uuid'))} in a metadata record is not a UUID") from error
+        raise UnknownFormat(f"{shortened(fields.get(key))} in a metadata record is not a UUID") from error
 
 
 def _partitions_from(fields: MetadataRecord) -> int:

@@ -48,6 +48,11 @@ VALUE_SIZE_MAX = 16 * 1024 * 1024
 HEADERS_SIZE_MAX = 64 * 1024
 BROKER_HEADERS_SIZE_MAX = 4 * 1024
 BROKER_HEADER_PREFIX = "goqueue-"
+MESSAGE_ID_HEADER = "goqueue-message-id"
+"""The id that a client gave a message, 1 to 128 bytes: a repeat within two minutes is not written again."""
+EXPIRES_AT_HEADER = "goqueue-expires-at"
+"""When a message expires: 8 bytes, µs since 1970. Readers pass over it from then on."""
+EXPIRES_AT = Struct(">Q")
 TIMESTAMP_MAX = 2**55 - 1
 """The year 3111. Below it a timestamp and a priority mask share eight bytes of index."""
 DELAY_BIT = 1 << 63
@@ -70,6 +75,8 @@ NO_FLAGS = Flag(0)
 # Plain numbers: the complement of an IntFlag leaves out the bits that have no name, and these must be refused.
 FLAGS_FROM_CLIENTS = int(Flag.HEADERS | Flag.TOMBSTONE | Flag.DELAYED)
 FLAGS_FROM_BROKER = 127
+_HEADERS, _DELAYED = int(Flag.HEADERS), int(Flag.DELAYED)
+"""For the loops: an IntFlag takes part in `&` at the price of a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +156,30 @@ def decode_records(body: Buffer, count: int, base_offset: Offset) -> Iterator[Re
         yield _decode(view[place.position : place.end], place, base_offset)
 
 
+def headers_at(body: memoryview, place: RecordPlace) -> Mapping[str, bytes]:
+    """The headers of one record of a checked body; the rest of it is not looked at."""
+    if not place.flags & _HEADERS:
+        return {}
+    begin = place.position + HEADER_SIZE + place.key_size
+    return _headers(body, begin + DUE_TIME.size if place.flags & _DELAYED else begin)[0]
+
+
+def _headers(data: memoryview, begin: int) -> tuple[Mapping[str, bytes], int]:
+    """The headers whose length stands at this place, and where they end."""
+    begin, size = begin + HEADERS_LENGTH.size, HEADERS_LENGTH.unpack_from(data, begin)[0]
+    return msgpack.unpackb(data[begin : begin + size]), begin + size
+
+
 def _decode(record: memoryview, place: RecordPlace, base_offset: Offset) -> Record:
     value_at = HEADER_SIZE + place.key_size
     due = None
     headers: Mapping[str, bytes] = {}
     key = bytes(record[HEADER_SIZE:value_at]) or None
-    if place.flags & Flag.DELAYED:
+    if place.flags & _DELAYED:
         due = DUE_TIME.unpack_from(record, value_at)[0]
         value_at += DUE_TIME.size
-    if place.flags & Flag.HEADERS:
-        size = HEADERS_LENGTH.unpack_from(record, value_at)[0]
-        value_at += HEADERS_LENGTH.size + size
-        headers = msgpack.unpackb(record[value_at - size : value_at])
+    if place.flags & _HEADERS:
+        headers, value_at = _headers(record, value_at)
     return Record(
         offset=base_offset + place.relative_offset,
         timestamp=place.timestamp,

@@ -2,7 +2,7 @@
 
 A lone message leaves at once. While others are under way messages gather, so that batches grow with the load:
 the next one leaves when it has 100 messages, 64 KiB or 5 ms, and takes up to 256 KiB. At most five are under
-way.
+way. What was sent together stays together, unless it is larger than a batch may be.
 
 Sequences make repeats harmless. A batch keeps its sequence for as long as it may have been written. When the
 broker refuses some records, the rest of their batch is smaller, and everything behind it was refused as out of
@@ -13,11 +13,10 @@ before every answer has come, or is known never to come.
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import NamedTuple
 
+from goqueue.core.chunk import Chunk
 from goqueue.core.producers import SEQUENCES
-
-Entry = TypeVar("Entry")
 
 UNDER_WAY_MAX = 5
 BATCH_MESSAGES, BATCH_BYTES, LINGER_SECONDS = 100, 64 * 1024, 0.005
@@ -35,8 +34,11 @@ class Gathering:
 
 
 @dataclass(eq=False, slots=True)
-class OutBatch(Generic[Entry]):
-    entries: list[Entry]
+class OutBatch:
+    chunks: list[Chunk]
+    count: int
+    since: float
+    """When its oldest message was added."""
     sequence: int = 0
     is_sent: bool = False
     """Sent, and no answer has come."""
@@ -45,37 +47,81 @@ class OutBatch(Generic[Entry]):
     may_be_written: bool = False
     """Its connection was lost before the answer: it keeps its sequence until it is answered."""
 
+    def body(self) -> bytes:
+        pieces: list[bytes] = []
+        first = 0
+        for chunk in self.chunks:
+            chunk.encode(first, pieces)
+            first += len(chunk)
+        return b"".join(pieces)
+
+    def split(self, bad: Collection[int]) -> tuple[list[Chunk], list[Chunk]]:
+        """The records of these numbers, and the others."""
+        dropped, kept, first = [], [], 0
+        for chunk in self.chunks:
+            mine = sorted(number - first for number in bad if first <= number < first + len(chunk))
+            first += len(chunk)
+            dropped += [chunk.picked(mine)] if mine else []
+            kept += [chunk.without(frozenset(mine))] if mine else [chunk]
+        return dropped, [chunk for chunk in kept if len(chunk)]
+
+
+class Expired(NamedTuple):
+    unwritten: list[Chunk]
+    unknown: list[Chunk]
+    """These may be written. One that is, and one that is not, leave no sequence that fits both."""
+    begins_anew: bool
+    """So the row goes on as another producer."""
+
 
 @dataclass(slots=True)
-class SendRow(Generic[Entry]):
+class _Waiting:
+    chunk: Chunk
+    size: int
+    since: float
+
+
+@dataclass(slots=True)
+class SendRow:
     gathering: Gathering = field(default_factory=Gathering)
-    _waiting: deque[tuple[Entry, int, float]] = field(default_factory=deque)
+    _waiting: deque[_Waiting] = field(default_factory=deque)
+    _waiting_messages: int = 0
     _waiting_bytes: int = 0
-    _under_way: list[OutBatch[Entry]] = field(default_factory=list)
+    _under_way: list[OutBatch] = field(default_factory=list)
     _sequence: int = 0
     _is_mending: bool = False
     """Something has to be sent again, once every answer has come."""
-    _repeats: deque[OutBatch[Entry]] = field(default_factory=deque)
+    _repeats: deque[OutBatch] = field(default_factory=deque)
 
     def __len__(self) -> int:
         """Messages that are not settled."""
-        return len(self._waiting) + sum(len(batch.entries) for batch in self._under_way)
+        return self._waiting_messages + sum(batch.count for batch in self._under_way)
 
-    def add(self, entry: Entry, size: int, now: float) -> None:
-        self._waiting.append((entry, size, now))
+    @property
+    def is_full(self) -> bool:
+        """As much waits as the next batch may take."""
+        return self._waiting_bytes >= BATCH_BYTES_MAX or self._waiting_messages >= BATCH_MESSAGES_MAX
+
+    def add(self, chunk: Chunk, now: float) -> None:
+        size = chunk.size
+        self._waiting.append(_Waiting(chunk, size, now))
+        self._waiting_messages += len(chunk)
         self._waiting_bytes += size
 
     # Sending
 
-    def next_batch(self, now: float) -> OutBatch[Entry] | None:
+    def next_batch(self, now: float) -> OutBatch | None:
         """The batch that is to be sent now, in its turn; call until there is none."""
-        if self._is_mending or self._repeats:
+        if self._is_mending:
+            self._end_mending()
+        if self._repeats:
             return self._next_repeat()
         deadline = self.next_deadline(now)
         if deadline is None or deadline > now:
             return None
-        batch = OutBatch(self._take_waiting(), self._sequence, is_sent=True)
-        self._sequence = (self._sequence + len(batch.entries)) % SEQUENCES
+        since, chunks = self._waiting[0].since, self._take_waiting()
+        batch = OutBatch(chunks, sum(map(len, chunks)), since, self._sequence, is_sent=True)
+        self._sequence = (self._sequence + batch.count) % SEQUENCES
         self._under_way.append(batch)
         return batch
 
@@ -85,80 +131,114 @@ class SendRow(Generic[Entry]):
             return now
         if self._is_mending or not self._waiting or len(self._under_way) >= UNDER_WAY_MAX:
             return None
-        enough = len(self._waiting) >= self.gathering.messages or self._waiting_bytes >= self.gathering.bytes
+        enough = self._waiting_messages >= self.gathering.messages or self._waiting_bytes >= self.gathering.bytes
         if not self._under_way or enough:
             return now
-        return self._waiting[0][2] + self.gathering.linger_seconds
+        return self._waiting[0].since + self.gathering.linger_seconds
 
-    def _take_waiting(self) -> list[Entry]:
-        entries: list[Entry] = []
-        size = 0
-        while self._waiting and len(entries) < BATCH_MESSAGES_MAX:
-            if entries and size + self._waiting[0][1] > BATCH_BYTES_MAX:
+    def _take_waiting(self) -> list[Chunk]:
+        first = self._cut_first()
+        chunks, size, count = [first.chunk], first.size, len(first.chunk)
+        while self._waiting:
+            item = self._waiting[0]
+            if size + item.size > BATCH_BYTES_MAX or count + len(item.chunk) > BATCH_MESSAGES_MAX:
                 break
-            entry, entry_size, _ = self._waiting.popleft()
-            entries.append(entry)
-            size += entry_size
+            chunks.append(self._waiting.popleft().chunk)
+            size, count = size + item.size, count + len(item.chunk)
         self._waiting_bytes -= size
-        return entries
+        self._waiting_messages -= count
+        return chunks
+
+    def _cut_first(self) -> _Waiting:
+        item = self._waiting.popleft()
+        if item.size <= BATCH_BYTES_MAX and len(item.chunk) <= BATCH_MESSAGES_MAX:
+            return item
+        fits, rest = item.chunk.cut(BATCH_BYTES_MAX, BATCH_MESSAGES_MAX)
+        size = fits.size
+        if len(rest):
+            self._waiting.appendleft(_Waiting(rest, item.size - size, item.since))
+        return _Waiting(fits, size, item.since)
 
     # Answers
 
-    def awaits(self, batch: OutBatch[Entry], attempt: int) -> bool:
+    def awaits(self, batch: OutBatch, attempt: int) -> bool:
         """Whether an answer to this attempt still counts."""
         return batch.is_sent and batch.attempt == attempt and batch in self._under_way
 
-    def is_oldest(self, batch: OutBatch[Entry]) -> bool:
+    def is_oldest(self, batch: OutBatch) -> bool:
         return self._under_way[0] is batch
 
-    def confirmed(self, batch: OutBatch[Entry]) -> None:
+    def confirmed(self, batch: OutBatch) -> None:
         self._under_way.remove(batch)
 
-    def refused(self, batch: OutBatch[Entry], bad: Collection[int]) -> list[Entry]:
+    def refused(self, batch: OutBatch, bad: Collection[int]) -> list[Chunk]:
         """The broker wrote nothing of it, for the sake of these records; the rest is sent again. The bad ones."""
         batch.is_sent = batch.may_be_written = False
-        dropped = [entry for number, entry in enumerate(batch.entries) if number in bad]
-        batch.entries = [entry for number, entry in enumerate(batch.entries) if number not in bad]
+        dropped, batch.chunks = batch.split(bad)
+        count = sum(map(len, dropped))
+        batch.count -= count
         behind = self._under_way[self._under_way.index(batch) + 1 :]
         for later in behind:  # refused as out of order, or about to be, whether or not we hear of it
-            later.sequence = (later.sequence - len(dropped)) % SEQUENCES
+            later.sequence = (later.sequence - count) % SEQUENCES
             later.may_be_written = False
-        self._sequence = (self._sequence - len(dropped)) % SEQUENCES
-        if not batch.entries:
+        self._sequence = (self._sequence - count) % SEQUENCES
+        if not batch.count:
             self._under_way.remove(batch)
         self._begin_mending()
         return dropped
 
-    def unanswered(self, batch: OutBatch[Entry]) -> None:
+    def unanswered(self, batch: OutBatch) -> None:
         """The connection was lost: it may have been written, and is sent again as it is."""
         batch.is_sent, batch.may_be_written = False, True
         self._begin_mending()
 
-    def not_written(self, batch: OutBatch[Entry]) -> None:
+    def not_written(self, batch: OutBatch) -> None:
         """Refused as a whole for now: out of order behind another one, or no room."""
         batch.is_sent = False
         self._begin_mending()
 
-    def forgotten(self) -> list[Entry]:
+    def forgotten(self) -> list[Chunk]:
         """The partition knows nothing of us any more: begin anew. What may have been written is given back."""
-        unknown = [entry for batch in self._under_way if batch.may_be_written for entry in batch.entries]
+        unknown = [chunk for batch in self._under_way if batch.may_be_written for chunk in batch.chunks]
         self._under_way = [batch for batch in self._under_way if not batch.may_be_written]
         self._sequence = 0
         for batch in self._under_way:
             batch.is_sent, batch.sequence = False, self._sequence
-            self._sequence = (self._sequence + len(batch.entries)) % SEQUENCES
+            self._sequence = (self._sequence + batch.count) % SEQUENCES
         self._begin_mending()
         return unknown
 
-    def drop_all(self) -> list[Entry]:
-        """Everything that is not settled; the row is empty afterwards."""
-        entries = [entry for batch in self._under_way for entry in batch.entries]
-        entries += [entry for entry, _, _ in self._waiting]
+    def expire(self, before: float) -> "Expired":
+        """Give up what is older than this."""
+        unwritten = self._drop_waiting(before)
+        if not any(batch.since < before for batch in self._under_way):
+            return Expired(unwritten, [], begins_anew=False)
+        for batch in self._under_way:
+            batch.may_be_written |= batch.is_sent
+        late = [batch for batch in self._under_way if batch.since < before and not batch.may_be_written]
+        self._under_way = [batch for batch in self._under_way if batch not in late]
+        refused = [chunk for batch in late for chunk in batch.chunks]
+        return Expired(refused + unwritten, self.forgotten(), begins_anew=True)
+
+    def _drop_waiting(self, before: float) -> list[Chunk]:
+        dropped = []
+        while self._waiting and self._waiting[0].since < before:
+            item = self._waiting.popleft()
+            self._waiting_messages -= len(item.chunk)
+            self._waiting_bytes -= item.size
+            dropped.append(item.chunk)
+        return dropped
+
+    def drop_all(self) -> list[Chunk]:
+        """Everything that is not settled; the row is empty and as new afterwards."""
+        chunks = [chunk for batch in self._under_way for chunk in batch.chunks]
+        chunks += [item.chunk for item in self._waiting]
         self._under_way.clear()
         self._repeats.clear()
         self._waiting.clear()
-        self._waiting_bytes = 0
-        return entries
+        self._waiting_messages = self._waiting_bytes = self._sequence = 0
+        self._is_mending = False
+        return chunks
 
     # Mending: wait for all answers, then send again in order.
 
@@ -166,14 +246,12 @@ class SendRow(Generic[Entry]):
         self._is_mending = True
         self._repeats.clear()
 
-    def _next_repeat(self) -> OutBatch[Entry] | None:
-        if self._is_mending:
-            if any(batch.is_sent for batch in self._under_way):
-                return None
+    def _end_mending(self) -> None:
+        if not any(batch.is_sent for batch in self._under_way):
             self._is_mending = False
             self._repeats.extend(self._under_way)
-        if not self._repeats:
-            return None
+
+    def _next_repeat(self) -> OutBatch:
         batch = self._repeats.popleft()
         batch.is_sent = True
         batch.attempt += 1

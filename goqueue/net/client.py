@@ -6,28 +6,29 @@ be done within 30 s fails with `Unavailable`. Errors come as themselves, never i
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import trio
 
 from goqueue.core.names import check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
-from goqueue.errors import Closed, GoQueueError, Unavailable, UnknownPartition, UnknownTopic
+from goqueue.errors import Closed, GoQueueError, Unavailable
 from goqueue.net import messages as wire
-from goqueue.net.content import acks_of, check_content, priority_of
+from goqueue.net.content import acks_of
 from goqueue.net.errors import ConnectionLost, GoingAway
-from goqueue.net.link import Link, Pending
+from goqueue.net.link import Link
 from goqueue.net.message import Published
 from goqueue.net.producer import Producer
-from goqueue.net.publishing import Publishing
 from goqueue.net.reader import Reader, Start
+from goqueue.net.sender import Sender
 from goqueue.net.websocket import connect_websocket
 from goqueue.nursery import PlainNursery
+from goqueue.tcp import TcpStream
 from goqueue.types import Acks, Offset, Priority
 
 logger = logging.getLogger("goqueue.client")
@@ -35,6 +36,8 @@ logger = logging.getLogger("goqueue.client")
 RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.05, 2.0
 CALL_SECONDS_MAX = 30.0
 DEFAULT_PORT = 7710
+PUBLISHERS_MAX = 256
+"""Topics to which `publish` keeps a producer ready."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -64,16 +67,21 @@ class Client:
         self._name = name
         self._network = network
         self.clock = clock
-        self._link: Link | None = None
+        self.link: Link | None = None
+        """The connection, while there is one."""
         self._connected = trio.Event()
         self._is_closed = False
-        self._publishing: dict[str, Publishing] = {}
+        self.senders: dict[Sender, None] = {}
+        """Those who want to know when there is a connection again."""
+        self._publishers: dict[tuple[str, Acks], Producer] = {}
+        self._tasks: trio.Nursery | None = None
 
     # Topics
 
     async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
         check_topic_name(name)
-        return _only(await self.call(wire.CreateTopic(name, partitions, dict(config or {})), wire.Topics))
+        token = uuid4().bytes  # one for all repeats: a lost answer does not make the topic somebody else's
+        return _only(await self.call(wire.CreateTopic(name, partitions, dict(config or {}), token), wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
         check_publishable(name)
@@ -83,13 +91,17 @@ class Client:
         """`partitions` is how many there shall be."""
         check_publishable(name)
         topic = _only(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
-        self._note_partitions(topic)
+        for sender in list(self.senders):
+            if sender.topic.name == name:
+                await sender.refresh()
         return topic
 
     async def delete_topic(self, name: str) -> None:
         check_publishable(name)
-        await self.call(wire.DeleteTopic(name), wire.Done)
-        self._publishing.pop(name, None)
+        uuid = (await self.topic(name)).uuid  # a late repeat must not meet one that was made again
+        await self.call(wire.DeleteTopic(name, uuid.bytes), wire.Done)
+        for acks in Acks:
+            self._retire(self._publishers.pop((name, acks), None))
 
     async def topics(self) -> list[Topic]:
         return [_topic(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
@@ -120,55 +132,59 @@ class Client:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
         acks: Acks | int | str = Acks.ALL,
     ) -> Published:
         """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
         self._check_open()
-        check_content(value, key, headers)
         check_publishable(topic)
-        rank, waited_for = priority_of(priority), acks_of(acks)
+        publisher = await self._publisher(topic, acks_of(acks))
+        return await publisher.send(
+            value,
+            key=key,
+            headers=headers,
+            priority=priority,
+            partition=partition,
+            ttl=ttl,
+            message_id=message_id,
+        )
 
-        async def attempt() -> Published:
-            publishing = await self._publishing_to(topic)
-            return await publishing.publish(
-                value, key=key, headers=headers, priority=rank, partition=partition, acks=waited_for
-            )
+    async def _publisher(self, topic: str, acks: Acks) -> Producer:
+        """The producer behind `publish`: it never lingers."""
+        publisher = self._publishers.get((topic, acks))
+        if publisher is None:
+            fresh = Producer(self, topic, acks=acks, linger_ms=0)
+            sender = await fresh.open()
+            publisher = self._publishers.setdefault((topic, acks), fresh)
+            if publisher is fresh:
+                self.spawn(sender.run)
+                self._forget_idle_publisher()
+        return publisher
 
-        try:
-            return await attempt()
-        except UnknownTopic:
-            # Perhaps it was deleted and made again since we looked.
-            self._publishing.pop(topic, None)
-            return await attempt()
-        except UnknownPartition:
-            # Perhaps it was added since we looked.
-            self._note_partitions(await self.topic(topic))
-            return await attempt()
+    def _forget_idle_publisher(self) -> None:
+        if len(self._publishers) > PUBLISHERS_MAX:
+            for key, publisher in self._publishers.items():
+                if publisher.is_idle:
+                    self._retire(self._publishers.pop(key))
+                    return
 
-    def _note_partitions(self, topic: Topic) -> None:
-        publishing = self._publishing.get(topic.name)
-        if publishing is not None and publishing.topic.uuid == topic.uuid:
-            publishing.resize(topic)
-        else:
-            self._publishing.pop(topic.name, None)
-
-    async def _publishing_to(self, topic: str) -> Publishing:
-        publishing = self._publishing.get(topic)
-        if publishing is None:
-            found = Publishing(self, self.clock, await self.topic(topic))
-            publishing = self._publishing.setdefault(topic, found)
-        return publishing
+    @staticmethod
+    def _retire(publisher: Producer | None) -> None:
+        if publisher is not None:
+            publisher.stop()
 
     def producer(
         self,
         topic: str,
         *,
-        acks: Acks | str = Acks.ALL,
+        acks: Acks | int | str = Acks.ALL,
         linger_ms: float = 5,
         batch_messages: int = 100,
         batch_bytes: int = 64 * 1024,
         buffer_messages: int = 100_000,
         delivery_timeout: float = 120.0,
+        idempotent: bool = True,
     ) -> Producer:
         """The fast way to publish: `async with client.producer("orders") as producer`."""
         self._check_open()
@@ -181,6 +197,7 @@ class Client:
             batch_bytes=batch_bytes,
             buffer_messages=buffer_messages,
             delivery_timeout=delivery_timeout,
+            idempotent=idempotent,
         )
 
     # Reading
@@ -219,19 +236,20 @@ class Client:
 
     async def _ask(self, request: wire.Request, deadline: float) -> wire.Answer:
         with trio.CancelScope(deadline=deadline):
-            while self._link is None:
+            while self.link is None:
                 await self._connected.wait()
                 self._check_open()
-            return await self._link.request(request)
+            return await self.link.request(request)
         raise Unavailable(f"{self._address} did not answer within {CALL_SECONDS_MAX:g} s; is the broker running?")
 
-    async def post(self, request: wire.Request) -> Pending:
-        """Ask once, in the order of the calls, as soon as there is a connection; the answer comes later."""
-        self._check_open()
-        while self._link is None:
-            await self._connected.wait()
-            self._check_open()
-        return self._link.post(request)
+    def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
+        """Run something beside the program, as long as the client is open."""
+        assert self._tasks is not None, "a client has tasks from its opening on"
+        self._tasks.start_soon(task, *arguments)
+
+    def open(self, tasks: trio.Nursery) -> None:
+        self._tasks = tasks
+        self.spawn(self._keep_connected)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -241,7 +259,7 @@ class Client:
     def _address(self) -> str:
         return f"ws://{self._host}:{self._port}"
 
-    async def keep_connected(self) -> None:
+    async def _keep_connected(self) -> None:
         pause = RECONNECT_SECONDS_MIN
         while True:
             try:
@@ -256,29 +274,36 @@ class Client:
     async def _connect_once(self) -> None:
         """Connect and serve until the connection is lost."""
         stream = await self._network.connect(self._host, self._port)
-        _refuse_itself(stream)
-        async with PlainNursery() as nursery:
-            transport = await connect_websocket(nursery, stream, f"{self._host}:{self._port}")
-            link = Link(transport)
-            try:
-                await link.greet(self._name)
-                self._link = link
-                self._connected.set()
-                await link.run(self._forget_link)
-            finally:
-                self._forget_link()
-                # Whoever hears our goodbye is cancelled with us, so it is not waited for.
-                await trio.aclose_forcefully(stream)
-            nursery.cancel_scope.cancel()
+        try:
+            _refuse_itself(stream)
+            await self._serve(stream)
+        finally:
+            # Whoever hears our goodbye is cancelled with us, so it is not waited for.
+            await trio.aclose_forcefully(stream)
+
+    async def _serve(self, stream: trio.abc.HalfCloseableStream) -> None:
+        link = Link(await connect_websocket(stream, f"{self._host}:{self._port}"))
+        try:
+            await link.greet(self._name)
+            self._adopt(link)
+            await link.run(self._forget_link)
+        finally:
+            self._forget_link()
+
+    def _adopt(self, link: Link) -> None:
+        self.link = link
+        self._connected.set()
+        for sender in self.senders:
+            sender.pump_all()
 
     def _forget_link(self) -> None:
-        if self._link is not None:
-            self._link = None
+        if self.link is not None:
+            self.link = None
             self._connected = trio.Event()
 
     def close(self) -> None:
         self._is_closed = True
-        self._link = None
+        self.link = None
         self._connected.set()
 
 
@@ -292,7 +317,7 @@ class Connecting:
     async def __aenter__(self) -> Client:
         tasks = await self._nursery.__aenter__()
         self._scope = tasks.cancel_scope
-        tasks.start_soon(self._client.keep_connected)
+        self._client.open(tasks)
         return self._client
 
     async def __aexit__(
@@ -329,9 +354,7 @@ def _final(error: GoQueueError) -> GoQueueError:
 
 
 def _refuse_itself(stream: trio.abc.Stream) -> None:
-    """A socket to a free port of its own machine may connect to itself, and then hears what it says."""
-    if isinstance(stream, trio.SocketStream) and stream.socket.getsockname() == stream.socket.getpeername():
-        stream.socket.close()
+    if isinstance(stream, TcpStream) and stream.connects_itself:
         raise ConnectionLost("the socket had connected to itself")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from inspect import signature
 
 import goqueue.net.errors  # noqa: F401  (its classes belong to the tree)
-from goqueue.errors import BadRecord, BatchRefused, GoQueueError, InvalidMessage
+from goqueue.errors import BadRecord, BatchRefused, DuplicateMessage, GoQueueError, InvalidMessage
 from goqueue.net.fields import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -77,8 +77,12 @@ def _restore_attributes(error: GoQueueError) -> None:
 def _record_notes(error: GoQueueError) -> tuple[BadRecordNote, ...]:
     if not isinstance(error, BatchRefused):
         return ()
-    bad = error.records[:LIST_COUNT_MAX]
-    return tuple(BadRecordNote(each.index, each.error.code, each.error.message[:NOTE_SIZE_MAX]) for each in bad)
+    return tuple(_record_note(bad.index, bad.error) for bad in error.records[:LIST_COUNT_MAX])
+
+
+def _record_note(index: int, error: InvalidMessage) -> BadRecordNote:
+    offset = error.offset if isinstance(error, DuplicateMessage) else None
+    return BadRecordNote(index, error.code, error.message[:NOTE_SIZE_MAX], offset)
 
 
 def _record_error(note: BadRecordNote) -> InvalidMessage:
@@ -86,6 +90,8 @@ def _record_error(note: BadRecordNote) -> InvalidMessage:
     kind = known if known is not None and issubclass(known, InvalidMessage) else InvalidMessage
     error = kind.__new__(kind)
     GoQueueError.__init__(error, note.message)
+    if isinstance(error, DuplicateMessage) and note.offset is not None:
+        error.details["offset"] = note.offset
     vars(error).update(code=note.code)
     return error
 

@@ -5,8 +5,9 @@ waits is told, and whether their request was heard is not known: asking again is
 repeat does.
 """
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import trio
 
@@ -14,32 +15,38 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.errors import ConnectionLost, ProtocolError
 from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
-from goqueue.net.messages import Answer, Fetch, Hello, Request, Welcome
+from goqueue.net.messages import Answer, Fetch, Hello, Produce, Request, Welcome
 from goqueue.net.session import HIGHEST_VERSION
 from goqueue.net.transport import Transport
 
 HELLO_SECONDS_MAX = 10.0
+BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
+"""Of batches that the connection has not taken yet; beyond it producers keep theirs."""
+
+OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
+"""Told once, in the task that reads: it does not wait and does not raise."""
 
 
-@dataclass(slots=True)
 class Pending:
     """A request that was asked, and its answer once it has come."""
 
-    done: trio.Event = field(default_factory=trio.Event)
-    answer: Answer | None = None
-    error: GoQueueError | None = None
-    left: Fetch | None = None
-    """What was asked, of a fetch whose reader was cancelled: who asks the same takes it over."""
+    __slots__ = ("done", "left", "outcome")
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.outcome: Answer | GoQueueError | None = None
+        self.left: Fetch | None = None
+        """What was asked, of a fetch whose reader was cancelled: who asks the same takes it over."""
 
     async def wait(self) -> Answer:
         await self.done.wait()
-        if self.error is not None:
-            raise self.error
-        assert self.answer is not None
-        return self.answer
+        if isinstance(self.outcome, GoQueueError):
+            raise self.outcome
+        assert self.outcome is not None
+        return self.outcome
 
-    def settle(self, answer: Answer | None, error: GoQueueError | None = None) -> None:
-        self.answer, self.error = answer, error
+    def settle(self, outcome: Answer | GoQueueError) -> None:
+        self.outcome = outcome
         self.done.set()
 
 
@@ -47,13 +54,16 @@ class Link:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._session = ClientSession()
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, OnAnswer] = {}
         self._something_to_send = trio.Event()
         requests_max = self._session.limits.requests_max
         self._places = trio.CapacityLimiter(requests_max // 8)
         self._polls = trio.CapacityLimiter(requests_max * 3 // 8)
-        """Fetches may wait long at the broker and have places of their own; half of the session's are left for
-        producers. So nobody starves the others."""
+        self._batches_max = requests_max // 2
+        """Fetches may wait long at the broker and have places of their own, and so have batches. So nobody
+        starves the others."""
+        self._batches = 0
+        self._want_room: deque[Callable[[], None]] = deque()
         self._left: dict[Fetch, Pending] = {}
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
@@ -79,10 +89,11 @@ class Link:
                 nursery.cancel_scope.cancel()
         finally:
             self._session.close()
-            for pending in self._pending.values():
-                pending.settle(None, ConnectionLost("the connection was lost before the answer came"))
-            self._pending.clear()
+            lost, self._pending = self._pending, {}
+            self._want_room.clear()
             self._left.clear()
+            for on_answer in lost.values():
+                on_answer(ConnectionLost("the connection was lost before the answer came"))
 
     async def request(self, request: Request) -> Answer:
         """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
@@ -90,11 +101,11 @@ class Link:
             async with self._polls:
                 return await self._poll(request)
         async with self._places:
-            return await self.post(request).wait()
+            return await self._ask(request).wait()
 
     async def _poll(self, request: Fetch) -> Answer:
         """A reader that is cancelled and comes back, again and again, leaves one fetch at the broker, not many."""
-        pending = self._left.pop(request, None) or self.post(request)
+        pending = self._left.pop(request, None) or self._ask(request)
         pending.left = None
         try:
             return await pending.wait()
@@ -103,12 +114,60 @@ class Link:
                 pending.left, self._left[request] = request, pending
             raise
 
-    def post(self, request: Request) -> Pending:
-        """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
-        correlation = self._send(request)
-        pending = self._pending[correlation] = Pending()
-        self._something_to_send.set()
+    def fetch_ahead(self, request: Fetch) -> Pending | None:
+        """Ask now for what will be wanted soon; None when there is no place for it."""
+        pending = Pending()
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            self._polls.release_on_behalf_of(pending)
+            pending.settle(outcome)
+
+        try:
+            self._polls.acquire_on_behalf_of_nowait(pending)
+        except trio.WouldBlock:
+            return None
+        try:
+            self._post(request, settle)
+        except GoQueueError as error:
+            settle(error)
         return pending
+
+    def _ask(self, request: Request) -> Pending:
+        pending = Pending()
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            if pending.left is not None and self._left.get(pending.left) is pending:
+                del self._left[pending.left]
+            pending.settle(outcome)
+
+        self._post(request, settle)
+        return pending
+
+    def _post(self, request: Request, on_answer: OnAnswer) -> None:
+        """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
+        self._pending[self._send(request)] = on_answer
+        self._something_to_send.set()
+
+    def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
+        """Send a batch now, behind those sent before. Look at `has_room` first."""
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            self._batches -= 1
+            on_answer(outcome)
+            while self._want_room and self.has_room:
+                self._want_room.popleft()()
+
+        self._post(request, settle)
+        self._batches += 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more batch may be sent."""
+        return self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
+
+    def when_room(self, go_on: Callable[[], None]) -> None:
+        """Be called once there is room, in the order in which you asked; never, when the connection is lost."""
+        self._want_room.append(go_on)
 
     def _send(self, request: Request) -> int:
         try:
@@ -125,9 +184,9 @@ class Link:
         while (frame := await self._receive()) is not None:
             event = self._session.receive(frame)
             if isinstance(event, AnswerReceived):
-                self._settle(event.correlation, event.answer, None)
+                self._settle(event.correlation, event.answer)
             elif isinstance(event, RequestFailed):
-                self._settle(event.correlation, None, event.error)
+                self._settle(event.correlation, event.error)
             elif isinstance(event, GoAwayReceived):
                 self.is_leaving = True
                 on_go_away()
@@ -140,12 +199,10 @@ class Link:
         except (ConnectionLost, ProtocolError):
             return None
 
-    def _settle(self, correlation: int, answer: Answer | None, error: GoQueueError | None) -> None:
-        pending = self._pending.pop(correlation, None)
-        if pending is not None:
-            if pending.left is not None and self._left.get(pending.left) is pending:
-                del self._left[pending.left]
-            pending.settle(answer, error)
+    def _settle(self, correlation: int, outcome: Answer | GoQueueError) -> None:
+        on_answer = self._pending.pop(correlation, None)
+        if on_answer is not None:
+            on_answer(outcome)
 
     async def _write(self, link: trio.CancelScope) -> None:
         try:

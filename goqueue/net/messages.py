@@ -80,6 +80,7 @@ class BadRecordNote(NamedTuple):
     record: U32
     code: Name
     message: Prose
+    offset: U63 | None = None
 
 
 class Error(NamedTuple):
@@ -108,9 +109,12 @@ class Done(NamedTuple):
 
 
 class CreateTopic(NamedTuple):
+    """A repeat with the same token is answered as the first was."""
+
     name: Name
     partitions: U32
     config: Properties
+    token: Uuid | None = None
 
 
 class AlterTopic(NamedTuple):
@@ -136,6 +140,7 @@ class PartitionDescription(NamedTuple):
     leader_epoch: U32
     start: U63
     end: U63
+    error: Error | None = None
 
 
 class TopicDescription(NamedTuple):
@@ -150,7 +155,10 @@ class Topics(NamedTuple):
 
 
 class DeleteTopic(NamedTuple):
+    """With a UUID, only this very topic: a repeat is done, and one made again under the name stays."""
+
     name: Name
+    uuid: Uuid | None = None
 
 
 class Purge(NamedTuple):

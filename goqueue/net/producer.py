@@ -1,87 +1,38 @@
 """The producer: many messages at once, each confirmed, in order, and there once.
 
-Messages gather in a row for each partition (`core/sendrow.py` has the rules). Each row has a task that sends its
-batches one after the other and one for each answer that is awaited. To the broker a row is a producer of its own,
-with its own sequence, so a lost answer is repeated without doubling anything.
+This is what programs see; `net/sender.py` carries the messages. Content is checked here before it takes a place in
+the buffer, by the same code as for `client.publish`.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
-from goqueue.core.batch import Attribute, compress
-from goqueue.core.partitioner import Partitioner
-from goqueue.core.record import HEADER_SIZE, encode_record
-from goqueue.core.sendrow import Gathering, OutBatch, SendRow
-from goqueue.errors import (
-    ActorDied,
-    BatchRefused,
-    BufferFull,
-    Closed,
-    DeliveryTimeout,
-    GoQueueError,
-    InvalidMessage,
-    OutcomeUnknown,
-    OutOfOrderSequence,
-    PublishFailed,
-    UnknownProducer,
-)
+from goqueue.core.chunk import Chunk, Content
+from goqueue.core.messageids import check_message_id
+from goqueue.core.partitioner import partition_of_key
+from goqueue.core.record import TIMESTAMP_MAX
+from goqueue.core.sendrow import BATCH_BYTES, BATCH_MESSAGES, Gathering
+from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, PublishFailed, UnknownPartition
 from goqueue.net import messages as wire
-from goqueue.net.content import all_sound, check_content, priority_of
-from goqueue.net.errors import ConnectionLost
-from goqueue.net.failures import error_of
-from goqueue.net.link import Pending
+from goqueue.net.content import acks_of, all_sound, check_content, priority_of
 from goqueue.net.message import Published
+from goqueue.net.outcome import Outcome
+from goqueue.net.sender import NOBODY, Sender
 from goqueue.nursery import PlainNursery
 from goqueue.types import Acks, Microseconds, Priority
 
 if TYPE_CHECKING:
-    from goqueue.net.client import Client, Topic
+    from goqueue.net.client import Client
 
 logger = logging.getLogger("goqueue.producer")
 
 BUFFER_MESSAGES = 100_000
 DELIVERY_SECONDS_MAX = 120.0
-PAUSE_SECONDS = 0.05
-
-
-class Call:
-    """What one `send` or `send_many` waits for."""
-
-    __slots__ = ("done", "remaining", "results")
-
-    def __init__(self, count: int) -> None:
-        self.results: list[Published | GoQueueError | None] = [None] * count
-        self.remaining = count
-        self.done = trio.Event()
-
-    def settle(self, index: int, result: Published | GoQueueError) -> None:
-        self.results[index] = result
-        self.remaining -= 1
-        if not self.remaining:
-            self.done.set()
-
-
-class Entry(NamedTuple):
-    call: Call
-    place: int
-    timestamp: Microseconds
-    value: bytes
-    key: bytes | None
-    headers: Mapping[str, bytes] | None
-    priority: Priority
-
-
-@dataclass(eq=False, slots=True)
-class Row:
-    partition: int
-    messages: SendRow[Entry]
-    wake: trio.Event = field(default_factory=trio.Event)
-    identity: wire.ProducerReady | None = None
 
 
 class Producer:
@@ -92,47 +43,83 @@ class Producer:
         client: "Client",
         topic: str,
         *,
-        acks: Acks | str = Acks.ALL,
+        acks: Acks | int | str = Acks.ALL,
         linger_ms: float = 5,
-        batch_messages: int = 100,
-        batch_bytes: int = 64 * 1024,
+        batch_messages: int = BATCH_MESSAGES,
+        batch_bytes: int = BATCH_BYTES,
         buffer_messages: int = BUFFER_MESSAGES,
         delivery_timeout: float = DELIVERY_SECONDS_MAX,
+        idempotent: bool = True,
     ) -> None:
         self._client = client
         self._name = topic
-        self._acks = Acks[acks.upper()] if isinstance(acks, str) else acks
+        self._acks = acks_of(acks)
         self._gathering = Gathering(batch_messages, batch_bytes, linger_ms / 1_000)
         self._buffer_messages = buffer_messages
         self._delivery_timeout = delivery_timeout
-        self._clock = client.clock
-        self._topic: Topic | None = None
-        self._rows: dict[int, Row] = {}
-        self._unsettled = 0
-        self._settled_some = trio.Event()
-        self._is_closed = False
+        self._is_idempotent = idempotent and self._acks is not Acks.NONE
+        """A batch that nobody hears of cannot be repeated: with acks=none a gap would never be mended."""
+        self._unheard: list[GoQueueError] = []
         self._nursery = PlainNursery()
+        self._open_sender: Sender | None = None
 
     async def __aenter__(self) -> "Producer":
-        self._topic = await self._client.topic(self._name)
-        self._partitioner = Partitioner(len(self._topic.partitions))
-        self._tasks = await self._nursery.__aenter__()
+        sender = await self.open()
+        tasks = await self._nursery.__aenter__()
+        tasks.start_soon(sender.run)
         return self
+
+    async def open(self) -> Sender:
+        """What carries its messages, once somebody runs it."""
+        topic = await self._client.topic(self._name)
+        identity = NOBODY
+        if self._is_idempotent:
+            identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+        self._open_sender = Sender(
+            self._client,
+            topic,
+            self._acks,
+            self._gathering,
+            delivery_timeout=self._delivery_timeout,
+            identity=identity,
+        )
+        return self._open_sender
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        failure: GoQueueError | None = None
         if kind is None:
-            with trio.move_on_after(self._delivery_timeout):
-                await self.flush()
-        self._is_closed = True
-        dropped = [entry for row in self._rows.values() for entry in row.messages.drop_all()]
-        for entry in dropped:
-            entry.call.settle(entry.place, Closed("the producer was closed before this was sent"))
+            failure = await self._flush_at_the_end()
+        dropped = self._sender.close()
         if dropped:
-            logger.warning("%d messages to %s were dropped unsent", len(dropped), self._name)
-        self._tasks.cancel_scope.cancel()
-        return await self._nursery.__aexit__(kind, error, trace)
+            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self._name)
+        self._sender.stop()
+        swallowed = await self._nursery.__aexit__(kind, error, trace)
+        if failure is not None:
+            raise failure
+        return swallowed
+
+    async def _flush_at_the_end(self) -> GoQueueError | None:
+        try:
+            await self.flush()
+        except PublishFailed as failure:
+            return failure
+        return None
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._sender.unsettled
+
+    def stop(self) -> None:
+        """Leave without waiting, of one that was not entered."""
+        self._sender.stop()
+
+    @property
+    def _sender(self) -> Sender:
+        if self._open_sender is None:
+            raise Closed("the producer is not open; enter it with `async with`")
+        return self._open_sender
 
     # For the program
 
@@ -144,12 +131,19 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
     ) -> Published:
         """Send one message and wait until it is confirmed."""
-        await self._wait_for_room(1)
-        call = self._enqueue([value], [key], headers, priority, partition)
-        await self._wait_for(call)
-        [result] = call.results
+        check_content(value, key, headers)
+        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        await self._make_ready(1, partition)
+        outcome = Outcome(1, trio.current_time())
+        self._sender.add(
+            self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name)
+        )
+        await outcome.wait()
+        [result] = outcome.results
         if isinstance(result, GoQueueError):
             raise result
         assert result is not None
@@ -163,12 +157,20 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
     ) -> None:
-        """Queue one message; `flush` waits for it. `BufferFull` when there is no room."""
-        if self._unsettled >= self._buffer_messages:
-            raise BufferFull(f"{self._unsettled} messages wait in the buffer; use send, or flush")
+        """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
         check_content(value, key, headers)
-        self._enqueue([value], [key], headers, priority, partition)
+        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        self._check_open()
+        self._sender.check_partition(partition)
+        if self._sender.unsettled >= self._buffer_messages:
+            raise BufferFull(f"{self._sender.unsettled} messages wait in the buffer; use send, or flush")
+        outcome = Outcome(1, trio.current_time(), self._unheard)
+        self._sender.add(
+            self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name)
+        )
 
     async def send_many(
         self,
@@ -178,181 +180,106 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
     ) -> list[Published]:
-        """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`."""
-        if not values:
-            return []
-        await self._wait_for_room(len(values))
-        call = self._enqueue(values, keys or [None] * len(values), headers, priority, partition)
-        await self._wait_for(call)
-        if any(isinstance(result, GoQueueError) for result in call.results):
-            raise PublishFailed(call.results)
-        return call.results  # type: ignore[return-value]  # every one is settled, and none is an error
+        """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
+
+        `message_id` names the call: each message is known by it and its number.
+        """
+        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        if keys is not None and len(keys) != len(values):
+            raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
+        await self._make_ready(len(values), partition)
+        outcome = Outcome(len(values), trio.current_time())
+        chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
+        if values and not all_sound(values, keys or (), headers):
+            chunk = _only_sound(chunk, outcome)
+        if len(chunk):
+            self._sender.add(chunk)
+        await outcome.wait()
+        if outcome.has_failed:
+            raise PublishFailed(outcome.results)
+        return outcome.results  # type: ignore[return-value]  # every one is settled, and none is an error
 
     async def flush(self) -> None:
-        """Return when everything sent so far is settled."""
-        while self._unsettled:
-            self._settled_some = trio.Event()
-            await self._settled_some.wait()
+        """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
+        sender = self._sender
+        while sender.unsettled:
+            sender.settled_some = trio.Event()
+            await sender.settled_some.wait()
+        await trio.lowlevel.checkpoint()
+        if self._unheard:
+            failed, self._unheard[:] = list(self._unheard), []
+            raise PublishFailed(failed)
 
-    # Into the rows
-
-    async def _wait_for_room(self, count: int) -> None:
-        while self._unsettled and self._unsettled + count > self._buffer_messages:
-            self._settled_some = trio.Event()
-            await self._settled_some.wait()
-
-    def _enqueue(
-        self,
-        values: Sequence[bytes],
-        keys: Sequence[bytes | None],
-        headers: Mapping[str, bytes] | None,
-        priority: Priority | int | str,
-        partition: int | None,
-    ) -> Call:
-        self._check_open()
-        rank = priority_of(priority)
-        call, now, time = Call(len(values)), self._clock.now(), trio.current_time()
-        chosen = self._partitioner.choose_all(keys, partition)
-        is_sound = all_sound(values, keys, headers)
-        for index, (value, key, number) in enumerate(zip(values, keys, chosen, strict=True)):
-            self._unsettled += 1
-            if not is_sound:
-                try:
-                    check_content(value, key, headers)
-                except InvalidMessage as error:
-                    call.settle(index, error)
-                    self._note_settled(1)
-                    continue
-            row = self._rows.get(number) or self._new_row(number)
-            size = HEADER_SIZE + len(value) + (len(key) if key else 0)
-            row.messages.add(Entry(call, index, now, value, key, headers, rank), size, time)
-            row.wake.set()
-        return call
-
-    def _new_row(self, number: int) -> Row:
-        row = self._rows[number] = Row(number, SendRow(self._gathering))
-        self._tasks.start_soon(self._send_row, row)
-        return row
+    # Into the sender
 
     def _check_open(self) -> None:
-        if self._is_closed or self._topic is None:
+        if self._sender.is_closed:
             raise Closed("the producer is closed")
 
-    async def _wait_for(self, call: Call) -> None:
-        with trio.move_on_after(self._delivery_timeout):
-            await call.done.wait()
-        if not call.done.is_set():
-            raise DeliveryTimeout(
-                f"not confirmed within {self._delivery_timeout:g} s; what is under way may still be written"
-            )
-
-    # Out of the rows
-
-    async def _send_row(self, row: Row) -> None:
-        while True:
-            batch = row.messages.next_batch(trio.current_time())
-            if batch is not None:
-                await self._send(row, batch)
-                continue
-            deadline = row.messages.next_deadline(trio.current_time())
-            with trio.CancelScope(deadline=trio.current_time() + 3_600 if deadline is None else deadline):
-                await row.wake.wait()
-            row.wake = trio.Event()
-
-    async def _send(self, row: Row, batch: OutBatch[Entry]) -> None:
+    async def _make_ready(self, count: int, partition: int | None) -> None:
+        """Wait for room in the buffer. A partition that is not known may have been added since."""
+        self._check_open()
+        sender = self._sender
         try:
-            if row.identity is None:
-                row.identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
-            pending = await self._client.post(wire.Produce(self._acks, (self._encoded(row, batch),)))
-        except GoQueueError as error:
-            await self._not_sent(row, batch, error)
-        else:
-            self._tasks.start_soon(self._await_answer, row, batch, batch.attempt, pending)
+            sender.check_partition(partition)
+        except UnknownPartition:
+            await sender.refresh()
+            sender.check_partition(partition)
+        while sender.unsettled and sender.unsettled + count > self._buffer_messages:
+            sender.settled_some = trio.Event()
+            await sender.settled_some.wait()
+            self._check_open()
 
-    async def _not_sent(self, row: Row, batch: OutBatch[Entry], error: GoQueueError) -> None:
-        if error.retryable:
-            row.messages.not_written(batch)
-            await trio.sleep(PAUSE_SECONDS)
-        else:
-            self._fail(row, batch, error)
+    def _content(
+        self, headers: Mapping[str, bytes] | None, priority: Priority | int | str, ttl: float | None
+    ) -> Content:
+        now = self._client.clock.now()
+        return Content(now, headers or None, priority_of(priority), None if ttl is None else _expiry(now, ttl))
 
-    def _encoded(self, row: Row, batch: OutBatch[Entry]) -> wire.ProduceBatch:
-        assert self._topic is not None
-        assert row.identity is not None
-        body = b"".join(
-            encode_record(
-                number, each.timestamp, each.value, key=each.key, headers=each.headers, priority=each.priority
+    def _chunk(
+        self,
+        outcome: Outcome,
+        content: Content,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        *,
+        partition: int | None,
+        name: bytes | None,
+    ) -> Chunk:
+        ids = None
+        if name is not None:
+            ids = (
+                [name] if len(values) == 1 else [_name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             )
-            for number, each in enumerate(batch.entries)
-        )
-        attributes = 0
-        if self._topic.config["compression"] == "zstd":
-            body, attributes = compress(body), int(Attribute.ZSTD)
-        who, uuid, count = row.identity, self._topic.uuid.bytes, len(batch.entries)
-        return wire.ProduceBatch(
-            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, count, body
-        )
-
-    async def _await_answer(self, row: Row, batch: OutBatch[Entry], attempt: int, pending: Pending) -> None:
-        outcome = await _outcome(pending)
-        if row.messages.awaits(batch, attempt):
-            if isinstance(outcome, wire.ProducedBatch):
-                self._confirm(row, batch, outcome.base_offset)
-            elif isinstance(outcome, ConnectionLost | ActorDied):
-                row.messages.unanswered(batch)
-            else:
-                await self._take_refusal(row, batch, outcome)
-        row.wake.set()
-
-    def _confirm(self, row: Row, batch: OutBatch[Entry], base_offset: int | None) -> None:
-        row.messages.confirmed(batch)
-        for number, entry in enumerate(batch.entries):
-            offset = None if base_offset is None else base_offset + number
-            entry.call.settle(entry.place, Published(self._name, row.partition, offset))
-        self._note_settled(len(batch.entries))
-
-    async def _take_refusal(self, row: Row, batch: OutBatch[Entry], error: GoQueueError) -> None:
-        lost = isinstance(error, UnknownProducer) or (
-            isinstance(error, OutOfOrderSequence) and row.messages.is_oldest(batch)
-        )
-        if lost:
-            self._begin_anew(row)
-        elif isinstance(error, BatchRefused):
-            errors = {bad.index: bad.error for bad in error.records}
-            refused = [batch.entries[index] for index in sorted(errors)]
-            row.messages.refused(batch, errors.keys())
-            for entry, index in zip(refused, sorted(errors), strict=True):
-                entry.call.settle(entry.place, errors[index])
-            self._note_settled(len(refused))
-        elif isinstance(error, OutOfOrderSequence):
-            row.messages.not_written(batch)  # behind one that was refused
-        else:
-            await self._not_sent(row, batch, error)
-
-    def _begin_anew(self, row: Row) -> None:
-        row.identity = None
-        error = OutcomeUnknown("the broker has forgotten this producer; the message may have been written or not")
-        self._settle_all(row.messages.forgotten(), error)
-
-    def _fail(self, row: Row, batch: OutBatch[Entry], error: GoQueueError) -> None:
-        self._settle_all(row.messages.refused(batch, range(len(batch.entries))), error)
-
-    def _settle_all(self, entries: Iterable[Entry], error: GoQueueError) -> None:
-        for entry in entries:
-            entry.call.settle(entry.place, error)
-            self._note_settled(1)
-
-    def _note_settled(self, count: int) -> None:
-        self._unsettled -= count
-        self._settled_some.set()
+            if keys is None and partition is None:
+                partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
+        return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
 
 
-async def _outcome(pending: Pending) -> wire.ProducedBatch | GoQueueError:
-    try:
-        answer = await pending.wait()
-    except GoQueueError as error:
-        return error
-    assert isinstance(answer, wire.Produced)
-    [produced] = answer.batches
-    return produced if produced.error is None else error_of(produced.error)
+def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
+    """Without those that no broker would take; these fail alone."""
+    bad = set()
+    for number, value in enumerate(chunk.values):
+        try:
+            check_content(value, chunk.keys and chunk.keys[number], chunk.content.headers)
+        except InvalidMessage as error:
+            outcome.settle(number, error)
+            bad.add(number)
+    return chunk.without(bad)
+
+
+def _name_of(message_id: bytes | str | None) -> bytes | None:
+    return (
+        None
+        if message_id is None
+        else check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
+    )
+
+
+def _expiry(now: Microseconds, ttl: float) -> Microseconds:
+    if type(ttl) not in (int, float) or not 0 < ttl < math.inf:
+        raise InvalidMessage(f"ttl={ttl!r} is no time to live; give seconds above 0")
+    return min(now + max(1, round(ttl * 1_000_000)), TIMESTAMP_MAX)

@@ -1,21 +1,26 @@
 """Reading a topic without a group: an async iterator, and a context manager for those who leave early.
 
 It keeps a position for each partition and asks for what lies there, all partitions in one request. Positions
-move only when what was fetched is in the buffer, so a cancelled `async for` loses nothing and repeats nothing.
+move only when what was fetched is at hand, so a cancelled `async for` loses nothing and repeats nothing. While
+the program looks at one slice the broker is already asked for the next, when there is one.
 It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
 """
 
-from collections import deque
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+import trio
+
 from goqueue.core.partitioner import check_partition
 from goqueue.core.record import TIMESTAMP_MAX
+from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_of
-from goqueue.net.message import Message, messages_in
+from goqueue.net.link import Link, Pending
+from goqueue.net.message import Message, Slice
 from goqueue.types import Microseconds, Offset
 
 if TYPE_CHECKING:
@@ -26,11 +31,18 @@ WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
 OFFSET_MAX = 2**63 - 1
 
+REFRESH_SECONDS = 30.0
+"""How long a reader of all partitions may not know of one that was added."""
+
+
 AnswerT = TypeVar("AnswerT")
 
 
 class Caller(Protocol):
     """What a reader needs of its client."""
+
+    clock: WallClock
+    link: Link | None
 
     async def topic(self, name: str) -> "Topic": ...
 
@@ -50,7 +62,9 @@ class Reader:
         self._positions: dict[int, Offset] = {}
         self._firsts: dict[int, Offset] = {}
         self._ends: dict[int, Offset] = {}
-        self._buffer: deque[Message] = deque()
+        self._at_hand: Iterator[Message] = iter(())
+        self._ahead: tuple[wire.Fetch, Pending] | None = None
+        self._refreshed_at = 0.0
         self._is_closed = False
 
     async def __aenter__(self) -> "Reader":
@@ -60,21 +74,25 @@ class Reader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_closed = True
-        self._buffer.clear()
+        self._at_hand = iter(())
 
     def __aiter__(self) -> "Reader":
         return self
 
     async def __anext__(self) -> Message:
+        message = next(self._at_hand, None)
+        return message or await self._next_of_more()
+
+    async def _next_of_more(self) -> Message:
         self._check_open()
         if self._topic is None:
             await self._begin()
-        while not self._buffer:
+        while (message := next(self._at_hand, None)) is None:
             self._check_open()
             if not self._positions:
                 raise StopAsyncIteration
             await self._fetch()
-        return self._buffer.popleft()
+        return message
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -90,7 +108,7 @@ class Reader:
             self._positions[number] = self._firsts[number] = await self._first_offset(topic, number)
             if self._end is not None:
                 self._ends[number] = self._end_offset(topic, number)
-        self._topic = topic
+        self._topic, self._refreshed_at = topic, trio.current_time()
         self._drop_finished()
 
     async def _first_offset(self, topic: "Topic", number: int) -> Offset:
@@ -119,24 +137,63 @@ class Reader:
     # What lies there
 
     async def _fetch(self) -> None:
+        await self._look_for_added_partitions()
+        request = self._request()
+        answer = await self._asked_ahead(request)
+        if answer is None:
+            answer = await self._client.call(request, wire.Fetched)
+        slices = []
+        for (number, offset), found in zip(list(self._positions.items()), answer.partitions, strict=True):
+            if found.error is not None:
+                self._positions[number] = self._durable_end(number, offset, error_of(found.error))
+            else:
+                slices.append((Slice(self._name, number, found.data), max(offset, self._firsts[number])))
+                self._positions[number] = found.next_offset
+        self._at_hand = self._messages(slices)
+        self._drop_finished()
+        if any(found.next_offset < found.high_watermark for found in answer.partitions) and self._positions:
+            self._ask_ahead()
+
+    def _request(self) -> wire.Fetch:
         assert self._topic is not None
         uuid = self._topic.uuid.bytes
-        asked = list(self._positions.items())
-        wanted = tuple(wire.FetchPartition(uuid, number, 0, offset) for number, offset in asked)
-        answer = await self._client.call(wire.Fetch(WAIT_MS, BYTES_MAX, wanted), wire.Fetched)
-        for (number, offset), found in zip(asked, answer.partitions, strict=True):
-            self._take(number, offset, found)
-        self._drop_finished()
+        wanted = tuple(wire.FetchPartition(uuid, number, 0, offset) for number, offset in self._positions.items())
+        return wire.Fetch(WAIT_MS, BYTES_MAX, wanted)
 
-    def _take(self, number: int, offset: Offset, found: wire.FetchedPartition) -> None:
-        if found.error is not None:
-            self._positions[number] = self._durable_end(number, offset, error_of(found.error))
+    def _messages(self, slices: list[tuple[Slice, Offset]]) -> Iterator[Message]:
+        now = self._client.clock.now()
+        for found, start in slices:
+            yield from found.messages(start, self._ends.get(found.partition), now)
+
+    def _ask_ahead(self) -> None:
+        request, link = self._request(), self._client.link
+        pending = None if link is None else link.fetch_ahead(request)
+        self._ahead = None if pending is None else (request, pending)
+
+    async def _asked_ahead(self, request: wire.Fetch) -> wire.Fetched | None:
+        """What was asked for before it was wanted; None when it failed, or was not this."""
+        if self._ahead is None or self._ahead[0] != request:
+            return None
+        (_, pending), self._ahead = self._ahead, None
+        try:
+            answer = await pending.wait()
+        except GoQueueError:
+            return None  # ask for it again, by the way that repeats
+        assert isinstance(answer, wire.Fetched)
+        return answer
+
+    async def _look_for_added_partitions(self) -> None:
+        """Of one who follows all of them. What is in an added one came after the reader began."""
+        follows_all = self._partition is None and self._end is None
+        if not follows_all or trio.current_time() < self._refreshed_at + REFRESH_SECONDS:
             return
-        end = self._ends.get(number)
-        for message in messages_in(self._name, number, found.data, max(offset, self._firsts[number])):
-            if end is None or message.offset < end:
-                self._buffer.append(message)
-        self._positions[number] = found.next_offset
+        topic = await self._client.topic(self._name)
+        self._refreshed_at = trio.current_time()
+        assert self._topic is not None
+        if topic.uuid == self._topic.uuid:
+            for partition in topic.partitions[len(self._topic.partitions) :]:
+                self._positions[partition.number] = self._firsts[partition.number] = partition.start
+            self._topic = topic
 
     def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
         """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""

@@ -9,8 +9,9 @@ once, and a late read would return another file's bytes.
 import errno
 import fcntl
 import os
+import resource
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import trio
@@ -162,6 +163,7 @@ class RealLock:
 
 class RealDisk:
     def __init__(self) -> None:
+        _allow_descriptors()
         self._threads = trio.CapacityLimiter(THREADS_MAX)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> RealFile:
@@ -195,9 +197,17 @@ class RealDisk:
         with typed_errors(new):
             os.replace(old, new)
 
+    async def replace(self, old: str, new: str) -> None:
+        with typed_errors(new), trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(os.replace, old, new, limiter=self._threads)
+
     def remove(self, path: str) -> None:
         with typed_errors(path):
             os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        with typed_errors(path):
+            os.rmdir(path)
 
     async def sync_directory(self, path: str) -> None:
         with typed_errors(path):
@@ -217,6 +227,14 @@ class RealDisk:
                 lock.release()
                 raise
         return lock
+
+
+def _allow_descriptors() -> None:
+    """As many as the system lets us have: every partition that is written to holds its growing segment open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _locked_by(holder: str, path: str) -> DataDirectoryLocked:

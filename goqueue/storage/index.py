@@ -68,24 +68,25 @@ class SparseIndex:
     def place_of_offset(self, relative_offset: int) -> Place:
         """Where the stretch begins that holds this offset, if any does."""
         entry = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
-        return self._place(entry) if entry >= 0 else BEGINNING
+        return self.place(entry) if entry >= 0 else BEGINNING
 
     def place_of_time(self, time: Microseconds) -> Place | None:
         """Where the first stretch begins that has a timestamp of this time or later."""
         entry = bisect_left(self._times, time << 8)
-        return self._place(entry) if entry < len(self) else None
+        return self.place(entry) if entry < len(self) else None
 
     def places_of_lane(self, lane: int, from_position: int = 0) -> Iterator[Place]:
         """Where the stretches begin that hold records of this lane."""
         for entry, time in enumerate(self._times):
-            place = self._place(entry)
+            place = self.place(entry)
             if time >> lane & 1 and place.position >= from_position:
                 yield place
 
     def last_place(self) -> Place:
-        return self._place(len(self) - 1) if len(self) else BEGINNING
+        return self.place(len(self) - 1) if len(self) else BEGINNING
 
-    def _place(self, entry: int) -> Place:
+    def place(self, entry: int) -> Place:
+        """Where the stretch of this number begins."""
         return Place(self._places[entry] >> 32, self._places[entry] & _LOW_32)
 
     def closed_columns(self, first: int = 0) -> IndexColumns:

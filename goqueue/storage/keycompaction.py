@@ -2,15 +2,16 @@
 
 The first walk begins where the last run ended and stops when it knows as many keys as memory allows; the next
 run goes on from there. Segments are rewritten from the oldest on, so a tombstone never goes before what it
-deletes.
+deletes. A run ends before the first segment with message ids that a restart would have to know again.
 """
 
 from goqueue.core.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
 from goqueue.core.compaction import KEYS_MAX, NewestByKey, keeps_newest
+from goqueue.core.messageids import REMEMBERED_FOR
 from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
-from goqueue.types import Buffer, Microseconds
+from goqueue.types import Buffer, Microseconds, Offset
 
 READ_SIZE = 1024 * 1024
 
@@ -32,11 +33,21 @@ async def compact_by_key(log: Log, now: Microseconds, keys_max: int = KEYS_MAX) 
             tombstone_age=log.config.tombstone_age,
         )
 
+    fresh_from = _first_fresh_id(log, max(now, log.append_time))
+    end = min(newest.covered_to, fresh_from)
     for segment in log.finished_segments():
-        if segment.base_offset < newest.covered_to:
+        if segment.base_offset < end:
             await log.compact(segment, keeps)
-    log.compacted_to = newest.covered_to
-    return newest.full
+    log.compacted_to = end
+    return newest.full and end < fresh_from
+
+
+def _first_fresh_id(log: Log, now: Microseconds) -> Offset:
+    """Where the first finished segment begins that a start would search for ids, else the end of the log."""
+    for segment in log.finished_segments():
+        if segment.summary.holds_ids and now - segment.summary.last_append_time < REMEMBERED_FOR:
+            return segment.base_offset
+    return log.end_offset
 
 
 async def _learn(log: Log, newest: NewestByKey) -> None:

@@ -11,7 +11,7 @@ import msgpack
 
 from goqueue.core.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
 from goqueue.core.record import decode_records, encode_record
-from goqueue.errors import DamagedData, UnknownFormat
+from goqueue.errors import DamagedData, DiskFull, UnknownFormat
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds
@@ -40,8 +40,12 @@ class MetadataLog:
         return self._log.end_offset - self._log.log_start > RECORDS_MAX
 
     async def write(self, record: dict[str, Any], now: Microseconds) -> None:
-        """Durable when it returns."""
-        self._log.append([accept(encode_record(0, now, msgpack.packb(record)), 1)], now)
+        """Durable when it returns. On a full disk nothing has changed, and it works again once there is room."""
+        try:
+            self._log.append([accept(encode_record(0, now, msgpack.packb(record)), 1)], now)
+        except DiskFull:
+            await self._log.commit()  # what was cut off must stay off; until then the log takes nothing more
+            raise
         self._log.advance_high_watermark(await self._log.commit())
 
     async def write_snapshot(self, record: dict[str, Any], now: Microseconds) -> None:

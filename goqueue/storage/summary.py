@@ -8,7 +8,7 @@ fixed head and a msgpack tail, each with its CRC:
     32 records              40 highest timestamp    48 first append time    56 last append time
     64 index entries (4)    68 CRC32C of .index (4) 72 CRC32C of .timeindex (4)
     76 length of the tail   80 CRC32C of the tail   84 priority mask (1)    85 holds delayed (1)    86 damaged (1)
-    87 reserved (9)
+    87 holds ids (1)        88 reserved (8)
     96 tail: {"lanes": a byte per index entry, "epochs": [[leader epoch, first offset], …], "producers": […],
               "damage": [[position, end position, offset, end offset], …]}
 
@@ -27,7 +27,7 @@ from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.producers import SEQUENCES, ProducerStates, WrittenBatch
 from goqueue.types import Buffer, Microseconds, Offset
 
-HEAD = Struct(">3sBIQQQQQQQIIIIIBBB9x")
+HEAD = Struct(">3sBIQQQQQQQIIIIIBBBB8x")
 HEAD_SIZE = HEAD.size
 MAGIC = b"GQS"
 VERSION = 1
@@ -45,6 +45,7 @@ class Summary:
     priority_mask: int = 0
     holds_delayed: bool = False
     damaged: bool = False
+    holds_ids: bool = False
 
     def note(self, envelope: Envelope) -> None:
         """A batch was appended."""
@@ -57,6 +58,7 @@ class Summary:
         self.last_append_time = envelope.append_time
         self.priority_mask |= envelope.priority_mask
         self.holds_delayed |= bool(envelope.attributes & Attribute.HOLDS_DELAYED)
+        self.holds_ids |= bool(envelope.attributes & Attribute.HOLDS_IDS)
 
 
 @dataclass(slots=True)
@@ -129,6 +131,7 @@ def _encode_head(summary: Summary, mark: IndexMark, tail: bytes) -> bytes:
             summary.priority_mask,
             summary.holds_delayed,
             summary.damaged,
+            summary.holds_ids,
         )
     )
     head[4:8] = _head_crc(head).to_bytes(4, "big")
@@ -160,8 +163,8 @@ def decode_head(data: Buffer) -> SummaryHead | None:
     if sound_version(data) != VERSION:
         return None
     _, _, _, base, end, size, records, highest, first, last, *rest = HEAD.unpack_from(data)
-    entries, places_crc, times_crc, tail_size, tail_crc, mask, delayed, damaged = rest
-    summary = Summary(base, end, size, records, highest, first, last, mask, bool(delayed), bool(damaged))
+    entries, places_crc, times_crc, tail_size, tail_crc, mask, *facts = rest
+    summary = Summary(base, end, size, records, highest, first, last, mask, *map(bool, facts))
     return SummaryHead(summary, IndexMark(entries, places_crc, times_crc), tail_size, tail_crc)
 
 

@@ -109,7 +109,7 @@ class Volume:
         """Write a whole file so that after a crash either the old or the new one is there, never a part."""
         path = f"{directory}/{name}"
         await self.write_temporary(path + TEMPORARY, contents)
-        self.disk.rename(path + TEMPORARY, path)
+        await self.disk.replace(path + TEMPORARY, path)
         self.forget(path)
         await self.sync(directories=[directory])
 

@@ -13,6 +13,8 @@ from copy import deepcopy
 from dataclasses import replace
 from random import Random
 
+import trio
+
 from goqueue.environment import Space
 from goqueue.errors import DataDirectoryLocked, DiskFailed
 from goqueue.testing.contents import Contents
@@ -65,10 +67,17 @@ class SimulatedDisk:
         if isinstance(replaced, Contents):
             self._medium.unlink(replaced)
 
+    async def replace(self, old: str, new: str) -> None:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        self.rename(old, new)
+
     def remove(self, path: str) -> None:
         file = self._names.find_file(path)
         self._names.unlink(self._names.place(path))
         self._medium.unlink(file)
+
+    def remove_directory(self, path: str) -> None:
+        self._names.remove_folder(path)
 
     async def sync_directory(self, path: str) -> None:
         folder, mark = self._names.find_folder(path), self._names.mark()

@@ -7,7 +7,8 @@ may be on the platter after a power loss follows from three rules:
 - Changes of one name reach the platter in their order: some of them and none that follows.
 - A rename is one change of two names. It happened or it did not: the file is never without a name, never under two.
 - Changes of different names know nothing of each other. But a rename out of reach would lose a file that was
-  durable, so it also waits for the folders above its target, and for what moved out of a folder it replaces.
+  durable, so it also waits for the folders above its target, and for what moved out of a folder it replaces. So
+  does the removal of a folder.
 
 So each change lists the names it touches, and the names it needs: a change can be on the platter only if all
 earlier changes that touch what it needs are there too.
@@ -104,6 +105,13 @@ class Names:
         node = place.folder.entries.pop(place.name)
         self._note(node, place, None, [place])
 
+    def remove_folder(self, path: str) -> None:
+        place, folder = self.place(path), self.find_folder(path)
+        if folder.entries:
+            raise DiskFailed(f"{path} is a directory that is not empty", path=path)
+        del place.folder.entries[place.name]
+        self._note(folder, place, None, [place, *_left_behind(folder)])
+
     def move(self, old: str, new: str) -> Node | None:
         """Rename in one step; what stood under the new name before."""
         node, left, way = self.find(old), self.place(old), self._way(new)
@@ -114,7 +122,7 @@ class Names:
         _check_move(new, node, way, replaced)
         needs = [left, *way]
         if isinstance(replaced, Folder):
-            needs += [Place(replaced, name) for name in replaced.durable]
+            needs += _left_behind(replaced)
         del left.folder.entries[left.name]
         taken.folder.entries[taken.name] = node
         self._note(node, left, taken, needs)
@@ -183,6 +191,11 @@ def _check_move(new: str, node: Node, way: Sequence[Place], replaced: Node | Non
         raise DiskFailed(f"a file and a directory can not replace each other at {new}", path=new)
     if isinstance(replaced, Folder) and replaced.entries:
         raise DiskFailed(f"{new} is a directory that is not empty", path=new)
+
+
+def _left_behind(folder: Folder) -> list[Place]:
+    """What the platter still has in an empty folder: it may have moved on, and must not go with the folder."""
+    return [Place(folder, name) for name in folder.durable]
 
 
 def _show_durable(folder: Folder) -> None:

@@ -1,16 +1,13 @@
 """Topics: made, changed and deleted durably; nothing is lost or taken over by mistake."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
-from goqueue.actors.broker import Broker, running_broker
-from goqueue.actors.partition import Fetch
-from goqueue.actors.ref import ActorRef
+from goqueue.actors.partition import DeleteBefore
 from goqueue.actors.topics import (
     AddPartitions,
     AlterTopic,
@@ -20,9 +17,10 @@ from goqueue.actors.topics import (
     FindPartition,
     TopicView,
 )
-from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import (
     DataDirectoryLocked,
+    DiskFailed,
+    DiskFull,
     InvalidConfig,
     InvalidName,
     TopicExists,
@@ -32,25 +30,11 @@ from goqueue.errors import (
 from goqueue.storage.metadatalog import MetadataLog
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
+from tests.actors.shelves import broker, partition_of, values
 from tests.actors.test_partition import publish
-from tests.storage.logs import mounted, records_in
+from tests.storage.logs import mounted
 
 HOUR = 3_600_000_000
-
-
-@asynccontextmanager
-async def broker(disk: SimulatedDisk, clock: SimulatedClock | None = None) -> AsyncIterator[Broker]:
-    environment = Environment(disk, TcpNetwork(), clock or SimulatedClock(), Random(disk.pid))
-    async with running_broker(environment, "/data") as running:
-        yield running
-
-
-async def partition_of(running: Broker, topic: TopicView, number: int = 0) -> ActorRef:
-    return await running.topics.call(FindPartition(topic.uuid, number))
-
-
-async def values(ref: ActorRef) -> list[bytes]:
-    return [record.value for record in records_in((await ref.call(Fetch(0, 100_000))).data)]
 
 
 @pytest.fixture
@@ -194,3 +178,86 @@ async def test_a_second_broker_on_the_directory_is_refused_and_leaves_nothing_be
         assert await running.topics.call(DescribeTopics()) == ()
     async with broker(disk):
         pass
+
+
+async def test_a_deleted_topic_whose_folder_cannot_be_moved_leaves_nothing_to_the_next_of_its_name(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        first = await running.topics.call(CreateTopic("orders", 1, {}))
+        await (await partition_of(running, first)).call(publish(b"old"))
+        disk.open("/data/deleted", create=True).close()
+        for message in (DeleteTopic("orders"), CreateTopic("orders", 1, {})):
+            with pytest.raises(DiskFailed):
+                await running.topics.call(message)
+        assert await running.topics.call(DescribeTopics()) == ()
+        disk.remove("/data/deleted")
+        second = await running.topics.call(CreateTopic("orders", 1, {}))
+        assert await values(await partition_of(running, second)) == []
+        assert disk.list("/data/deleted") == [str(first.uuid)]
+
+
+async def test_a_change_refused_by_a_full_disk_works_once_there_is_room(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await running.topics.call(CreateTopic("orders", 1, {}))
+        capacity, disk.capacity = disk.capacity, disk.capacity - disk.space("/").free
+        for message in (DeleteTopic("orders"), CreateTopic("others", 1, {}), AlterTopic("orders", {})):
+            with pytest.raises(DiskFull):
+                await running.topics.call(message)
+        disk.capacity = capacity
+        assert [topic.name for topic in await running.topics.call(DescribeTopics())] == ["orders"]
+        await running.topics.call(DeleteTopic("orders"))
+    async with broker(disk) as running:
+        assert await running.topics.call(DescribeTopics()) == ()
+
+
+async def test_what_nobody_signed_is_not_taken_over_by_a_new_topic(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G13: it is set aside, each time under another name."""
+    async with broker(disk) as running:
+        for number in (1, 2):
+            for path in ("/data/logs/orders", "/data/logs/orders/0"):
+                disk.make_directory(path)
+            disk.open("/data/logs/orders/0/00000000000000000000.log", create=True).write(0, [b"theirs"])
+            made = await running.topics.call(CreateTopic("orders", 1, {}))
+            assert await values(await partition_of(running, made)) == []
+            assert len(disk.list("/data/stray")) == number
+            await running.topics.call(DeleteTopic("orders"))
+
+
+async def test_a_question_to_a_partition_that_is_busy_keeps_nobody_else_waiting(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        made = await running.topics.call(CreateTopic("orders", 1, {}))
+        ref = await partition_of(running, made)
+        async with trio.open_nursery() as nursery:
+            disk.faults.sync_seconds = (30.0, 30.0)
+            nursery.start_soon(ref.call, DeleteBefore(None))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(running.topics.call, DescribeTopics())
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.fail_after(1):
+                assert await partition_of(running, made) == ref
+
+
+async def test_describing_all_topics_passes_over_one_that_is_deleted_meanwhile(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        for name in ("orders", "others"):
+            await running.topics.call(CreateTopic(name, 2, {}))
+        found: list[tuple[TopicView, ...]] = []
+
+        async def describe() -> None:
+            found.append(await running.topics.call(DescribeTopics()))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(describe)
+            nursery.start_soon(running.topics.call, DeleteTopic("orders"))
+        assert all([view.name for view in views][-1:] == ["others"] for views in found)
+        assert len(found) == 20

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from goqueue.cli import main
+from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.errors import InvalidConfig
 from goqueue.settings import Settings, host_and_port, load
 
@@ -23,7 +24,7 @@ def show(*arguments: str, environment: Mapping[str, str] | None = None) -> Resul
     return CliRunner().invoke(main, ["config", "show", *arguments], env=dict(environment or {}))
 
 
-def shown(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+def shown(*arguments: str, environment: Mapping[str, str] | None = None) -> dict[str, tuple[str | int, str]]:
     result = show(*arguments, "-o", "json", environment=environment)
     assert result.exit_code == 0, result.stderr
     return {name: (row["value"], row["from"]) for name, row in json.loads(result.stdout).items()}
@@ -35,6 +36,7 @@ def test_without_a_word_the_defaults_hold() -> None:
         "listen": ("127.0.0.1:7710", "default"),
         "http": ("127.0.0.1:7711", "default"),
         "node": ("node-1", "default"),
+        "disk_free_min": (1024**3, "default"),
     }
 
 
@@ -47,6 +49,7 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         "listen": ("127.0.0.1:3", "GOQUEUE_LISTEN"),
         "http": ("localhost:5", "--http"),
         "node": ("node-1", "default"),
+        "disk_free_min": (1024**3, "default"),
     }
 
 
@@ -76,7 +79,7 @@ def test_all_faults_are_told_at_once_also_hidden_ones_and_nothing_is_made(tmp_pa
     wanted = [
         f"listn in {file} is not a setting (did you mean 'listen'?)",
         f"http in {file} cannot be used",
-        f"colour in {file} is not a setting (there are data, listen, http, node)",
+        f"colour in {file} is not a setting (there are data, listen, http, node, disk_free_min)",
         "GOQUEUE_DATA cannot be used",
         "GOQUEUE_NOED is not a setting (did you mean 'node'?)",
         "--listen cannot be used: 0.0.0.0 is beyond loopback",
@@ -86,6 +89,33 @@ def test_all_faults_are_told_at_once_also_hidden_ones_and_nothing_is_made(tmp_pa
     for words in wanted:
         assert any(words in line for line in told), words
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0", 0), ("4096", 4096), ("500MB", 500_000_000), ("2GiB", 2 * 1024**3)]
+)
+def test_the_room_to_leave_on_the_disk_is_bytes_or_a_size(text: str, value: int) -> None:
+    assert shown("--disk-free-min", text)["disk_free_min"] == (value, "--disk-free-min")
+    found = shown(environment={"GOQUEUE_DISK_FREE_MIN": text})["disk_free_min"]
+    assert found == (value, "GOQUEUE_DISK_FREE_MIN")
+
+
+def test_a_file_says_the_room_to_leave_as_a_number_or_a_size(tmp_path: Path) -> None:
+    file = tmp_path / "goqueue.toml"
+    for content, value in (("disk_free_min = 7", 7), ('disk_free_min = "1KiB"', 1024)):
+        file.write_text(content)
+        assert shown("--config", str(file))["disk_free_min"] == (value, str(file))
+
+
+@pytest.mark.parametrize("text", ["-1", "much", "", "5%"])
+def test_what_is_no_size_is_refused_by_the_flag_s_name(text: str) -> None:
+    result = show("--disk-free-min", text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--disk-free-min cannot be used" in result.stderr
+
+
+def test_without_a_word_as_much_stays_free_as_the_engine_wants() -> None:
+    assert load({}).settings.disk_free_min == DISK_FREE_MIN
 
 
 def test_names_of_others_in_the_environment_are_theirs() -> None:

@@ -5,7 +5,7 @@ import os
 import pty
 import sys
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
-from goqueue.cli.produce import LINE_SIZE_MAX, BadLine, Line, Production, lines_of, message_in_json, message_in_line
+from goqueue.cli.produce import LINE_SIZE_MAX, BadLine, Line, Production, lines_of
+from goqueue.cli.producemessages import message_in_json, message_in_line
 from goqueue.environment import SystemClock, TcpNetwork
 from goqueue.storage.disk import RealDisk
 from tests.cli.test_topic import Shell
@@ -58,32 +59,48 @@ async def test_a_key_stands_before_the_separator_and_keeps_its_order(shell: Shel
     assert found == {b"%d" % key: list(range(key, 84, 2)) for key in range(2)}
 
 
-class SlowClient(goqueue.Client):
+class SlowProducer:
     """Confirms the earlier the later it was asked: who does not wait is overtaken."""
 
     def __init__(self) -> None:
+        self.confirmed: list[tuple[bytes | None, int]] = []
+
+    async def __aenter__(self) -> "SlowProducer":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def send_many(
+        self, values: Sequence[bytes], keys: Sequence[bytes | None], *, partition: int
+    ) -> list[goqueue.Published]:
+        await trio.sleep(10 / (1 + int(values[0])))
+        self.confirmed += zip(keys, map(int, values), strict=True)
+        return [goqueue.Published("orders", partition, 0) for _ in values]
+
+
+class SlowClient(goqueue.Client):
+    def __init__(self) -> None:
         super().__init__("127.0.0.1", 1, "never connected", TcpNetwork(), SystemClock())
-        self.confirmed: list[tuple[bytes, int]] = []
+        self.slow = SlowProducer()
 
     async def topic(self, name: str) -> goqueue.Topic:
         return goqueue.Topic(name, UUID(int=0), {}, [goqueue.Partition(number, 0, 0) for number in range(3)])
 
-    async def publish(self, topic: str, value: bytes, **options: Any) -> goqueue.Published:
-        await trio.sleep(10 / (1 + int(value)))
-        self.confirmed.append((options["key"], int(value)))
-        return goqueue.Published(topic, options["partition"], 0)
+    def producer(self, topic: str, **options: Any) -> Any:
+        return self.slow
 
 
 async def test_no_line_overtakes_another_of_its_key(autojump_clock: trio.testing.MockClock) -> None:
     """G4"""
-    client, chunks = SlowClient(), [b"a:0\nb:1\na:2\nb:3\na:4\na:5\nb:6\n", b""]
+    client, chunks = SlowClient(), [b"a:0\nb:1\n", b"a:2\nb:3\na:4\n", b"a:5\nb:6\n", b""]
 
     async def read() -> bytes:
         return chunks.pop(0)
 
-    production = Production(client, "orders", lambda _line, _published: None, lambda _size: None)
+    production = Production(client, "orders", lambda _: None, lambda _size: None)
     await production.run(lines_of(read), lambda line: message_in_line(line, b":"))
-    of_each = {key: [number for each, number in client.confirmed if each == key] for key in (b"a", b"b")}
+    of_each = {key: [number for each, number in client.slow.confirmed if each == key] for key in (b"a", b"b")}
     assert of_each == {b"a": [0, 2, 4, 5], b"b": [1, 3, 6]}
 
 
@@ -151,9 +168,9 @@ REFUSED = [
 
 
 async def test_a_bad_line_is_named_and_what_stands_before_it_is_published(shell: Shell) -> None:
-    before = [b'{"value": "%d"}' % number for number in range(3)]
+    before, after = [b'{"value": "%d"}' % number for number in range(3)], b'{"value": "after"}'
     for run, (bad, words) in enumerate(REFUSED, start=1):
-        result = await shell("produce", "orders", "--format", "ndjson", stdin=b"\n".join([*before, bad]))
+        result = await shell("produce", "orders", "--format", "ndjson", stdin=b"\n".join([*before, bad, after]))
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr.startswith("Error: line 4: ")
         assert words in result.stderr
@@ -177,6 +194,51 @@ async def test_what_the_broker_refuses_names_the_line(shell: Shell) -> None:
         assert [message.value async for message in client.read("small", end="latest")] == [b"good"]
 
 
+async def test_a_line_refused_among_others_is_named_and_the_others_are_reported(shell: Shell) -> None:
+    """The topic's own limit, which only the broker knows: all lines are on their way when it says so."""
+    async with goqueue.connect(shell.url) as client:
+        await client.create_topic("small", partitions=1, config={"max_message_bytes": 5})
+    result = await shell("produce", "small", "-o", "json", stdin=b"one\ntwo\nfar too long\nlonger yet\nlast\n")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: line 3: the value has 12 bytes; this topic allows 5")
+    reported = [json.loads(line)["line"] for line in result.stdout.splitlines()]
+    async with goqueue.connect(shell.url) as client:
+        found = [message.value async for message in client.read("small", end="latest")]
+    assert reported[:2] == [1, 2]
+    assert [[b"one", b"two", b"", b"", b"last"][number - 1] for number in reported] == found
+
+
+async def test_lines_that_differ_in_more_than_key_and_value_keep_their_order(shell: Shell) -> None:
+    """G4: calls that cannot be put together follow each other."""
+    rows = [
+        {"key": "k", "value": str(number), "priority": number % 3, "headers": {"h": str(number // 4)}}
+        for number in range(40)
+    ]
+    lines = "\n".join(json.dumps(row) for row in rows)
+    assert (await shell("produce", "orders", "--format", "ndjson", stdin=lines.encode())).exit_code == 0
+    found = await stored(shell)
+    assert [int(message.value) for message in found] == list(range(40))
+    assert all(message.headers == {"h": b"%d" % (number // 4)} for number, message in enumerate(found))
+    assert all(message.priority == number % 3 for number, message in enumerate(found))
+
+
+async def test_a_thousand_lines_are_confirmed_whatever_they_wait_for(shell: Shell) -> None:
+    lines = b"".join(b"%d\n" % number for number in range(1_000))
+    for run, acks in enumerate(("all", "leader", "none"), start=1):
+        reports = await shell.json("produce", "orders", "--acks", acks, stdin=lines)
+        assert {report["line"] for report in reports} == set(range(1, 1_001))
+        assert all((report["offset"] is None) == (acks == "none") for report in reports)
+        assert sorted(map(int, await values(shell))) == sorted(list(range(1_000)) * run)
+
+
+async def test_a_topic_that_wants_more_than_was_asked_for_says_so(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        await client.create_topic("strict", config={"min_acks": "all"})
+    result = await shell("produce", "strict", "--acks", "leader", stdin=b"one\n")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "line 1: this topic wants acks=all at least" in result.stderr
+
+
 async def test_a_refused_line_ends_the_run_although_nothing_more_comes(shell: Shell) -> None:
     arriving = [b'{"value": "a", "priority": "urgent"}\n']
 
@@ -186,7 +248,7 @@ async def test_a_refused_line_ends_the_run_although_nothing_more_comes(shell: Sh
         return arriving.pop()
 
     async with goqueue.connect(shell.url) as client:
-        production = Production(client, "orders", lambda _line, _published: None, lambda _size: None)
+        production = Production(client, "orders", lambda _: None, lambda _size: None)
         with trio.fail_after(10), pytest.raises(BadLine, match="line 1: 'urgent' is no priority"):
             await production.run(lines_of(read), message_in_json)
 
@@ -207,7 +269,7 @@ async def lines_in(*chunks: bytes, size_max: int = LINE_SIZE_MAX) -> list[Line]:
     async def read() -> bytes:
         return next(arriving)
 
-    return [line async for line in lines_of(read, size_max)]
+    return [line async for arrived in lines_of(read, size_max) for line in arrived]
 
 
 async def test_lines_are_the_same_however_they_arrive() -> None:

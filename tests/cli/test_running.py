@@ -4,6 +4,7 @@ import os
 import pty
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from subprocess import run as run_program
 
 import click
@@ -14,6 +15,9 @@ from goqueue.cli.output import preview, printable, readable
 from goqueue.cli.running import Misuse, run
 from goqueue.errors import DiskFailed, UnknownFormat
 from tests.cli.directories import flip, segments
+
+ROOT = Path(__file__).parents[2]
+AT_HOME = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 async def fail(error: BaseException) -> None:
@@ -39,6 +43,61 @@ def test_an_interrupted_command_does_not_look_like_damage() -> None:
     with pytest.raises(SystemExit) as ended:
         run(lambda: fail(KeyboardInterrupt()))
     assert ended.value.code == 130
+
+
+ALL = [
+    ["config", "show"],
+    ["config", "show", "-o", "json"],
+    ["topic", "--help"],
+    ["log", "verify", "data"],
+    ["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"],
+]
+
+
+def ended_with(arguments: list[str], folder: Path, redirections: str) -> tuple[int, str]:
+    """The exit code, and what stderr heard, of a command to which a shell did this."""
+    program = f'"{sys.executable}" -m goqueue "$@" {redirections}'
+    ended = run_program(
+        ["bash", "-c", program, "bash", *arguments],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=60, env=AT_HOME
+    )  # fmt: skip
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+def test_a_closed_stdout_is_told_before_anything_is_done(data: Path, arguments: list[str]) -> None:
+    code, said = ended_with(arguments, data.parent, ">&-")
+    assert (code, said) == (2, "Error: stdout is closed; let it go somewhere, /dev/null if nobody reads it\n")
+    assert not (data.parent / "goqueue-data").exists()
+
+
+@pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+def test_a_pipe_that_nobody_reads_ends_a_command_quietly(data: Path, arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    program = [sys.executable, "-m", "goqueue", *arguments]
+    ended = run_program(program, stdout=writer, stderr=PIPE, cwd=data.parent, env=AT_HOME, check=False, timeout=60)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+def test_an_output_without_room_is_one_line_and_exit_code_1(data: Path, arguments: list[str]) -> None:
+    code, said = ended_with(arguments, data.parent, "> /dev/full")
+    assert (code, said.count("\n")) == (1, 1)
+    assert "No space left on device" in said
+
+
+@pytest.mark.parametrize("arguments", [["produce", "orders"], ["topic", "delete", "orders"]], ids=" ".join)
+def test_a_closed_stdin_is_told_where_it_is_needed(tmp_path: Path, arguments: list[str]) -> None:
+    code, said = ended_with(arguments, tmp_path, "<&-")
+    assert (code, said.count("\n")) == (2, 1)
+
+
+def test_a_closed_stdin_or_stderr_is_nothing_to_those_who_do_not_need_it(tmp_path: Path) -> None:
+    assert ended_with(["config", "show"], tmp_path, "<&-") == (0, "")
+    assert ended_with(["config", "show"], tmp_path, "2>&-") == (0, "")
+    assert ended_with(["config", "show", "--listen", "nowhere"], tmp_path, "<&- 2>&-") == (2, "")
 
 
 def on_a_terminal(*arguments: str) -> str:

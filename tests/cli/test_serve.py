@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,8 +18,9 @@ import goqueue
 from goqueue.cli import main
 from goqueue.errors import DataDirectoryLocked
 from goqueue.storage.disk import RealDisk
+from tests.cli.directories import everything_in
 from tests.process.brokers import broker_on_loopback
-from tests.process.children import Child, child
+from tests.process.children import ROOT, Child, child
 
 SECONDS_MAX = 20
 
@@ -125,3 +128,52 @@ def test_listening_beyond_loopback_is_refused_before_anything_is_made(tmp_path: 
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{flag} cannot be used: 0.0.0.0 is beyond loopback" in result.stderr
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(("flags", "environment"), [(["--node", "two"], {}), ([], {"GOQUEUE_NODE": "two"})])
+def test_a_directory_of_another_node_is_refused_and_left_as_it_is(
+    data: Path, flags: list[str], environment: dict[str, str]
+) -> None:
+    before = everything_in(data)
+    command = [sys.executable, "-m", "goqueue", *arguments(data), *flags]
+    result = subprocess.run(
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"{data} belongs to node one, not to two" in result.stderr
+    assert "--data" in result.stderr
+    assert everything_in(data) == before
+
+
+@pytest.mark.parametrize("given", [[], ["--node", "one"]])
+async def test_a_directory_keeps_the_name_of_its_node(data: Path, given: list[str]) -> None:
+    async with child("goqueue", *arguments(data), *given) as process:
+        assert await announced(process)
+        assert await ended_by(process, signal.SIGTERM) == 0
+    assert json.loads((data / "meta.json").read_text())["node"] == "one"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"node": ["two"]}', "[" * 50_000])
+async def test_a_damaged_meta_file_is_the_broker_s_business_whatever_the_node(data: Path, content: str) -> None:
+    """G13"""
+    (data / "meta.json").write_text(content)
+    async with child("goqueue", *arguments(data), "--node", "two") as process:
+        assert await announced(process)
+    assert any(path.endswith(".damaged") for path in everything_in(data))
+
+
+async def publishes(url: str) -> bool:
+    async with goqueue.connect(url) as client:
+        await client.create_topic("orders", partitions=1)
+        try:
+            async with client.producer("orders", delivery_timeout=2) as producer:
+                await producer.send(b"one")
+        except goqueue.DeliveryTimeout:
+            return False
+        return True
+
+
+@pytest.mark.parametrize(("least", "takes"), [("0", True), ("1000000000GiB", False)])
+async def test_how_much_of_the_disk_stays_free_can_be_said(tmp_path: Path, least: str, takes: bool) -> None:
+    async with child("goqueue", *arguments(tmp_path), "--disk-free-min", least) as process:
+        assert await publishes((await announced(process))["websocket"]) == takes

@@ -21,7 +21,7 @@ from goqueue.core.batch import (
     records_of,
     seal_envelope,
 )
-from goqueue.core.record import Flag, encode_record
+from goqueue.core.record import EXPIRES_AT_HEADER, FLAGS_FROM_BROKER, MESSAGE_ID_HEADER, Flag, encode_record
 from goqueue.errors import BatchRefused, InvalidMessage, TooLarge, UnknownFormat
 
 BODY = encode_record(0, 7, b"a", priority=1) + encode_record(1, 9, b"b", priority=3)
@@ -107,6 +107,16 @@ def test_delayed_records_mark_their_batch() -> None:
     assert accept(encode_record(0, 0, b"", flags=Flag.TOMBSTONE), 1).attributes == 0
 
 
+@pytest.mark.parametrize("zstd", [False, True])
+def test_ids_and_expiries_mark_their_batch(zstd: bool) -> None:
+    first = encode_record(0, 0, b"", headers={MESSAGE_ID_HEADER: b"a"})
+    second = encode_record(1, 0, b"", headers={EXPIRES_AT_HEADER: bytes(8), "other": b""}, due=5)
+    packed, attributes = (compress, Attribute.ZSTD) if zstd else (bytes, Attribute(0))
+    assert accept(packed(first), 1, attributes=attributes).attributes == attributes | Attribute.HOLDS_IDS
+    held = Attribute.HOLDS_IDS | Attribute.HOLDS_EXPIRING | Attribute.HOLDS_DELAYED
+    assert accept(packed(first + second), 2, attributes=attributes).attributes == attributes | held
+
+
 @pytest.mark.parametrize("count", [0, -1, COUNT_MAX + 1])
 def test_an_impossible_count_is_refused_before_the_body_is_read(count: int) -> None:
     with pytest.raises(InvalidMessage, match="records"):
@@ -118,6 +128,21 @@ def test_unknown_attributes_are_refused() -> None:
         accept(BODY, 2, attributes=2)
     with pytest.raises(InvalidMessage, match="attributes"):
         accept(BODY, 2, attributes=1 << 15)
+
+
+@pytest.mark.parametrize("attribute", sorted(set(Attribute) - {Attribute.ZSTD, Attribute.TRANSACTIONAL}))
+def test_a_client_cannot_say_what_is_the_brokers_to_say(attribute: int) -> None:
+    """Least of all that a batch is one of control records, which readers pass over."""
+    with pytest.raises(InvalidMessage, match=f"attributes {attribute:#06x} are the broker's"):
+        accept(BODY, 2, attributes=attribute)
+
+
+def test_the_broker_says_what_is_control_and_looks_for_the_rest_itself() -> None:
+    control = Attribute.CONTROL | Attribute.TRANSACTIONAL
+    assert accept(BODY, 2, attributes=control, allowed_flags=FLAGS_FROM_BROKER).attributes == control
+    for attribute in (Attribute.HOLDS_DELAYED, Attribute.HOLDS_IDS, Attribute.HOLDS_EXPIRING):
+        with pytest.raises(InvalidMessage, match="attributes"):
+            accept(BODY, 2, attributes=attribute, allowed_flags=FLAGS_FROM_BROKER)
 
 
 def test_a_body_beyond_the_limit_is_refused() -> None:

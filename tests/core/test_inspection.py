@@ -1,20 +1,25 @@
 """The check that every record passes: each kind of bad input has a typed answer, and nothing bad slips through."""
 
+from collections.abc import Mapping
+
 import msgpack
 import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.inspection import inspect_records
+from goqueue.core.inspection import Contents, inspect_records
 from goqueue.core.record import (
+    BROKER_HEADERS_SIZE_MAX,
     CHECKSUMMED_FROM,
+    EXPIRES_AT_HEADER,
     FLAGS_FROM_BROKER,
     FLAGS_FROM_CLIENTS,
     HEADER,
     HEADER_SIZE,
     HEADERS_LENGTH,
     HEADERS_SIZE_MAX,
+    MESSAGE_ID_HEADER,
     TIMESTAMP_MAX,
     VALUE_SIZE_MAX,
     Flag,
@@ -39,6 +44,17 @@ def with_headers(packed: bytes) -> bytes:
     return with_section(HEADERS_LENGTH.pack(len(packed)) + packed, Flag.HEADERS)
 
 
+ID = {MESSAGE_ID_HEADER: b"a"}
+
+
+def packed_to(size: int, others: Mapping[str, bytes] | None = None) -> bytes:
+    """Headers of a program that are so large, and others beside them."""
+    headers = {"h": bytes(size - 6)}
+    assert len(msgpack.packb(headers)) == size
+    packed: bytes = msgpack.packb({**headers, **(others or {})})
+    return packed
+
+
 def changed(position: int, value: int) -> bytes:
     """The good record with one byte changed and its checksum made to fit."""
     data = bytearray(GOOD)
@@ -50,7 +66,17 @@ def changed(position: int, value: int) -> bytes:
 
 def test_sound_records_are_summed_up_for_the_envelope() -> None:
     body = encode_record(0, 7, b"a", priority=0) + encode_record(1, 3, b"b", priority=4, due=9)
-    assert inspect_records(body, 2) == (0b10001, 7, Flag.DELAYED)
+    assert inspect_records(body, 2) == Contents(0b10001, 7, Flag.DELAYED, holds_ids=False, holds_expiring=False)
+
+
+def test_ids_and_expiries_are_seen_in_any_record() -> None:
+    """And nowhere else: not as keys, values or parts of other names."""
+    plain = encode_record(0, 0, MESSAGE_ID_HEADER.encode(), key=EXPIRES_AT_HEADER.encode(), headers={"h": b"v"})
+    body = plain + encode_record(1, 0, b"", headers={"h": b"v", MESSAGE_ID_HEADER: b"a"})
+    assert inspect_records(plain, 1)[3:] == (False, False)
+    assert inspect_records(body, 2)[3:] == (True, False)
+    body += encode_record(2, 0, b"", headers={EXPIRES_AT_HEADER: bytes(8)}, due=1)
+    assert inspect_records(body, 3)[3:] == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +98,16 @@ def test_sound_records_are_summed_up_for_the_envelope() -> None:
         (with_section(b"value", Flag.TOMBSTONE), InvalidMessage, "tombstone"),
         (with_section(bytes(VALUE_SIZE_MAX + 1), 0), TooLarge, "allowed"),
         (with_section(bytes(VALUE_SIZE_MAX + 9), Flag.DELAYED), TooLarge, "allowed"),
-        (with_headers(bytes(HEADERS_SIZE_MAX + 1)), TooLarge, "headers have"),
+        (with_headers(bytes(HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX + 1)), TooLarge, "headers have"),
+        (with_headers(packed_to(HEADERS_SIZE_MAX + 1)), TooLarge, "headers have 65537 bytes"),
+        (with_headers(packed_to(HEADERS_SIZE_MAX + 1, ID)), TooLarge, "headers have 65537 bytes"),
+        (with_headers(b"\x82" + 2 * msgpack.packb({"h": bytes(40_000)})[1:]), TooLarge, "headers have"),
+        (with_headers(msgpack.packb({MESSAGE_ID_HEADER: b""})), InvalidMessage, "message-id' has 0 bytes"),
+        (with_headers(msgpack.packb({MESSAGE_ID_HEADER: bytes(129)})), InvalidMessage, "has to have 1 to 128"),
+        (with_headers(msgpack.packb({EXPIRES_AT_HEADER: bytes(7)})), InvalidMessage, "expires-at' has 7 bytes"),
+        (with_headers(msgpack.packb({EXPIRES_AT_HEADER: bytes(9)})), InvalidMessage, "it has to have 8"),
+        (with_headers(msgpack.packb({MESSAGE_ID_HEADER: "text"})), InvalidMessage, "text to bytes"),
+        (with_headers(msgpack.packb({**ID, "goqueue-message-id2": b"a"})), InvalidMessage, "the broker's"),
         (with_headers(b"\xc1"), InvalidMessage, "not msgpack"),
         (with_headers(b"\x81\xa1a"), InvalidMessage, "not msgpack"),
         (with_headers(b"\x91" * 5_000 + b"\x90"), InvalidMessage, "headers"),
@@ -128,10 +163,30 @@ def test_a_batch_whose_count_or_length_is_wrong_is_refused_as_a_whole(body: byte
 
 
 def test_the_limits_themselves_are_allowed() -> None:
-    headers = {"h": bytes(HEADERS_SIZE_MAX - 6)}
-    assert len(msgpack.packb(headers)) == HEADERS_SIZE_MAX
+    headers = msgpack.unpackb(packed_to(HEADERS_SIZE_MAX))
     body = encode_record(0, TIMESTAMP_MAX, bytes(VALUE_SIZE_MAX), key=bytes(65_535), headers=headers, due=1)
     assert inspect_records(body, 1).highest_timestamp == TIMESTAMP_MAX
+
+
+@pytest.mark.parametrize("count", [1, 13, 14, 15, 16])
+def test_id_and_expiry_stand_outside_the_limit_of_headers(count: int) -> None:
+    """However many headers there are: a larger map has a larger head, which is not theirs."""
+    headers = {f"{number:02}": b"" for number in range(count)}
+    headers["00"] = bytes(HEADERS_SIZE_MAX - len(msgpack.packb(headers)) - 1)
+    assert len(msgpack.packb(headers)) == HEADERS_SIZE_MAX
+    own = {MESSAGE_ID_HEADER: bytes(128), EXPIRES_AT_HEADER: bytes(8)}
+    assert inspect_records(encode_record(0, 0, b"", headers=headers | own), 1)[3:] == (True, True)
+
+
+def test_the_brokers_own_headers_have_four_kibibytes() -> None:
+    largest = {"goqueue-x": bytes(BROKER_HEADERS_SIZE_MAX - 1 - 10 - 3)}
+    assert len(msgpack.packb(largest)) == BROKER_HEADERS_SIZE_MAX
+    with_others = {"h": bytes(HEADERS_SIZE_MAX - 6), **largest}
+    inspect_records(encode_record(0, 0, b"", headers=with_others), 1, FLAGS_FROM_BROKER)
+    with pytest.raises(BatchRefused, match="broker's headers have 4097 bytes"):
+        inspect_records(
+            encode_record(0, 0, b"", headers={"goqueue-x": largest["goqueue-x"] + b"x"}), 1, FLAGS_FROM_BROKER
+        )
 
 
 def test_the_broker_itself_may_use_its_flags_and_headers() -> None:

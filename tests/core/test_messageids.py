@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.messageids import REMEMBERED_FOR, Claims, MessageIds, NotedId, check_message_id
+from goqueue.core.messageids import (
+    REMEMBERED_FOR,
+    Claims,
+    GivenId,
+    MessageIds,
+    NotedId,
+    check_message_id,
+    ids_in,
+)
+from goqueue.core.record import MESSAGE_ID_HEADER, Flag, encode_record
 from goqueue.errors import InvalidMessage
 
 SECOND = 1_000_000
@@ -60,6 +69,31 @@ def test_claims_that_come_to_nothing_leave_no_trace() -> None:
     ids = MessageIds()
     Claims(ids, 0).claim(b"a", 0)
     assert (len(ids), ids.find(b"a", 0), Claims(ids, 0).claim(b"a", 1)) == (0, None, None)
+
+
+def test_the_repeats_of_a_batch_are_named_and_claim_nothing() -> None:
+    ids = MessageIds.rebuilt([NotedId(b"a", 3, 0)])
+    claims = Claims(ids, 1)
+    claims.claim(b"b", 10)
+    given = [GivenId(0, b"a"), GivenId(2, b"b"), GivenId(3, b"c"), GivenId(5, b"c"), GivenId(6, b"a")]
+    assert claims.repeats(given) == {0: 3, 2: 10, 5: None, 6: 3}
+    assert claims.repeats([GivenId(0, b"c")]) == {}
+
+
+def test_ids_are_found_where_clients_put_them_and_nowhere_else() -> None:
+    """What the broker moves keeps its headers, and is no repeat of itself."""
+    named = {MESSAGE_ID_HEADER: b"a", "other": b"b"}
+    fired = encode_record(3, 0, b"v", headers=named | {"goqueue-delayed-from": b"7"}, flags=Flag.FIRED)
+    body = b"".join(
+        [
+            encode_record(0, 0, b"v", headers={"other": b"b"}),
+            encode_record(1, 0, b"v", key=b"key", headers=named, due=5),
+            encode_record(2, 0, b"goqueue-message-id"),
+            fired,
+            encode_record(9, 0, b"", headers={MESSAGE_ID_HEADER: b"c"}, flags=Flag.TOMBSTONE),
+        ]
+    )
+    assert ids_in(body, 5) == [GivenId(1, b"a"), GivenId(9, b"c")]
 
 
 @pytest.mark.parametrize("message_id", [b"", bytes(129), "text", None, bytearray(b"a")])

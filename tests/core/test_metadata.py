@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.metadata import PARTITIONS_MAX, Change, Metadata, MetadataRecord, Topic
+from goqueue.core.metadata import DELETED_MAX, PARTITIONS_MAX, Change, Metadata, MetadataRecord, Topic
 from goqueue.core.topicconfig import TopicConfig
 from goqueue.errors import GoQueueError, InvalidConfig, InvalidName, TopicExists, UnknownFormat, UnknownTopic
 
@@ -186,6 +186,9 @@ GOOD = Metadata().create_topic("orders", 3, {}, FIRST)
         {"v": 1, "kind": "snapshot"},
         {"v": 1, "kind": "snapshot", "topics": [7], "more": 1},
         {"v": 1, "kind": "snapshot", "topics": [GOOD, GOOD], "more": 1},
+        {"v": 1, "kind": "snapshot", "topics": [], "deleted": "all"},
+        {"v": 1, "kind": "snapshot", "topics": [], "deleted": ["orders"]},
+        GOOD | {"token": "mine"},
     ],
     ids=str,
 )
@@ -288,3 +291,52 @@ def test_a_replay_gives_back_the_live_state_with_or_without_a_snapshot(commands:
     assert replayed(*records).snapshot() == live.snapshot()
     assert replayed(at_cut, *records[cut:]).snapshot() == live.snapshot()
     assert replayed(*records[:cut], at_cut, *records[cut:]).snapshot() == live.snapshot()
+
+
+def test_the_token_of_a_topic_is_kept_and_tells_a_repeat_from_another_request() -> None:
+    metadata, token = Metadata(), UUID(int=77)
+    record = metadata.create_topic("orders", 1, {}, UUID(int=1), token=token)
+    metadata.apply(record)
+    made = metadata.topic("orders")
+    metadata.apply(metadata.alter_topic("orders", {"retention_hours": 7}))
+    for known in (metadata, replayed(metadata.snapshot())):
+        found = known.made_by("orders", token)
+        assert found is not None
+        assert (found.uuid, found.token) == (made.uuid, token)
+        assert known.made_by("orders", UUID(int=78)) is None
+        assert known.made_by("others", token) is None
+    assert Metadata().made_by("orders", None) is None
+
+
+def test_a_topic_without_a_token_is_written_as_ever() -> None:
+    metadata = Metadata()
+    record = metadata.create_topic("orders", 1, {}, UUID(int=1))
+    assert "token" not in record
+    metadata.apply(record)
+    assert metadata.made_by("orders", None) is None
+
+
+def test_a_delete_that_names_another_uuid_touches_nothing() -> None:
+    metadata = Metadata()
+    metadata.apply(metadata.create_topic("orders", 1, {}, UUID(int=1)))
+    with pytest.raises(UnknownTopic, match="made again"):
+        metadata.delete_topic("orders", UUID(int=2))
+    assert metadata.delete_topic("orders", UUID(int=1))["uuid"] == str(UUID(int=1))
+
+
+def test_the_topics_deleted_last_are_remembered_and_the_oldest_forgotten_first() -> None:
+    metadata = Metadata()
+    for number in range(DELETED_MAX + 1):
+        metadata.apply(metadata.create_topic("orders", 1, {}, UUID(int=number)))
+        metadata.apply(metadata.delete_topic("orders"))
+    for known in (metadata, replayed(metadata.snapshot())):
+        assert not known.is_deleted(UUID(int=0))
+        assert all(known.is_deleted(UUID(int=number)) for number in range(1, DELETED_MAX + 1))
+        assert len(known.snapshot()["deleted"]) == DELETED_MAX
+
+
+def test_a_topic_missing_from_a_snapshot_was_deleted() -> None:
+    metadata = Metadata()
+    metadata.apply(metadata.create_topic("orders", 1, {}, UUID(int=1)))
+    metadata.apply(Metadata().snapshot())
+    assert metadata.is_deleted(UUID(int=1))

@@ -5,17 +5,40 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.sendrow import BATCH_MESSAGES, LINGER_SECONDS, UNDER_WAY_MAX, OutBatch, SendRow
+from goqueue.core.chunk import Chunk, Content
+from goqueue.core.record import HEADER_SIZE, decode_records
+from goqueue.core.sendrow import (
+    BATCH_MESSAGES,
+    BATCH_MESSAGES_MAX,
+    LINGER_SECONDS,
+    UNDER_WAY_MAX,
+    OutBatch,
+    SendRow,
+)
 
 
-def row_with(*entries: str, now: float = 0.0) -> SendRow[str]:
-    row: SendRow[str] = SendRow()
-    for entry in entries:
-        row.add(entry, 10, now)
+def chunk_of(*names: str, size: int = 10) -> Chunk:
+    """Messages of this size on their way, known by their names."""
+    values = [name.encode().ljust(size - HEADER_SIZE) for name in names]
+    return Chunk(None, Content(0), values, range(len(names)))
+
+
+def names_in(chunks: list[Chunk]) -> list[str]:
+    return [value.decode().strip() for chunk in chunks for value in chunk.values]
+
+
+def names_of(batch: OutBatch) -> list[str]:
+    return names_in(batch.chunks)
+
+
+def row_with(*names: str, now: float = 0.0) -> SendRow:
+    row = SendRow()
+    for name in names:
+        row.add(chunk_of(name), now)
     return row
 
 
-def taken(row: SendRow[str], now: float = 0.0) -> OutBatch[str]:
+def taken(row: SendRow, now: float = 0.0) -> OutBatch:
     batch = row.next_batch(now)
     assert batch is not None
     return batch
@@ -24,98 +47,98 @@ def taken(row: SendRow[str], now: float = 0.0) -> OutBatch[str]:
 def test_a_lone_message_leaves_at_once() -> None:
     row = row_with("a")
     assert row.next_deadline(0.0) == 0.0
-    assert taken(row).entries == ["a"]
+    assert names_of(taken(row)) == ["a"]
 
 
 def test_messages_gather_while_others_are_under_way() -> None:
     row = row_with("a")
     taken(row)
-    row.add("b", 10, 1.0)
-    row.add("c", 10, 1.001)
+    row.add(chunk_of("b", size=10), 1.0)
+    row.add(chunk_of("c", size=10), 1.001)
     assert row.next_batch(1.001) is None
     assert row.next_deadline(1.001) == 1.0 + LINGER_SECONDS
-    assert taken(row, 1.0 + LINGER_SECONDS).entries == ["b", "c"]
+    assert names_of(taken(row, 1.0 + LINGER_SECONDS)) == ["b", "c"]
 
 
 def test_enough_messages_or_bytes_do_not_wait() -> None:
     row = row_with("a")
     taken(row)
     for number in range(BATCH_MESSAGES):
-        row.add(str(number), 10, 0.0)
-    assert len(taken(row).entries) == BATCH_MESSAGES
-    row.add("large", 64 * 1024, 0.0)
-    assert taken(row).entries == ["large"]
+        row.add(chunk_of(str(number), size=10), 0.0)
+    assert taken(row).count == BATCH_MESSAGES
+    row.add(chunk_of("large", size=64 * 1024), 0.0)
+    assert names_of(taken(row)) == ["large"]
 
 
 def test_a_batch_takes_up_to_256_kib() -> None:
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     for number in range(10):
-        row.add(str(number), 100 * 1024, 0.0)
-    assert [len(taken(row).entries) for _ in range(5)] == [2, 2, 2, 2, 2]
+        row.add(chunk_of(str(number), size=100 * 1024), 0.0)
+    assert [taken(row).count for _ in range(5)] == [2, 2, 2, 2, 2]
 
 
 def test_at_most_five_are_under_way() -> None:
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     for number in range(UNDER_WAY_MAX + 1):
-        row.add(str(number), 300 * 1024, 0.0)
+        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
     batches = [taken(row) for _ in range(UNDER_WAY_MAX)]
     assert row.next_batch(0.0) is None
     assert row.next_deadline(0.0) is None
     row.confirmed(batches[0])
-    assert taken(row).entries == ["5"]
+    assert names_of(taken(row)) == ["5"]
 
 
 def test_sequences_count_messages() -> None:
     row = row_with("a", "b")
     assert taken(row).sequence == 0
-    row.add("c", 100 * 1024, 0.0)
+    row.add(chunk_of("c", size=100 * 1024), 0.0)
     assert taken(row).sequence == 2
 
 
 def test_an_unanswered_batch_is_sent_again_as_it_was_once_all_answers_are_in() -> None:
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     for number in range(3):
-        row.add(str(number), 300 * 1024, 0.0)
+        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
     first, second, third = (taken(row) for _ in range(3))
     row.unanswered(first)
     row.unanswered(third)
     assert row.next_batch(0.0) is None, "the second may still be answered"
     row.unanswered(second)
     again = [taken(row) for _ in range(3)]
-    assert [(batch.entries, batch.sequence) for batch in again] == [(["0"], 0), (["1"], 1), (["2"], 2)]
+    assert [(names_of(batch), batch.sequence) for batch in again] == [(["0"], 0), (["1"], 1), (["2"], 2)]
     assert row.next_batch(0.0) is None
 
 
 def test_bad_records_fail_alone_and_the_rest_goes_again_in_order() -> None:
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     for entry in ("a", "bad", "b"):
-        row.add(entry, 10, 0.0)
+        row.add(chunk_of(entry, size=10), 0.0)
     first = taken(row)
-    row.add("c", 100 * 1024, 0.0)
+    row.add(chunk_of("c", size=100 * 1024), 0.0)
     second = taken(row)
-    assert row.refused(first, {1}) == ["bad"]
+    assert names_in(row.refused(first, {1})) == ["bad"]
     row.not_written(second)
     again = [taken(row), taken(row)]
-    assert [(batch.entries, batch.sequence) for batch in again] == [(["a", "b"], 0), (["c"], 2)]
+    assert [(names_of(batch), batch.sequence) for batch in again] == [(["a", "b"], 0), (["c"], 2)]
 
 
 def test_what_may_have_been_written_before_the_partition_forgot_is_nobodys_guess() -> None:
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     for number in range(2):
-        row.add(str(number), 300 * 1024, 0.0)
+        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
     first, second = taken(row), taken(row)
     row.unanswered(first)
     row.not_written(second)
-    assert row.forgotten() == ["0"]
+    assert names_in(row.forgotten()) == ["0"]
     again = taken(row)
-    assert (again.entries, again.sequence) == (["1"], 0)
+    assert (names_of(again), again.sequence) == (["1"], 0)
 
 
 def test_dropping_gives_everything_that_is_not_settled() -> None:
     row = row_with("a")
     taken(row)
-    row.add("b", 10, 0.0)
-    assert (len(row), row.drop_all(), len(row)) == (2, ["a", "b"], 0)
+    row.add(chunk_of("b", size=10), 0.0)
+    assert (len(row), names_in(row.drop_all()), len(row)) == (2, ["a", "b"], 0)
 
 
 class Partition:
@@ -145,17 +168,19 @@ def test_every_good_message_is_written_once_and_in_order_however_the_line_behave
     kinds: list[str], seed: int
 ) -> None:
     random, partition = Random(seed), Partition()
-    row: SendRow[str] = SendRow()
+    row = SendRow()
     entries = [f"{kind} {number}" for number, kind in enumerate(kinds)]
     waiting, failed, now = list(entries), [], 0.0
-    line: list[tuple[OutBatch[str], int, list[str]]] = []
+    line: list[tuple[OutBatch, int, list[str]]] = []
     while waiting or len(row):
         now += 0.002
         for _ in range(random.randint(0, 4)):
-            if waiting:
-                row.add(waiting.pop(0), random.choice([10, 70_000, 300_000]), now)
+            together = waiting[: random.randint(1, 4)]
+            del waiting[: len(together)]
+            if together:
+                row.add(chunk_of(*together, size=random.choice([42, 70_000, 300_000])), now)
         while (batch := row.next_batch(now)) is not None:
-            line.append((batch, batch.sequence, list(batch.entries)))
+            line.append((batch, batch.sequence, names_of(batch)))
         cut = random.random() < 0.2
         heard = random.randint(0, len(line)) if cut else len(line)
         for number, (batch, sequence, content) in enumerate(
@@ -170,9 +195,60 @@ def test_every_good_message_is_written_once_and_in_order_however_the_line_behave
                 row.not_written(batch)
             else:
                 assert isinstance(answer, set)
-                failed += row.refused(batch, answer)
+                failed += names_in(row.refused(batch, answer))
         for batch, _, _ in line[heard:]:
             row.unanswered(batch)
         line.clear()
     assert partition.log == [entry for entry in entries if entry.startswith("good")]
     assert sorted(failed) == sorted(entry for entry in entries if entry.startswith("bad"))
+
+
+def test_what_was_sent_together_stays_together_unless_it_is_larger_than_a_batch() -> None:
+    row = SendRow()
+    for call in range(3):
+        row.add(chunk_of(*(f"{call}-{number}" for number in range(10)), size=15_000), 0.0)
+    assert [taken(row).count for _ in range(3)] == [10, 10, 10]
+    row = SendRow()
+    row.add(chunk_of(*(str(number) for number in range(40)), size=10_000), 0.0)
+    batches = [taken(row), taken(row)]
+    assert [batch.count for batch in batches] == [26, 14]
+    assert [name for batch in batches for name in names_of(batch)] == [str(number) for number in range(40)]
+
+
+def test_a_batch_has_a_bounded_number_of_messages() -> None:
+    row = SendRow()
+    row.add(Chunk(None, Content(0), [b""] * (BATCH_MESSAGES_MAX + 1), range(BATCH_MESSAGES_MAX + 1)), 0.0)
+    row.add(chunk_of("last"), 0.0)
+    counts = [taken(row).count, taken(row, 1.0).count]
+    assert all(count <= BATCH_MESSAGES_MAX for count in counts)
+    assert sum(counts) == BATCH_MESSAGES_MAX + 2
+
+
+def test_what_is_too_old_is_given_up_and_it_is_said_what_may_have_been_written() -> None:
+    row = SendRow()
+    for name in ("refused", "sent"):
+        row.add(chunk_of(name, size=300 * 1024), 0.0)
+    refused, _ = taken(row), taken(row)
+    row.not_written(refused)
+    row.add(chunk_of("old"), 1.0)
+    row.add(chunk_of("young"), 3.0)
+    expired = row.expire(2.0)
+    assert (names_in(expired.unwritten), names_in(expired.unknown)) == (["refused", "old"], ["sent"])
+    assert expired.begins_anew
+    again = taken(row, 9.0)
+    assert (names_of(again), again.sequence) == (["young"], 0)
+
+
+def test_nothing_begins_anew_for_the_sake_of_what_was_never_sent() -> None:
+    row = row_with("young", now=3.0)
+    taken(row, 3.0)
+    row.add(chunk_of("old"), 1.0)
+    assert names_in(row.expire(2.0).unwritten) == ["old"]
+    assert not row.expire(2.0).begins_anew
+    assert len(row) == 1
+
+
+def test_the_records_of_a_batch_are_numbered_through() -> None:
+    row = row_with("a", "b", "c")
+    batch = taken(row)
+    assert [record.offset for record in decode_records(batch.body(), batch.count, 7)] == [7, 8, 9]

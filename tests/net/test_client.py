@@ -10,10 +10,12 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
+from goqueue.environment import TcpNetwork
 from goqueue.errors import UnknownPartition
 from goqueue.net import client as client_module
-from goqueue.net.link import Link
-from goqueue.net.messages import Answer, Produce, Request
+from goqueue.net.link import Link, OnAnswer
+from goqueue.net.messages import Produce
+from goqueue.tcp import TcpStream
 from goqueue.testing.disk import SimulatedDisk
 from tests.process.brokers import HOST, URL, MemoryNetwork, broker_in_memory, broker_on_loopback
 
@@ -372,22 +374,21 @@ async def test_a_publish_that_was_given_up_does_not_swallow_the_next_one(
     machine: Machine, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G1, G11: it may be written; the next message must not be taken for a repeat of it."""
-    request, holds = Link.request, True
+    post_batch, held = Link.post_batch, list[Callable[[], None]]()
 
-    async def request_without_answer(self: Link, what: Request) -> Answer:
-        answer = await request(self, what)
-        if holds and isinstance(what, Produce):
-            await trio.sleep_forever()
-        return answer
+    def post_and_hold_the_answer(self: Link, request: Produce, on_answer: OnAnswer) -> None:
+        post_batch(self, request, lambda answer: held.append(lambda: on_answer(answer)))
 
     async with machine.both() as client:
         await client.create_topic("orders", partitions=1)
-        monkeypatch.setattr(Link, "request", request_without_answer)
+        monkeypatch.setattr(Link, "post_batch", post_and_hold_the_answer)
         with trio.move_on_after(1) as patience:
             await client.publish("orders", b"given up")
         assert patience.cancelled_caught
-        holds = False
+        monkeypatch.undo()
         assert (await client.publish("orders", b"wanted")).offset == 1
+        [answer] = held
+        answer()
         assert await values(client) == [b"given up", b"wanted"]
 
 
@@ -435,13 +436,12 @@ async def test_a_client_that_does_not_listen_delays_nobody_else() -> None:
             nursery.cancel_scope.cancel()
 
 
-class DeafNetwork(MemoryNetwork):
+class DeafNetwork(TcpNetwork):
     """Connects, and stops reading when told so."""
 
     is_deaf = False
 
     def __init__(self) -> None:
-        super().__init__()
         self.heard_nothing = trio.Event()
 
     async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream:
@@ -477,7 +477,6 @@ async def test_a_socket_that_connected_to_itself_is_no_broker() -> None:
     with trio.socket.socket() as own:
         await own.bind((HOST, 0))
         await own.connect(own.getsockname())
-        stream = trio.SocketStream(own)
+        stream = TcpStream(trio.SocketStream(own))
         with pytest.raises(goqueue.Unavailable, match="itself"):
             client_module._refuse_itself(stream)
-        assert own.fileno() == -1

@@ -234,6 +234,6 @@ def test_kinds_and_names_stay_what_they_are() -> None:
     assert encode(Done(), 1) == b"\x93\x07\x01\x90"
     assert encode(Purge("a"), 2) == b"\x93\x1a\x02\x91\xa1a"
     assert encode(DescribeTopics(None), 3, 9) == b"\x94\x16\x03\x91\xc0\x09"
-    assert encode(CreateTopic("a", 3, {"b": 1}), 4) == b"\x93\x10\x04\x93\xa1a\x03\x81\xa1b\x01"
+    assert encode(CreateTopic("a", 3, {"b": 1}), 4) == b"\x93\x10\x04\x94\xa1a\x03\x81\xa1b\x01\xc0"
     assert encode(Part(9, 4, b"xy"), 5) == b"\x93\x05\x05\x93\x09\x04\xc4\x02xy"
     assert encode(Fetched(()), 6) == b"\x93\x25\x06\x91\x90"

@@ -1,5 +1,6 @@
 """Errors cross the wire as themselves."""
 
+import msgpack
 import pytest
 from hypothesis import given
 
@@ -9,6 +10,7 @@ from goqueue.errors import (
     CorruptMessage,
     DamagedData,
     DiskFull,
+    DuplicateMessage,
     GoQueueError,
     InvalidMessage,
     OffsetOutOfRange,
@@ -17,7 +19,7 @@ from goqueue.errors import (
 from goqueue.net.codec import decode, encode
 from goqueue.net.failures import CLASSES, error_body, error_of
 from goqueue.net.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
-from goqueue.net.messages import BadRecordNote, Error
+from goqueue.net.messages import BadRecordNote, Error, Kind
 from tests.net.strategies import bodies_of
 
 
@@ -61,6 +63,39 @@ def test_a_refused_batch_names_its_bad_records() -> None:
         (3, TooLarge, "key"),
         (5, CorruptMessage, "crc"),
     ]
+
+
+def test_a_duplicate_is_told_with_the_offset_of_the_first() -> None:
+    """Offset 0 is one too, and none is none."""
+    offsets = [7, 0, 2**63 - 1]
+    duplicates = [BadRecord(n, DuplicateMessage("why", offset=offset)) for n, offset in enumerate(offsets)]
+    error = sent(BatchRefused([*duplicates, BadRecord(9, DuplicateMessage("send it later"))]))
+    assert isinstance(error, BatchRefused)
+    found = [bad.error for bad in error.records]
+    assert all(isinstance(each, DuplicateMessage) and not each.retryable for each in found)
+    assert [each.offset for each in found if isinstance(each, DuplicateMessage)] == [7, 0, 2**63 - 1, None]
+    assert [each.code for each in found] == ["duplicate_message"] * 4
+
+
+def test_a_duplicate_alone_keeps_its_offset_too() -> None:
+    error = sent(DuplicateMessage("why", offset=7))
+    assert isinstance(error, DuplicateMessage)
+    assert (error.offset, error.details) == (7, {"offset": 7})
+
+
+def test_an_offset_that_is_none_is_not_believed() -> None:
+    error = error_of(Error("duplicate_message", "why", False, {"offset": "seven"}))
+    assert isinstance(error, DuplicateMessage)
+    assert error.offset is None
+
+
+def test_an_end_that_knows_no_offsets_in_notes_is_understood() -> None:
+    """Arrays grow at their end: an older broker's note has three fields."""
+    note = [3, "duplicate_message", "why"]
+    frame = msgpack.packb([int(Kind.ERROR), 1, ["batch_refused", "why", False, {}, [note]]])
+    body = decode(frame, FRAME_SIZE_MAX).body
+    assert isinstance(body, Error)
+    assert body.records == (BadRecordNote(3, "duplicate_message", "why", None),)
 
 
 def test_an_unknown_code_is_kept() -> None:

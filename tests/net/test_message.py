@@ -11,8 +11,10 @@ from goqueue.core.batch import Attribute, accept, compress, envelope_for, seal_e
 from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, encode_record
 from goqueue.errors import CorruptMessage, InvalidMessage, TooLarge
 from goqueue.net.content import acks_of, check_content, priority_of
-from goqueue.net.message import Message, messages_in
-from goqueue.types import Acks, Priority
+from goqueue.net.message import Message, Slice
+from goqueue.types import Acks, Buffer, Priority
+
+NOW = 1_000_000
 
 
 class Content(NamedTuple):
@@ -52,6 +54,10 @@ def sealed(*records: bytes, base_offset: int = 0, zstd: bool = False) -> bytes:
     return seal_envelope(envelope) + bytes(batch.body)
 
 
+def messages_in(topic: str, partition: int, data: Buffer, start: int, end: int | None = None) -> list[Message]:
+    return list(Slice(topic, partition, data).messages(start, end, now=NOW))
+
+
 def content_of(message: Message) -> Content:
     timestamp = round(message.timestamp * 1_000_000)
     return Content(message.value, message.key, message.headers, message.priority, timestamp)
@@ -65,7 +71,7 @@ def test_a_message_is_what_was_published(batches: list[tuple[list[Content], bool
         sent += sealed(*map(record, range(len(batch)), batch), base_offset=offset, zstd=zstd)
         offset += len(batch)
     first = data.draw(st.integers(0, offset), label="from offset")
-    found = list(messages_in("orders", 2, sent, first))
+    found = messages_in("orders", 2, sent, first)
     assert [message.offset for message in found] == list(range(max(first, 7), offset))
     assert [content_of(message) for message in found] == written[max(first - 7, 0) :]
     assert {(message.topic, message.partition) for message in found} <= {("orders", 2)}
@@ -111,7 +117,7 @@ def test_a_byte_that_changed_on_its_way_is_noticed(data: st.DataObject) -> None:
     sent = bytearray(sealed(encode_record(0, 1, b"some value", key=b"key")))
     sent[data.draw(st.integers(0, len(sent) - 1), label="where")] ^= data.draw(st.integers(1, 255), label="how")
     with pytest.raises(CorruptMessage, match="orders/3"):
-        list(messages_in("orders", 3, sent, 0))
+        messages_in("orders", 3, sent, 0)
 
 
 @pytest.mark.parametrize(

@@ -101,16 +101,20 @@ async def test_a_full_buffer_says_so_and_send_waits_for_room() -> None:
 
 
 async def leave_by_an_error(client: Client) -> None:
-    async with client.producer("orders") as producer:
-        producer.send_nowait(b"never sent")
+    async with client.producer("orders", linger_ms=10_000) as producer:
+        producer.send_nowait(b"leaves at once")
+        producer.send_nowait(b"gathers behind it")
         raise KeyError("mine")
 
 
-async def test_leaving_by_an_exception_drops_what_was_not_sent() -> None:
+async def test_leaving_by_an_exception_drops_what_was_not_sent_and_says_how_many(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with connected() as client:
         with pytest.raises(KeyError, match="mine"):
             await leave_by_an_error(client)
-        assert await values(client) == []
+        assert b"gathers behind it" not in await values(client)
+    assert "2 messages to orders were dropped unconfirmed" in caplog.text
 
 
 @pytest.mark.parametrize("acks", ["none", "leader", "all", Acks.ALL])

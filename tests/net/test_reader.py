@@ -11,10 +11,12 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.core.record import Flag, encode_record
+from goqueue.environment import SystemClock, WallClock
 from goqueue.errors import DamagedData, UnknownPartition
 from goqueue.net import messages as wire
 from goqueue.net.client import Partition, Topic
 from goqueue.net.failures import error_body
+from goqueue.net.link import Link
 from goqueue.net.reader import WAIT_MS, Reader
 from goqueue.testing.disk import SimulatedDisk
 from tests.net.test_client import Machine, machine
@@ -322,6 +324,9 @@ async def test_over_real_sockets_a_restarted_broker_is_found_again() -> None:
 
 class Scripted:
     """Answers each fetch with the next slice."""
+
+    link: Link | None = None
+    clock: WallClock = SystemClock()
 
     def __init__(self, *slices: wire.FetchedPartition, end: int = 10) -> None:
         self._slices = list(slices)

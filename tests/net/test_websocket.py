@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from wsproto.events import TextMessage
 
 from goqueue.errors import Closed
 from goqueue.net import websocket
@@ -37,11 +38,11 @@ async def over_memory(**options: Any) -> AsyncIterator[tuple[WebsocketTransport,
         accepted: list[WebsocketTransport] = []
 
         async def accept() -> None:
-            accepted.append(await accept_websocket(nursery, far, welcome_all, **options))
+            accepted.append(await accept_websocket(far, welcome_all, **options))
 
         async with trio.open_nursery() as handshakes:
             handshakes.start_soon(accept)
-            client = await connect_websocket(nursery, near, "127.0.0.1:7710")
+            client = await connect_websocket(near, "127.0.0.1:7710")
         yield client, accepted[0]
         nursery.cancel_scope.cancel()
 
@@ -77,7 +78,7 @@ async def test_a_close_that_nobody_answers_ends_in_time(autojump_clock: trio.tes
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(near.send_all, UPGRADE % b"127.0.0.1")
-        server = await accept_websocket(nursery, far, welcome_all)
+        server = await accept_websocket(far, welcome_all)
         await server.aclose()
     assert trio.current_time() == websocket.CLOSE_TIMEOUT
 
@@ -89,13 +90,13 @@ async def test_a_server_that_never_finishes_its_handshake_is_given_up(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(far.send_all, b"HTTP/1.1 101 \r\n")
         with pytest.raises(ConnectionLost):
-            await connect_websocket(nursery, near, "h")
+            await connect_websocket(near, "h")
     assert trio.current_time() == websocket.HANDSHAKE_TIMEOUT
 
 
 async def test_a_stream_that_just_ends_is_a_loss(autojump_clock: trio.testing.MockClock) -> None:
     async with over_memory() as (client, server):
-        await trio.aclose_forcefully(client._connection._stream)
+        await trio.aclose_forcefully(client._stream)
         with pytest.raises(ConnectionLost):
             await server.receive()
         with pytest.raises(ConnectionLost):
@@ -115,7 +116,7 @@ async def test_a_frame_that_is_too_large_ends_the_connection(autojump_clock: tri
 
 async def test_text_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     async with over_memory() as (client, server):
-        await client._connection.send_message("text")
+        await client._send_event(TextMessage(data="text"))
         with pytest.raises(ProtocolError):
             await server.receive()
         with pytest.raises(ConnectionLost, match="1003"):
@@ -130,7 +131,7 @@ async def test_a_send_that_was_cancelled_leaves_no_half_frame_before_the_next(
         async def send_half(_: bytes) -> None:
             await trio.sleep_forever()
 
-        client._connection._stream.send_all = send_half  # type: ignore[assignment, method-assign]
+        client._stream.send_all = send_half  # type: ignore[assignment, method-assign]
         with trio.move_on_after(1):
             await client.send(b"half")
         with pytest.raises(ConnectionLost):
@@ -153,19 +154,19 @@ async def test_a_page_of_another_site_is_refused_with_403(
 
         async def accept() -> None:
             with pytest.raises(HandshakeRefused, match=r"evil\.example"):
-                await accept_websocket(nursery, far, local_only)
+                await accept_websocket(far, local_only)
 
         nursery.start_soon(accept)
         with pytest.raises(HandshakeRefused, match=r"403.*evil\.example"):
-            await connect_websocket(nursery, near, host, headers=headers)
+            await connect_websocket(near, host, headers=headers)
 
 
 async def test_our_own_host_and_origin_are_welcome(autojump_clock: trio.testing.MockClock) -> None:
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(accept_websocket, nursery, far, local_only)
+        nursery.start_soon(accept_websocket, far, local_only)
         headers = [(b"Origin", b"http://localhost:7710")]
-        client = await connect_websocket(nursery, near, "127.0.0.1:7710", headers=headers)
+        client = await connect_websocket(near, "127.0.0.1:7710", headers=headers)
         await client.send(b"x")
         nursery.cancel_scope.cancel()
 
@@ -195,7 +196,7 @@ async def test_a_handshake_that_is_none_harms_nobody(data: bytes, autojump_clock
 
         nursery.start_soon(dial)
         with pytest.raises((HandshakeRefused, ConnectionLost)):
-            await accept_websocket(nursery, far, local_only)
+            await accept_websocket(far, local_only)
     assert trio.current_time() == 0
 
 
@@ -204,9 +205,8 @@ async def test_a_stream_that_ends_during_the_handshake_is_noticed_at_once(
 ) -> None:
     near, far = trio.testing.memory_stream_pair()
     await far.aclose()
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(ConnectionLost):
-            await connect_websocket(nursery, near, "127.0.0.1")
+    with pytest.raises(ConnectionLost):
+        await connect_websocket(near, "127.0.0.1")
     assert trio.current_time() == 0
 
 
@@ -218,16 +218,15 @@ async def test_bytes_that_are_no_websocket_frames_end_the_connection_alone(
 ) -> None:
     """G14."""
     async with over_memory() as (client, server):
-        await client._connection._stream.send_all(data)
+        await client._stream.send_all(data)
         with pytest.raises(ConnectionLost):
             await server.receive()
 
 
 async def test_a_silent_dialler_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
     _, far = trio.testing.memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        with pytest.raises(ConnectionLost):
-            await accept_websocket(nursery, far, welcome_all)
+    with pytest.raises(ConnectionLost):
+        await accept_websocket(far, welcome_all)
     assert trio.current_time() == websocket.HANDSHAKE_TIMEOUT
 
 
@@ -260,16 +259,15 @@ async def test_two_sessions_talk_over_real_sockets() -> None:
         return refusal_of(headers, [Address("127.0.0.1", port)])
 
     async def serve(stream: trio.SocketStream) -> None:
-        async with trio.open_nursery() as nursery:
-            transport = await accept_websocket(nursery, stream, own)
-            await answer_everything(transport)
-            await transport.aclose()
+        transport = await accept_websocket(stream, own)
+        await answer_everything(transport)
+        await transport.aclose()
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.serve_listeners, serve, listeners)
             stream = await trio.open_tcp_stream("127.0.0.1", port)
-            transport = await connect_websocket(nursery, stream, f"127.0.0.1:{port}")
+            transport = await connect_websocket(stream, f"127.0.0.1:{port}")
             assert await ask_for(transport, [100, 3_000_000]) == [100, 3_000_000]
             await transport.aclose()
             nursery.cancel_scope.cancel()

@@ -18,7 +18,7 @@ from goqueue.core.batch import (
     parse_envelope,
     records_of,
 )
-from goqueue.core.record import FLAGS_FROM_BROKER, Record, decode_records, encode_record
+from goqueue.core.record import FLAGS_FROM_BROKER, MESSAGE_ID_HEADER, Record, decode_records, encode_record
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
@@ -35,6 +35,7 @@ def batch(
     *values: bytes,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
+    ids: Sequence[bytes | None] | None = None,
     timestamp: int = NOW,
     priority: int = 2,
     flags: int = 0,
@@ -48,6 +49,7 @@ def batch(
             timestamp,
             value,
             key=keys[number] if keys else key,
+            headers=_id_header(ids[number]) if ids else None,
             priority=priority,
             flags=flags,
             due=due,
@@ -61,6 +63,10 @@ def batch(
         producer=producer,
         allowed_flags=FLAGS_FROM_BROKER,
     )
+
+
+def _id_header(message_id: bytes | None) -> dict[str, bytes]:
+    return {} if message_id is None else {MESSAGE_ID_HEADER: message_id}
 
 
 @asynccontextmanager

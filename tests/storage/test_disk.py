@@ -107,3 +107,14 @@ def test_a_lock_that_cannot_be_signed_is_not_held(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     disk.lock(str(tmp_path / "lock")).release()
+
+
+def test_the_disk_takes_as_many_descriptors_as_the_system_grants() -> None:
+    """A thousand partitions that are written to hold a thousand files open; many systems begin with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    try:
+        RealDisk()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -343,6 +343,42 @@ async def test_a_file_created_after_a_removal_is_another_file(machine: Machine) 
     assert await machine.contents("file") == b"new"
 
 
+async def test_a_file_replaces_another_or_none(machine: Machine) -> None:
+    machine.file("new", b"new")
+    await machine.disk.replace(machine.path("new"), machine.path("file"))
+    machine.file("newer", b"newer")
+    await machine.disk.replace(machine.path("newer"), machine.path("file"))
+    assert machine.disk.list(machine.folder) == ["file"]
+    assert await machine.contents("file") == b"newer"
+    with pytest.raises(FileNotFoundError):
+        await machine.disk.replace(machine.path("missing"), machine.path("file"))
+
+
+async def test_a_replacement_that_was_begun_is_finished(machine: Machine) -> None:
+    machine.file("new", b"new")
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await machine.disk.replace(machine.path("new"), machine.path("file"))
+    assert machine.disk.list(machine.folder) == ["file"]
+
+
+def test_an_empty_folder_can_be_removed(machine: Machine) -> None:
+    machine.disk.make_directory(machine.path("empty"))
+    machine.disk.remove_directory(machine.path("empty"))
+    assert machine.disk.list(machine.folder) == []
+    with pytest.raises(FileNotFoundError):
+        machine.disk.remove_directory(machine.path("empty"))
+
+
+def test_a_folder_with_something_in_it_and_a_file_are_not_removed_as_folders(machine: Machine) -> None:
+    machine.disk.make_directory(machine.path("full"))
+    machine.file("full/file")
+    for name in ("full", "full/file"):
+        with pytest.raises(DiskFailed):
+            machine.disk.remove_directory(machine.path(name))
+    assert machine.disk.list(machine.path("full")) == ["file"]
+
+
 async def test_only_folders_that_exist_can_be_synced(machine: Machine) -> None:
     machine.file("file")
     await machine.disk.sync_directory(machine.folder)

@@ -166,6 +166,32 @@ async def test_a_replaced_folder_does_not_take_along_what_was_moved_out_of_it(au
         assert b"abc" in (await read(disk), await read(disk, "/data/old/file"))
 
 
+async def test_a_removed_folder_may_come_back_until_the_one_above_is_synced(autojump_clock: MockClock) -> None:
+    async def story(disk: SimulatedDisk) -> None:
+        disk.make_directory("/data/folder")
+        await disk.sync_directory("/data")
+        disk.remove_directory("/data/folder")
+
+    async def synced(disk: SimulatedDisk) -> None:
+        await story(disk)
+        await disk.sync_directory("/data")
+
+    assert {disk.is_directory("/data/folder") for disk in await crashes(story)} == {True, False}
+    assert {disk.is_directory("/data/folder") for disk in await crashes(synced)} == {False}
+
+
+async def test_a_removed_folder_does_not_take_along_what_was_moved_out_of_it(autojump_clock: MockClock) -> None:
+    async def story(disk: SimulatedDisk) -> None:
+        disk.make_directory("/data/old")
+        await durable_file(disk, "/data/old/file", b"abc")
+        await disk.sync_directory("/data")
+        disk.rename("/data/old/file", "/data/file")
+        disk.remove_directory("/data/old")
+
+    for disk in await crashes(story):
+        assert b"abc" in (await read(disk), await read(disk, "/data/old/file"))
+
+
 async def test_folders_moved_into_each_other_are_never_lost(autojump_clock: MockClock) -> None:
     async def story(disk: SimulatedDisk) -> None:
         disk.make_directory("/data/outer")

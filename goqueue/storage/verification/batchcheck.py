@@ -5,24 +5,23 @@ apart here as a reader would. Relative offsets must rise, but they may jump: com
 that stay keep their offsets.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgpack
 from crc32c import crc32c
 
-from goqueue.core.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, records_of
-from goqueue.core.inspection import inspect_records
+from goqueue.core.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, held_attributes, records_of
+from goqueue.core.inspection import Contents, headers_fault, inspect_records
 from goqueue.core.record import (
-    BROKER_HEADERS_SIZE_MAX,
     CHECKSUMMED_FROM,
     DUE_TIME,
+    EXPIRES_AT_HEADER,
     FLAGS_FROM_BROKER,
     HEADER,
     HEADER_SIZE,
     HEADERS_LENGTH,
-    HEADERS_SIZE_MAX,
     MAGIC,
+    MESSAGE_ID_HEADER,
     TIMESTAMP_MAX,
     VALUE_SIZE_MAX,
     VERSION,
@@ -30,6 +29,12 @@ from goqueue.core.record import (
 )
 from goqueue.errors import InvalidMessage
 from goqueue.types import LANE_COUNT, Buffer, Microseconds
+
+UNTOLD = {
+    Attribute.HOLDS_DELAYED: "a record is delayed, but the envelope does not say so",
+    Attribute.HOLDS_IDS: "a record has a message id, but the envelope does not say so",
+    Attribute.HOLDS_EXPIRING: "a record expires, but the envelope does not say so",
+}
 
 
 class Header(NamedTuple):
@@ -66,11 +71,15 @@ def _is_plainly_sound(envelope: Envelope, records: memoryview) -> bool:
     if envelope.record_count != envelope.last_offset_delta + 1:
         return False
     try:
-        mask, highest, flags = inspect_records(records, envelope.record_count, FLAGS_FROM_BROKER)
+        contents = inspect_records(records, envelope.record_count, FLAGS_FROM_BROKER)
     except InvalidMessage:
         return False
-    delayed_is_told = not flags & Flag.DELAYED or bool(envelope.attributes & Attribute.HOLDS_DELAYED)
-    return delayed_is_told and (mask, highest) == (envelope.priority_mask, envelope.highest_timestamp)
+    if held_attributes(contents) & ~envelope.attributes:
+        return False
+    return (contents.priority_mask, contents.highest_timestamp) == (
+        envelope.priority_mask,
+        envelope.highest_timestamp,
+    )
 
 
 def _fault_in_records(envelope: Envelope, records: memoryview) -> str | None:
@@ -81,7 +90,7 @@ def _fault_in_records(envelope: Envelope, records: memoryview) -> str | None:
         if header is None:
             return f"the body ends within record {number} of {envelope.record_count}"
         end = position + header.record_size
-        fault = _fault_in_record(header, records[position:end]) or tally.take(header)
+        fault = _fault_in_record(header, records[position:end], tally.names) or tally.take(header)
         if fault is not None:
             return f"record {number} of {envelope.record_count} {fault}"
         position = end
@@ -98,6 +107,8 @@ class _Tally:
     mask: int = 0
     highest_timestamp: Microseconds = 0
     flags: int = 0
+    names: set[str] = field(default_factory=set)
+    """Of the broker's headers."""
 
     def take(self, header: Header) -> str | None:
         if header.relative_offset <= self.last_offset:
@@ -120,9 +131,12 @@ class _Tally:
         if self.highest_timestamp != envelope.highest_timestamp:
             highest = self.highest_timestamp
             return f"the envelope's highest timestamp is {envelope.highest_timestamp}, the records' is {highest}"
-        if self.flags & Flag.DELAYED and not envelope.attributes & Attribute.HOLDS_DELAYED:
-            return "a record is delayed, but the envelope does not say so"
-        return None
+        untold = held_attributes(self._contents()) & ~envelope.attributes
+        return next((text for bit, text in UNTOLD.items() if untold & bit), None)
+
+    def _contents(self) -> Contents:
+        has_id, expires = MESSAGE_ID_HEADER in self.names, EXPIRES_AT_HEADER in self.names
+        return Contents(self.mask, self.highest_timestamp, self.flags, has_id, expires)
 
 
 def _header_at(records: memoryview, position: int) -> Header | None:
@@ -133,7 +147,7 @@ def _header_at(records: memoryview, position: int) -> Header | None:
     return header if position + header.record_size <= len(records) else None
 
 
-def _fault_in_record(header: Header, record: memoryview) -> str | None:
+def _fault_in_record(header: Header, record: memoryview, names: set[str]) -> str | None:
     if header.magic != MAGIC:
         return f"begins with {header.magic:#06x} instead of 'GQ'"
     if header.version != VERSION:
@@ -146,10 +160,10 @@ def _fault_in_record(header: Header, record: memoryview) -> str | None:
         return f"has timestamp {header.timestamp}, beyond {TIMESTAMP_MAX} µs"
     if header.priority >= LANE_COUNT or header.reserved:
         return f"has priority {header.priority}, which is not one of 0 to {LANE_COUNT - 1}"
-    return _fault_in_section(record[HEADER_SIZE + header.key_size :], header.flags)
+    return _fault_in_section(record[HEADER_SIZE + header.key_size :], header.flags, names)
 
 
-def _fault_in_section(section: memoryview, flags: int) -> str | None:
+def _fault_in_section(section: memoryview, flags: int, names: set[str]) -> str | None:
     if flags & Flag.DELAYED:
         if len(section) < DUE_TIME.size:
             return "is flagged as delayed, but has no due time"
@@ -158,21 +172,12 @@ def _fault_in_section(section: memoryview, flags: int) -> str | None:
         if len(section) < HEADERS_LENGTH.size:
             return "is flagged as having headers, but has none"
         end = HEADERS_LENGTH.size + HEADERS_LENGTH.unpack_from(section)[0]
-        if end > len(section) or not _are_headers(section[HEADERS_LENGTH.size : end]):
-            return "has headers that are no map of text to bytes"
+        if end > len(section):
+            return "has headers that do not fit into it"
+        fault = headers_fault(section[HEADERS_LENGTH.size : end], FLAGS_FROM_BROKER, names)
+        if fault is not None:
+            return f"has headers that are no good: {fault.message}"
         section = section[end:]
     if flags & Flag.TOMBSTONE and len(section):
         return "is a tombstone, but has a value"
     return "has a value beyond the limit" if len(section) > VALUE_SIZE_MAX else None
-
-
-def _are_headers(packed: memoryview) -> bool:
-    if len(packed) > HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX:
-        return False
-    try:
-        headers = msgpack.unpackb(packed)
-    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException):
-        return False
-    if not isinstance(headers, dict):
-        return False
-    return all(isinstance(name, str) and isinstance(value, bytes) for name, value in headers.items())

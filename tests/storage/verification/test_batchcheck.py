@@ -5,9 +5,17 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for
+from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for, held_attributes
 from goqueue.core.inspection import inspect_records
-from goqueue.core.record import FLAGS_FROM_BROKER, HEADER, TIMESTAMP_MAX, Flag, encode_record
+from goqueue.core.record import (
+    EXPIRES_AT_HEADER,
+    FLAGS_FROM_BROKER,
+    HEADER,
+    MESSAGE_ID_HEADER,
+    TIMESTAMP_MAX,
+    Flag,
+    encode_record,
+)
 from goqueue.errors import InvalidMessage
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from tests.storage.logs import NOW
@@ -16,6 +24,8 @@ FIRST = encode_record(0, NOW, b"one", key=b"key", headers={"trace": b"\1"})
 SECOND = encode_record(1, NOW + 5, b"two", priority=0)
 DELAYED = encode_record(1, NOW, b"later", due=NOW)
 TOMBSTONE = encode_record(1, NOW, b"", key=b"key", flags=Flag.TOMBSTONE)
+WITH_ID = encode_record(1, NOW, b"once", headers={MESSAGE_ID_HEADER: b"id"})
+EXPIRING = encode_record(1, NOW, b"soon", headers={EXPIRES_AT_HEADER: NOW.to_bytes(8, "big")})
 
 
 def envelope_of(body: bytes, count: int = 2, **facts: int) -> Envelope:
@@ -78,26 +88,40 @@ def test_an_envelope_that_disagrees_with_its_records_is_told(facts: dict[str, in
         (SECOND[:3] + bytes([Flag.DELAYED]) + SECOND[4:], "no due time"),
         (SECOND[:3] + bytes([Flag.HEADERS]) + SECOND[4:], "has none"),
         (SECOND[:3] + bytes([Flag.TOMBSTONE]) + SECOND[4:], "tombstone, but has a value"),
-        (changed(changed(FIRST, 15, b"\1"), 39, b"\xff"), "no map"),
-        (changed(changed(FIRST, 15, b"\1"), 39, b"\x93"), "no map"),
+        (changed(changed(FIRST, 15, b"\1"), 39, b"\xff"), "not msgpack"),
+        (changed(changed(FIRST, 15, b"\1"), 39, b"\x91"), "not msgpack"),
+        (changed(changed(FIRST, 15, b"\1"), 38, b"\xff"), "headers that do not fit"),
+        (encode_record(1, NOW, b"two", headers={MESSAGE_ID_HEADER: bytes(129)}), "129 bytes"),
         (SECOND[: HEADER.size - 1], "within record 2 of 2"),
-        (DELAYED, "the envelope does not say so"),
     ],
 )
 def test_a_bad_record_is_told(second: bytes, words: str) -> None:
-    facts = {} if second != DELAYED else {"priority_mask": 0b100, "highest_timestamp": NOW}
     body = FIRST + second
-    assert words in (fault_in_batch(envelope_of(body, **facts), body) or "")
+    assert words in (fault_in_batch(envelope_of(body), body) or "")
 
 
-def test_a_delayed_record_and_a_tombstone_are_sound() -> None:
+@pytest.mark.parametrize(
+    ("second", "attribute", "words"),
+    [
+        (DELAYED, Attribute.HOLDS_DELAYED, "is delayed, but the envelope does not say so"),
+        (WITH_ID, Attribute.HOLDS_IDS, "has a message id, but the envelope does not say so"),
+        (EXPIRING, Attribute.HOLDS_EXPIRING, "expires, but the envelope does not say so"),
+    ],
+)
+@pytest.mark.parametrize("end", [1, 9])
+def test_an_envelope_says_what_its_records_are(second: bytes, attribute: int, words: str, end: int) -> None:
+    body, facts = FIRST + second, {"priority_mask": 0b100, "highest_timestamp": NOW}
+    assert words in (fault_in_batch(envelope_of(body, **facts, last_offset_delta=end), body) or "")
+    told = envelope_of(body, **facts, attributes=attribute, last_offset_delta=end)
+    assert fault_in_batch(told, body) is None
+
+
+def test_a_tombstone_is_sound() -> None:
     facts = {"priority_mask": 0b100, "highest_timestamp": NOW}
     assert fault_in_batch(envelope_of(FIRST + TOMBSTONE, **facts), FIRST + TOMBSTONE) is None
-    body = FIRST + DELAYED
-    assert fault_in_batch(envelope_of(body, **facts, attributes=Attribute.HOLDS_DELAYED), body) is None
 
 
-@given(st.sampled_from([SECOND, DELAYED, TOMBSTONE, FIRST]), st.data())
+@given(st.sampled_from([SECOND, DELAYED, TOMBSTONE, FIRST, WITH_ID, EXPIRING]), st.data())
 def test_it_refuses_just_the_records_that_the_way_in_refuses(second: bytes, data: st.DataObject) -> None:
     """The two checks give one verdict (G16); where the envelope has room for a gap, the slower one alone."""
     position = data.draw(st.integers(0, len(second) - 1))
@@ -108,7 +132,7 @@ def test_it_refuses_just_the_records_that_the_way_in_refuses(second: bytes, data
     except InvalidMessage:
         assert fault_in_batch(envelope_of(body), body) is not None
     else:
-        attributes = Attribute.HOLDS_DELAYED if contents.flags & Flag.DELAYED else 0
+        attributes = held_attributes(contents)
         facts = {"priority_mask": contents.priority_mask, "highest_timestamp": contents.highest_timestamp}
         for end in (1, 9):
             envelope = envelope_of(body, **facts, attributes=attributes, last_offset_delta=end)

@@ -1,0 +1,35 @@
+"""The stand-in for a partition that could not be opened: it tells everybody why, and touches nothing (G13)."""
+
+from collections.abc import Sequence
+from typing import TypeGuard
+
+from goqueue.actors.base import Actor
+from goqueue.actors.messages import Letter
+from goqueue.core.metadata import Topic
+from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable, StorageError
+
+
+class UnavailablePartition(Actor):
+    def __init__(self, reason: PartitionUnavailable) -> None:
+        self._reason = reason
+
+    async def handle_batch(self, batch: Sequence[Letter]) -> None:
+        for letter in batch:
+            letter.reply.fail(PartitionUnavailable(self._reason.message, **self._reason.details))
+
+
+def is_bearable(error: Exception) -> TypeGuard[StorageError]:
+    """Whether the others can be served all the same. A disk that fails is not to be trusted with them either."""
+    return isinstance(error, StorageError) and not isinstance(error, DiskFailed | LogStopped)
+
+
+def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> PartitionUnavailable:
+    return PartitionUnavailable(
+        f"partition {number} of topic {topic.name} cannot be opened: {error.message}. Nothing in {folder} was "
+        f"touched; `goqueue log verify {folder}` names the file. Mend it or start the goqueue that wrote it, then "
+        "restart the broker; the other partitions are served",
+        topic=topic.name,
+        partition=number,
+        path=folder,
+        cause=error.code,
+    )

@@ -1,0 +1,385 @@
+"""What carries a producer's messages: into rows by partition, out as batches, until each is settled.
+
+`core/sendrow.py` has the rules of a row. Here nothing waits: whoever adds messages, hears an answer or finds the
+connection again pumps the rows, which sends at once what may leave. So a lone message is on its way without a
+change of tasks. One task keeps time: for messages that linger, for pauses before a repeat, for those whose time
+is over.
+
+To the broker a row is a producer with its own sequence, so a lost answer is repeated without doubling anything
+(G11). Without idempotence nothing is repeated: what was under way when the connection was lost is unknown.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import trio
+
+from goqueue.core.batch import Attribute, compress
+from goqueue.core.chunk import Chunk
+from goqueue.core.partitioner import Partitioner
+from goqueue.core.sendrow import Gathering, OutBatch, SendRow
+from goqueue.errors import (
+    ActorDied,
+    BatchRefused,
+    Closed,
+    DeliveryTimeout,
+    DeliveryUnknown,
+    DuplicateMessage,
+    GoQueueError,
+    OutcomeUnknown,
+    OutOfOrderSequence,
+    UnknownProducer,
+    UnknownTopic,
+)
+from goqueue.net import messages as wire
+from goqueue.net.errors import ConnectionLost
+from goqueue.net.failures import error_of
+from goqueue.net.link import Link
+from goqueue.net.outcome import Outcome
+from goqueue.types import Acks
+
+if TYPE_CHECKING:
+    from goqueue.net.client import Client, Topic
+
+logger = logging.getLogger("goqueue.producer")
+
+PAUSE_SECONDS = 0.05
+"""Before a batch is sent again that the broker could not take just now."""
+TICK_SECONDS_MAX = 1.0
+REFRESH_SECONDS = 30.0
+"""How old what is known of a topic may become while it is used: then it is asked for again."""
+NOBODY = wire.ProducerReady(0, 0)
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    partition: int
+    messages: SendRow
+    identity: wire.ProducerReady | None
+    paused_until: float = -math.inf
+    waits_for_room_of: Link | None = None
+
+
+class Sender:
+    def __init__(
+        self,
+        client: "Client",
+        topic: "Topic",
+        acks: Acks,
+        gathering: Gathering,
+        *,
+        delivery_timeout: float,
+        identity: wire.ProducerReady,
+    ) -> None:
+        self._client = client
+        self.topic = topic
+        self._acks = acks
+        self._gathering = gathering
+        self._delivery_timeout = delivery_timeout
+        self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
+        self._identity = identity
+        """Of all rows, until a partition forgets it. Nobody: without idempotence."""
+        self._partitioner = Partitioner(len(topic.partitions))
+        self._refreshed_at = trio.current_time()
+        self._is_refreshing = False
+        self._rows: dict[int, Row] = {}
+        self._outcomes: deque[Outcome] = deque()
+        self.unsettled = 0
+        self.settled_some = trio.Event()
+        self.is_closed = False
+        self._scope = trio.CancelScope()
+        self._armed = math.inf
+        self._rearm = trio.Event()
+
+    async def run(self) -> None:
+        """Keep time, until stopped or cancelled; closed in any case afterwards."""
+        self._client.senders[self] = None
+        try:
+            with self._scope:
+                await self._keep_time()
+        finally:
+            del self._client.senders[self]
+            self.close()
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._armed = math.inf
+            self._give_up_the_late()
+            self.pump_all()
+            if self._outcomes:
+                self._arm(min(trio.current_time() + self._tick_seconds, self._deadline(self._outcomes[0])))
+            self._rearm = trio.Event()
+            with trio.CancelScope(deadline=self._armed):
+                await self._rearm.wait()
+
+    def stop(self) -> None:
+        self._scope.cancel()
+
+    def close(self) -> int:
+        """Drop what is not settled; how many messages that were."""
+        self.is_closed = True
+        dropped = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
+        return self._fail(dropped, Closed("the producer was closed before this was confirmed"))
+
+    # In
+
+    def add(self, chunk: Chunk) -> None:
+        """Put messages into their rows and send what may leave."""
+        outcome = cast(Outcome, chunk.call)
+        self.unsettled += len(chunk)
+        self._outcomes.append(outcome)
+        for row in self._distribute(chunk, outcome.since):
+            self._pump(row)
+        if outcome.since > self._refreshed_at + REFRESH_SECONDS:
+            self._begin_refresh()
+        self._arm(outcome.since + self._tick_seconds)
+
+    def _distribute(self, chunk: Chunk, now: float) -> "list[Row]":
+        if chunk.partition is not None or chunk.keys is None:
+            row = self._row(self._partitioner.choose(None, chunk.partition))
+            row.messages.add(chunk, now)
+            if chunk.partition is None and row.messages.is_full:
+                self._partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
+            return [row]
+        numbers: dict[int, list[int]] = {}
+        for index, key in enumerate(chunk.keys):
+            numbers.setdefault(self._partitioner.choose(key), []).append(index)
+        for number, indexes in numbers.items():
+            self._row(number).messages.add(chunk.picked(indexes), now)
+        return [self._rows[number] for number in numbers]
+
+    def check_partition(self, partition: int | None) -> None:
+        """`UnknownPartition` when the topic has no such one, as far as is known."""
+        self._partitioner.choose(None, partition)
+
+    def _row(self, number: int) -> Row:
+        row = self._rows.get(number)
+        if row is None:
+            row = self._rows[number] = Row(number, SendRow(self._gathering), self._identity)
+        return row
+
+    # Out
+
+    def pump_all(self) -> None:
+        for row in self._rows.values():
+            self._pump(row)
+
+    def _pump(self, row: Row) -> None:
+        """Send what may leave now, and see to it that the rest is looked at in time."""
+        now, link = trio.current_time(), self._client.link
+        if link is None or row.identity is None:
+            return  # whoever brings the missing one pumps
+        while now >= row.paused_until and link.has_room:
+            batch = row.messages.next_batch(now)
+            if batch is None:
+                break
+            self._send(row, batch, link)
+        deadline = row.messages.next_deadline(now)
+        if deadline is not None and deadline <= now >= row.paused_until:
+            self._wait_for_room(row, link)
+        elif deadline is not None:
+            self._arm(max(deadline, row.paused_until))
+
+    def _wait_for_room(self, row: Row, link: Link) -> None:
+        def go_on() -> None:
+            row.waits_for_room_of = None
+            self._pump(row)
+
+        if row.waits_for_room_of is not link:
+            row.waits_for_room_of = link
+            link.when_room(go_on)
+
+    def _send(self, row: Row, batch: OutBatch, link: Link) -> None:
+        attempt = batch.attempt
+        if attempt == 1 and row.partition == self._partitioner.choose():
+            self._partitioner.begin_next_batch()
+        request = wire.Produce(self._acks, (self._encoded(row, batch),))
+        try:
+            link.post_batch(request, lambda answer: self._hear(row, batch, attempt, answer))
+        except GoQueueError as error:
+            self._take_refusal(row, batch, error)
+
+    def _encoded(self, row: Row, batch: OutBatch) -> wire.ProduceBatch:
+        assert row.identity is not None
+        body, attributes = batch.body(), 0
+        if self.topic.config.get("compression") == "zstd":
+            body, attributes = compress(body), int(Attribute.ZSTD)
+        who, uuid = row.identity, self.topic.uuid.bytes
+        return wire.ProduceBatch(
+            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, batch.count, body
+        )
+
+    # Answers
+
+    def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: wire.Answer | GoQueueError) -> None:
+        if not row.messages.awaits(batch, attempt):
+            return
+        outcome = _outcome(answer)
+        if isinstance(outcome, wire.ProducedBatch):
+            row.messages.confirmed(batch)
+            self._confirm(row, batch, outcome.base_offset)
+        elif isinstance(outcome, ConnectionLost | ActorDied):
+            self._take_loss(row, batch)
+        else:
+            self._take_refusal(row, batch, outcome)
+        self._pump(row)
+
+    def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
+        for chunk in batch.chunks:
+            settled = cast(Outcome, chunk.call).confirm(chunk.places, self.topic.name, row.partition, base_offset)
+            self._note_settled(settled)
+            base_offset = None if base_offset is None else base_offset + len(chunk)
+
+    def _take_loss(self, row: Row, batch: OutBatch) -> None:
+        if self._identity is NOBODY:
+            error = OutcomeUnknown(
+                "the connection was lost before the answer came; it may have been written or not"
+            )
+            self._fail(row.messages.refused(batch, range(batch.count)), error)
+        else:
+            row.messages.unanswered(batch)
+
+    def _take_refusal(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
+        is_oldest = row.messages.is_oldest(batch)
+        if isinstance(error, UnknownProducer) or (isinstance(error, OutOfOrderSequence) and is_oldest):
+            self._begin_anew(row)
+        elif isinstance(error, BatchRefused):
+            self._take_bad_records(row, batch, error)
+        elif isinstance(error, OutOfOrderSequence):
+            row.messages.not_written(batch)  # behind one that was refused
+        elif isinstance(error, UnknownTopic):
+            row.messages.not_written(batch)
+            row.paused_until = math.inf
+            self._begin_refresh()
+        elif error.retryable:
+            row.messages.not_written(batch)
+            row.paused_until = trio.current_time() + PAUSE_SECONDS
+        else:
+            self._fail(row.messages.refused(batch, range(batch.count)), error)
+
+    def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
+        errors = {bad.index: bad.error for bad in refusal.records}
+        bad = row.messages.refused(batch, errors.keys())
+        places = [(chunk, number) for chunk in bad for number in range(len(chunk))]
+        for (chunk, number), index in zip(places, sorted(errors), strict=True):
+            self._settle_bad(row, chunk.picked([number]), errors[index])
+
+    def _settle_bad(self, row: Row, chunk: Chunk, error: GoQueueError) -> None:
+        """A repeat of a message with an id has the first one's offset; behind its first, it is sent once more."""
+        if not isinstance(error, DuplicateMessage):
+            self._fail([chunk], error)
+        elif error.offset is None:
+            row.messages.add(chunk, trio.current_time())
+        else:
+            outcome = cast(Outcome, chunk.call)
+            self._note_settled(outcome.confirm(chunk.places, self.topic.name, row.partition, error.offset))
+
+    def _begin_anew(self, row: Row) -> None:
+        """The partition does not know this row any more: what is certainly unwritten goes on under a new id."""
+        error = OutcomeUnknown("the broker has forgotten this producer; the message may have been written or not")
+        self._fail(row.messages.forgotten(), error)
+        self._take_new_identity(row)
+
+    def _take_new_identity(self, row: Row) -> None:
+        if self._identity is not NOBODY:
+            row.identity = None
+            self._client.spawn(self._identify, row)
+
+    async def _identify(self, row: Row) -> None:
+        while row.identity is None and not self.is_closed:
+            try:
+                row.identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+            except GoQueueError as error:
+                if not error.retryable:
+                    self._fail(row.messages.drop_all(), error)
+                    return
+        self._pump(row)
+
+    # The topic: it may gain partitions, or be deleted and made again.
+
+    def _begin_refresh(self) -> None:
+        if not self._is_refreshing and not self.is_closed:
+            self._is_refreshing = True
+            self._client.spawn(self._refresh_in_background)
+
+    async def _refresh_in_background(self) -> None:
+        try:
+            await self.refresh()
+        except GoQueueError as error:
+            if isinstance(error, UnknownTopic):
+                self._fail([chunk for row in self._rows.values() for chunk in row.messages.drop_all()], error)
+            self._refreshed_at = trio.current_time()
+        finally:
+            self._is_refreshing = False
+
+    async def refresh(self) -> None:
+        """Ask how the topic is now, and go by that."""
+        topic = await self._client.topic(self.topic.name)
+        self._refreshed_at = trio.current_time()
+        is_other = topic.uuid != self.topic.uuid
+        self.topic = topic
+        self._partitioner.resize(len(topic.partitions))
+        for row in list(self._rows.values()):
+            row.paused_until = -math.inf
+        if is_other:
+            self._move_over()
+        self.pump_all()
+
+    def _move_over(self) -> None:
+        """Whatever was written is gone with the old topic; the rest goes to the new one."""
+        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
+        self._rows.clear()
+        for chunk in chunks:
+            try:
+                self._distribute(chunk, cast(Outcome, chunk.call).since)
+            except GoQueueError as error:
+                self._fail([chunk], error)
+
+    # Settling
+
+    def _fail(self, chunks: Iterable[Chunk], error: GoQueueError) -> int:
+        settled = sum(cast(Outcome, chunk.call).fail(chunk.places, error) for chunk in chunks)
+        self._note_settled(settled)
+        return settled
+
+    def _note_settled(self, count: int) -> None:
+        self.unsettled -= count
+        self.settled_some.set()
+
+    def _give_up_the_late(self) -> None:
+        """Those whose time is over are told, and never sent afterwards."""
+        now = trio.current_time()
+        while self._outcomes and self._outcomes[0].is_settled:
+            self._outcomes.popleft()
+        if not self._outcomes or self._deadline(self._outcomes[0]) > now:
+            return
+        late = f"not confirmed within {self._delivery_timeout:g} s"
+        for row in self._rows.values():
+            expired = row.messages.expire(before=math.nextafter(now - self._delivery_timeout, math.inf))
+            self._fail(expired.unwritten, DeliveryTimeout(f"{late}; it was not written, send it again"))
+            self._fail(expired.unknown, DeliveryUnknown(f"{late}; it may have been written or not"))
+            if expired.begins_anew:
+                self._take_new_identity(row)
+        while self._outcomes and self._deadline(self._outcomes[0]) <= now:
+            self._note_settled(self._outcomes.popleft().give_up(DeliveryTimeout(late)))
+
+    def _deadline(self, outcome: Outcome) -> float:
+        return outcome.since + self._delivery_timeout
+
+    def _arm(self, deadline: float) -> None:
+        """Have the time kept until then, at the latest."""
+        if deadline < self._armed:
+            self._armed = deadline
+            self._rearm.set()
+
+
+def _outcome(answer: wire.Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
+    if isinstance(answer, GoQueueError):
+        return answer
+    assert isinstance(answer, wire.Produced)
+    [produced] = answer.batches
+    return produced if produced.error is None else error_of(produced.error)

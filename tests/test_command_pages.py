@@ -1,0 +1,120 @@
+"""The pages on the command line and on settings: examples run, tables are what the code has."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goqueue.cli import main
+from goqueue.cli.topic import topic
+from goqueue.core.topicconfig import SETTINGS, UNLIMITED
+from goqueue.settings import PREFIX, Settings, flag_of
+
+ROOT = Path(__file__).parents[1]
+COMMAND_LINE, CONFIGURATION = ROOT / "docs/command-line.md", ROOT / "docs/configuration.md"
+PLACEHOLDERS = ("DIR", "FILE", "./dev")
+SECONDS_MAX = 120
+
+
+def shell_blocks(page: Path) -> list[str]:
+    """Those that can run as they stand."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if not any(word in block for word in PLACEHOLDERS)]
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def run_in_a_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Where `goqueue` is this one, any failure ends it, and what it started ends with it."""
+    (folder / "bin").mkdir()
+    program = folder / "bin/goqueue"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m goqueue "$@"\n')
+    program.chmod(0o755)
+    listen = free_address()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(PREFIX)},
+        "PATH": f"{folder}/bin:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "GOQUEUE_LISTEN": listen,
+        "GOQUEUE_HTTP": free_address(),
+        "GOQUEUE_URL": f"ws://{listen}",
+        "GOQUEUE_TIMEOUT": "30",
+    }
+    guarded = f"set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{script}"
+    return subprocess.run(
+        ["bash", "-c", guarded],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+
+
+def test_the_examples_of_the_command_line_run(tmp_path: Path) -> None:
+    done = run_in_a_shell("\n".join(shell_blocks(COMMAND_LINE)), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hello" in (tmp_path / "backup.ndjson").read_text()
+
+
+def test_the_shell_examples_of_the_readme_run(tmp_path: Path) -> None:
+    [block] = shell_blocks(ROOT / "README.md")
+    done = run_in_a_shell(f"goqueue serve > /dev/null &\n{block}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"value": "hello"' in done.stdout
+
+
+def all_commands(group: Any, prefix: str = "goqueue") -> list[str]:
+    found = []
+    for name, command in group.commands.items():
+        inside = all_commands(command, f"{prefix} {name}") if hasattr(command, "commands") else []
+        found += inside or [f"{prefix} {name}"]
+    return found
+
+
+@pytest.mark.parametrize("command", all_commands(main))
+def test_every_command_has_an_example(command: str) -> None:
+    assert any(re.search(rf"\b{command}\b", block) for block in shell_blocks(COMMAND_LINE)), command
+
+
+def test_commands_of_commands_are_looked_at_too() -> None:
+    assert f"goqueue topic {next(iter(topic.commands))}" in all_commands(main)
+
+
+# Settings: what the page says, row by row
+
+
+def shown(value: object) -> str:
+    return f"`{UNLIMITED if value is None else value}`"
+
+
+def broker_rows() -> list[str]:
+    return [
+        f"| `{name}` | `{flag_of(name)}` | `{PREFIX}{name.upper()}` | {shown(each.default)} | {each.description} |"
+        for name, each in Settings.model_fields.items()
+    ]
+
+
+def topic_rows() -> list[str]:
+    return [
+        f"| `{each.name}` | {shown(each.default)} | {each.kind.allowed} | {each.meaning} |" for each in SETTINGS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "rows"), [("| setting | flag |", broker_rows()), ("| setting | default | allowed |", topic_rows())]
+)
+def test_a_table_has_every_setting_as_the_code_has_it(title: str, rows: list[str]) -> None:
+    _, _, table = CONFIGURATION.read_text().partition(title)
+    written = table.partition("\n\n")[0].splitlines()[2:]
+    assert written == rows, "the page should have these rows:\n" + "\n".join(rows)
