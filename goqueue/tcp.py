@@ -36,10 +36,14 @@ class TcpStream(trio.abc.HalfCloseableStream):
         await self._inner.send_eof()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        descriptor = self._inner.socket.fileno()
         try:
-            return os.read(self._inner.socket.fileno(), max_bytes or RECEIVE_SIZE)
-        except OSError:  # nothing is there yet, or the connection is gone: as above
-            return await self._inner.receive_some(max_bytes)
+            return os.read(descriptor, max_bytes or RECEIVE_SIZE)
+        except BlockingIOError:
+            await trio.lowlevel.wait_readable(descriptor)
+        except OSError:
+            pass  # the connection is gone: as above
+        return await self._inner.receive_some(max_bytes)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -60,6 +60,7 @@ class Connection:
         self._something_to_send = trio.Event()
         self._waiting_for_sent = trio.lowlevel.ParkingLot()
         self._polls: dict[trio.CancelScope, None] = {}
+        self._is_sending = False
         self._has_ended = False
 
     async def run(self) -> None:
@@ -84,7 +85,7 @@ class Connection:
             self._something_to_send.set()
             for poll in list(self._polls):
                 poll.cancel()
-            while not (self._session.is_drained or self._has_ended):
+            while not (self._has_ended or (self._session.is_drained and not self._is_sending)):
                 await self._waiting_for_sent.park()
 
     # Frames
@@ -118,7 +119,9 @@ class Connection:
 
     async def _flush(self) -> None:
         while (frame := self._session.next_frame()) is not None:
+            self._is_sending = True
             await self._transport.send(frame)
+            self._is_sending = False
             self._waiting_for_sent.unpark_all()
 
     # Requests

@@ -18,12 +18,12 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
-from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Producer, accept, decompress
+from goqueue.core.batch import HOLDS_IDS, NO_PRODUCER, ZSTD, Batch, Producer, accept, decompress
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import GivenId, MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
-from goqueue.environment import WallClock
+from goqueue.environment import Space, WallClock
 from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.idrecall import recall_ids
 from goqueue.storage.keycompaction import compact_by_key
@@ -32,6 +32,8 @@ from goqueue.storage.logviews import LogSlice, LogStatistics
 from goqueue.storage.retention import retain
 from goqueue.storage.volume import Volume
 from goqueue.types import Acks, Buffer, Microseconds, Offset
+
+SPACE_KNOWN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,8 @@ class Partition(Actor):
         self._checkpoints = CheckpointSchedule()
         self._disk_is_busy = False
         self._is_dropping = False
+        self._space: Space | None = None
+        self._space_known_until = 0.0
         self._open_log: Log | None = None
         self._ids = MessageIds()
 
@@ -194,8 +198,7 @@ class Partition(Actor):
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self._admission.message_bytes_max < VALUE_SIZE_MAX:
             self._admission.check_sizes(_records(batch), batch.record_count)
-        holds_ids = batch.attributes & Attribute.HOLDS_IDS
-        ids = ids_in(_records(batch), batch.record_count) if holds_ids else ()
+        ids = ids_in(_records(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
         self._arrived.append(_Arrival(batch, message.acks, reply, ids))
 
     async def end_turn(self) -> None:
@@ -222,14 +225,21 @@ class Partition(Actor):
     def _check_room(self, new: Sequence[_Arrival]) -> None:
         if not new:
             return
-        space = self._volume.disk.space(self._directory)
-        check_disk(space.free, space.total, least=self._disk_free_min)
+        self._check_disk()
         size = self.log.size + sum(arrival.batch.size for arrival in new)
         messages = self.log.end_offset - self.log.log_start + sum(arrival.batch.record_count for arrival in new)
         self._admission.check_room(size, messages)
         if self._admission.excess(size, messages) and not self._is_dropping:
             self._is_dropping = True
             self.background(self._drop_oldest)
+
+    def _check_disk(self) -> None:
+        """Asking the system costs as much as a small write; what it said holds for a moment."""
+        now = trio.current_time()
+        if self._space is None or now >= self._space_known_until:
+            self._space = self._volume.disk.space(self._directory)
+            self._space_known_until = now + SPACE_KNOWN_SECONDS
+        check_disk(self._space.free, self._space.total, least=self._disk_free_min)
 
     async def _drop_oldest(self) -> None:
         """Whole segments go, oldest first, until the rest fits; the one that grows stays."""
@@ -405,4 +415,4 @@ class Partition(Actor):
 
 
 def _records(batch: Batch) -> Buffer:
-    return decompress(batch.body) if batch.attributes & Attribute.ZSTD else batch.body
+    return decompress(batch.body) if batch.attributes & ZSTD else batch.body

@@ -21,9 +21,11 @@ from goqueue.errors import Closed, GoQueueError, Unavailable
 from goqueue.net import messages as wire
 from goqueue.net.content import acks_of
 from goqueue.net.errors import ConnectionLost, GoingAway
+from goqueue.net.failures import error_of
 from goqueue.net.link import Link
 from goqueue.net.message import Published
 from goqueue.net.producer import Producer
+from goqueue.net.publishers import Publishers
 from goqueue.net.reader import Reader, Start
 from goqueue.net.sender import Sender
 from goqueue.net.websocket import connect_websocket
@@ -36,8 +38,6 @@ logger = logging.getLogger("goqueue.client")
 RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.05, 2.0
 CALL_SECONDS_MAX = 30.0
 DEFAULT_PORT = 7710
-PUBLISHERS_MAX = 256
-"""Topics to which `publish` keeps a producer ready."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -49,6 +49,8 @@ class Partition:
     """The first offset still there."""
     end: Offset
     """The offset that the next message will get."""
+    error: GoQueueError | None = None
+    """Why it cannot be used, and nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Client:
         self._is_closed = False
         self.senders: dict[Sender, None] = {}
         """Those who want to know when there is a connection again."""
-        self._publishers: dict[tuple[str, Acks], Producer] = {}
+        self._publishers = Publishers(self)
         self._tasks: trio.Nursery | None = None
 
     # Topics
@@ -100,8 +102,7 @@ class Client:
         check_publishable(name)
         uuid = (await self.topic(name)).uuid  # a late repeat must not meet one that was made again
         await self.call(wire.DeleteTopic(name, uuid.bytes), wire.Done)
-        for acks in Acks:
-            self._retire(self._publishers.pop((name, acks), None))
+        self._publishers.forget(name)
 
     async def topics(self) -> list[Topic]:
         return [_topic(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
@@ -139,7 +140,7 @@ class Client:
         """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
         self._check_open()
         check_publishable(topic)
-        publisher = await self._publisher(topic, acks_of(acks))
+        publisher = await self._publishers.to(topic, acks_of(acks))
         return await publisher.send(
             value,
             key=key,
@@ -149,30 +150,6 @@ class Client:
             ttl=ttl,
             message_id=message_id,
         )
-
-    async def _publisher(self, topic: str, acks: Acks) -> Producer:
-        """The producer behind `publish`: it never lingers."""
-        publisher = self._publishers.get((topic, acks))
-        if publisher is None:
-            fresh = Producer(self, topic, acks=acks, linger_ms=0)
-            sender = await fresh.open()
-            publisher = self._publishers.setdefault((topic, acks), fresh)
-            if publisher is fresh:
-                self.spawn(sender.run)
-                self._forget_idle_publisher()
-        return publisher
-
-    def _forget_idle_publisher(self) -> None:
-        if len(self._publishers) > PUBLISHERS_MAX:
-            for key, publisher in self._publishers.items():
-                if publisher.is_idle:
-                    self._retire(self._publishers.pop(key))
-                    return
-
-    @staticmethod
-    def _retire(publisher: Producer | None) -> None:
-        if publisher is not None:
-            publisher.stop()
 
     def producer(
         self,
@@ -364,5 +341,8 @@ def _only(answer: wire.Topics) -> Topic:
 
 
 def _topic(description: wire.TopicDescription) -> Topic:
-    partitions = [Partition(each.partition, each.start, each.end) for each in description.partitions]
+    partitions = [
+        Partition(each.partition, each.start, each.end, each.error and error_of(each.error))
+        for each in description.partitions
+    ]
     return Topic(description.name, UUID(bytes=description.uuid), description.config, partitions)

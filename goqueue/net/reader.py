@@ -113,6 +113,8 @@ class Reader:
 
     async def _first_offset(self, topic: "Topic", number: int) -> Offset:
         partition = topic.partitions[number]
+        if partition.error is not None:
+            raise partition.error
         if self._start == "earliest":
             return partition.start
         if self._start == "latest":

@@ -23,7 +23,7 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
-from goqueue.core.batch import Attribute, Envelope
+from goqueue.core.batch import HOLDS_DELAYED, HOLDS_IDS, Envelope
 from goqueue.core.producers import SEQUENCES, ProducerStates, WrittenBatch
 from goqueue.types import Buffer, Microseconds, Offset
 
@@ -57,8 +57,8 @@ class Summary:
         self.highest_timestamp = max(self.highest_timestamp, envelope.highest_timestamp)
         self.last_append_time = envelope.append_time
         self.priority_mask |= envelope.priority_mask
-        self.holds_delayed |= bool(envelope.attributes & Attribute.HOLDS_DELAYED)
-        self.holds_ids |= bool(envelope.attributes & Attribute.HOLDS_IDS)
+        self.holds_delayed |= bool(envelope.attributes & HOLDS_DELAYED)
+        self.holds_ids |= bool(envelope.attributes & HOLDS_IDS)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ from goqueue.testing.stream import Conditions, Pipe, SimulatedStream
 CONNECT_SECONDS_MAX = 127.0
 """How long Linux tries."""
 BACKLOG_MAX = 128
+BURNT_SECONDS = 0.001
+"""How long after the last byte a reset follows."""
 ANYWHERE = "anywhere"
 """The machine of those who name none."""
 
@@ -103,7 +105,7 @@ class Connection:
     def _burn(self) -> None:
         """The part that passed arrives before the reset does."""
         arrival = max(self._to_server.arrival(), self._to_client.arrival()) - trio.current_time()
-        self.cut(arrival, arrival)
+        self.cut(arrival + BURNT_SECONDS, arrival + BURNT_SECONDS)
 
     def slow_down(self, pause_seconds: Seconds, sip_bytes: int, *, client: bool = True) -> None:
         end = self.client if client else self.server

@@ -10,7 +10,8 @@ No task runs here. Who waits, waits for the moment when the next thing happens, 
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from random import Random
@@ -133,12 +134,17 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
         """A slow reader takes so many bytes at most, after a pause."""
 
     async def send_all(self, data: Buffer) -> None:
+        with self._sending_alone():
+            await trio.lowlevel.checkpoint()
+            await self._send(bytes(data))
+
+    @contextmanager
+    def _sending_alone(self) -> Iterator[None]:
         if self._is_sending:
             raise trio.BusyResourceError("another task is sending")
         self._is_sending = True
         try:
-            await trio.lowlevel.checkpoint()
-            await self._send(bytes(data))
+            yield
         finally:
             self._is_sending = False
 
@@ -151,8 +157,9 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             data = data[room:]
 
     async def wait_send_all_might_not_block(self) -> None:
-        await trio.lowlevel.checkpoint()
-        await self._wait_for_room()
+        with self._sending_alone():
+            await trio.lowlevel.checkpoint()
+            await self._wait_for_room()
 
     async def _wait_for_room(self) -> None:
         self._check_sending()
@@ -200,11 +207,10 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             raise trio.BrokenResourceError("the connection was reset")
 
     async def send_eof(self) -> None:
-        await trio.lowlevel.checkpoint()
-        self._check_usable()
-        if self._is_sending:
-            raise trio.BusyResourceError("another task is sending")
-        self._say_end()
+        with self._sending_alone():
+            await trio.lowlevel.checkpoint()
+            self._check_usable()
+            self._say_end()
 
     def _say_end(self) -> None:
         self._has_sent_eof = True
