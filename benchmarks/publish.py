@@ -21,7 +21,7 @@ from functools import partial
 import trio
 from rich.console import Console
 from rich.progress import Progress
-from trio_websocket import ConnectionClosed, WebSocketRequest, open_websocket_url, serve_websocket
+from trio_websocket import open_websocket_url
 
 import goqueue
 from benchmarks.figures import Figure, show
@@ -56,6 +56,18 @@ def broker_process(data: str) -> Iterator[BrokerProcess]:
     assert process.stdout is not None
     try:
         yield BrokerProcess(json.loads(process.stdout.readline())["websocket"], process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+@contextmanager
+def echo_process() -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.echo"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"ws://127.0.0.1:{int(process.stdout.readline())}"
     finally:
         process.terminate()
         process.wait(30)
@@ -115,27 +127,15 @@ async def single_latency(client: goqueue.Client, topic: str, acks: str) -> float
 
 
 async def echo_latency() -> float:
-    """The same for a bare trio-websocket that sends back what it gets."""
-
-    async def echo(request: WebSocketRequest) -> None:
-        socket = await request.accept()
-        try:
-            while True:
-                await socket.send_message(await socket.get_message())
-        except ConnectionClosed:
-            pass
-
-    async with trio.open_nursery() as nursery:
-        server = await nursery.start(partial(serve_websocket, echo, "127.0.0.1", 0, None))
-        async with open_websocket_url(f"ws://127.0.0.1:{server.port}") as socket:
+    """The same for a bare trio-websocket in a process of its own that sends back what it gets."""
+    with echo_process() as url:
+        async with open_websocket_url(url) as socket:
 
             async def once() -> None:
                 await socket.send_message(VALUES[0])
                 assert await socket.get_message() == VALUES[0]
 
-            median = await _median_ms(once)
-        nursery.cancel_scope.cancel()
-    return median
+            return await _median_ms(once)
 
 
 async def _median_ms(once: Callable[[], Awaitable[object]]) -> float:

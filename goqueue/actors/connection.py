@@ -10,7 +10,7 @@ Whatever a client sends, it harms only itself: an error goes to its request or e
 """
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -18,8 +18,8 @@ from uuid import UUID
 import trio
 
 from goqueue.actors.broker import Broker
-from goqueue.actors.fetching import Question, fetch_partitions
-from goqueue.actors.partition import DeleteBefore, Fetch, OffsetAtTime, Produce, Produced
+from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_there, leads_on
+from goqueue.actors.partition import DeleteBefore, OffsetAtTime, Produce, Produced
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import (
     AddPartitions,
@@ -44,6 +44,10 @@ from goqueue.types import Acks
 
 BYTES_WAITING_MAX = 8 * 1024 * 1024
 """Of answers that the client has not taken; then nothing more is read from it."""
+FETCH_BYTES_MAX = 1024 * 1024
+"""Of one answer, unless its first batch alone is larger."""
+READS_MAX = 2
+"""Fetches of one connection that read at once."""
 HELLO_SECONDS_MAX = 10.0
 LAST_WORDS_SECONDS_MAX = 1.0
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
@@ -60,6 +64,7 @@ class Connection:
         self._something_to_send = trio.Event()
         self._waiting_for_sent = trio.lowlevel.ParkingLot()
         self._polls: dict[trio.CancelScope, None] = {}
+        self._reads = trio.CapacityLimiter(READS_MAX)
         self._is_sending = False
         self._has_ended = False
 
@@ -77,6 +82,11 @@ class Connection:
         with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
             await self._flush()
         await self._transport.aclose()
+
+    @property
+    def bytes_waiting(self) -> int:
+        """Of answers that the client has not taken."""
+        return self._session.bytes_waiting
 
     async def go_away(self, reason: str) -> None:
         """Take no more requests; return when those under way are answered. Who waits for more is sent away."""
@@ -132,6 +142,8 @@ class Connection:
             answer = _Answer(correlation, len(request.batches), self._answer_produce)
             for number, batch in enumerate(request.batches):
                 await self._post(batch, Acks(request.acks), answer, number)
+        elif isinstance(request, wire.Fetch):
+            nursery.start_soon(self._serve_fetch, correlation, request)
         else:
             nursery.start_soon(self._serve, correlation, request)
 
@@ -206,25 +218,39 @@ class Connection:
             return wire.ProducerReady(request.producer_id, request.epoch + 1)
         return wire.ProducerReady(self._broker.environment.random.getrandbits(PRODUCER_ID_BITS) + 1, 0)
 
-    async def _fetch(self, request: wire.Fetch) -> wire.Fetched:
-        poll = trio.CancelScope()
-        self._polls[poll] = None
+    async def _serve_fetch(self, correlation: int, request: wire.Fetch) -> None:
         try:
-            with poll:
-                return await self._poll(request)
+            with trio.CancelScope() as poll:
+                self._polls[poll] = None
+                await self._poll(correlation, request)
+            if poll.cancelled_caught:
+                raise GoingAway("this broker is going away; ask again on a new connection")
+        except GoQueueError as error:
+            self._session.refuse(correlation, error)
         finally:
-            del self._polls[poll]
-        raise GoingAway("this broker is going away; ask again on a new connection")
+            self._polls.pop(poll, None)
+        self._something_to_send.set()
 
-    async def _poll(self, request: wire.Fetch) -> wire.Fetched:
+    async def _poll(self, correlation: int, request: wire.Fetch) -> None:
         deadline = trio.current_time() + request.max_wait_ms / 1_000
         questions = [
-            Question(
-                await self._partition(each.topic, each.partition), Fetch(each.offset, request.bytes_max, deadline)
-            )
-            for each in request.partitions
+            Question(await self._partition(each.topic, each.partition), each.offset) for each in request.partitions
         ]
-        return wire.Fetched(tuple(map(_fetched, await fetch_partitions(questions))))
+        while not await self._answer_fetch(correlation, questions, request.bytes_max, deadline):
+            await await_the_first(questions, deadline)
+
+    async def _answer_fetch(
+        self, correlation: int, questions: Sequence[Question], bytes_max: int, deadline: float
+    ) -> bool:
+        """Read and answer, if there is something. Few read at once, and only when the client takes its answers:
+        however many fetches are asked, those that are served hold a bounded number of bytes."""
+        async with self._reads:
+            await self._wait_for_room()
+            answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
+            if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
+                self._session.answer(correlation, wire.Fetched(tuple(map(_fetched, answers))))
+                return True
+            return False
 
     async def _offset_at_time(self, request: wire.OffsetAtTime) -> wire.OffsetFound:
         ref = await self._partition(request.topic, request.partition)
@@ -274,7 +300,6 @@ _ANSWERED: dict[type[Any], Callable[[Connection, Any], Awaitable[Any]]] = {
     wire.Purge: Connection._purge,
     wire.DeleteBefore: Connection._delete_before,
     wire.InitProducer: Connection._init_producer,
-    wire.Fetch: Connection._fetch,
     wire.OffsetAtTime: Connection._offset_at_time,
     wire.Stats: Connection._stats,
 }

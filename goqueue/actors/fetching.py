@@ -1,63 +1,62 @@
 """One fetch from many partitions: answered as soon as one of them has something.
 
-Everybody is asked at once for what is there. Only if nobody has anything, all are asked to wait, and the first
-that has something ends the waiting of the others.
+All are asked for what is there. Only if nobody has anything, all are asked to say when they do, and the first that
+does ends the waiting of the others. Waiting holds no bytes: whoever waits asks again, when there is room for the
+answer.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import trio
 
-from goqueue.actors.partition import Fetch
+from goqueue.actors.partition import AwaitMore, Fetch
 from goqueue.actors.ref import ActorRef
 from goqueue.errors import GoQueueError
 from goqueue.storage.logviews import LogSlice
+from goqueue.types import Offset
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     partition: ActorRef
-    fetch: Fetch
+    offset: Offset
 
 
-async def fetch_partitions(questions: Sequence[Question]) -> list[LogSlice | GoQueueError]:
+async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> list[LogSlice | GoQueueError]:
     """An answer or an error for each, in order. Those of the later ones get what the earlier leave of the bytes."""
-    if len(questions) == 1:
-        return [await _fetch(questions[0].partition, questions[0].fetch)]
-    answers = await _fetch_what_is_there(questions)
-    if any(isinstance(answer, GoQueueError) or answer.data for answer in answers):
-        return answers
-    return await _wait_for_the_first(questions, answers)
-
-
-async def _fetch(partition: ActorRef, fetch: Fetch) -> LogSlice | GoQueueError:
-    try:
-        return await partition.call(fetch)
-    except GoQueueError as error:
-        return error
-
-
-async def _fetch_what_is_there(questions: Sequence[Question]) -> list[LogSlice | GoQueueError]:
     answers: list[LogSlice | GoQueueError] = []
-    room = questions[0].fetch.bytes_max if questions else 0
+    room = bytes_max
     for question in questions:
-        answer = await _fetch(question.partition, replace(question.fetch, deadline=0.0, bytes_max=max(0, room)))
+        answer = await _fetch(question, max(0, room))
         if isinstance(answer, LogSlice) and answers and len(answer.data) > room:
-            answer = replace(answer, data=b"", next_offset=question.fetch.offset)
+            answer = replace(answer, data=b"", next_offset=question.offset)
         room -= len(answer.data) if isinstance(answer, LogSlice) else 0
         answers.append(answer)
     return answers
 
 
-async def _wait_for_the_first(
-    questions: Sequence[Question], answers: list[LogSlice | GoQueueError]
-) -> list[LogSlice | GoQueueError]:
-    async def wait(number: int, question: Question, scope: trio.CancelScope) -> None:
-        answers[number] = await _fetch(question.partition, question.fetch)
+async def _fetch(question: Question, bytes_max: int) -> LogSlice | GoQueueError:
+    try:
+        return await question.partition.call(Fetch(question.offset, bytes_max))
+    except GoQueueError as error:
+        return error
+
+
+def leads_on(question: Question, answer: LogSlice | GoQueueError) -> bool:
+    """Whether there is something to tell: batches, an error, or that nothing is left at this offset."""
+    return isinstance(answer, GoQueueError) or answer.next_offset != question.offset
+
+
+async def await_the_first(questions: Sequence[Question], deadline: float) -> None:
+    """Return when one of them has something, or an error to tell, or at the deadline."""
+
+    async def wait(question: Question, scope: trio.CancelScope) -> None:
+        with suppress(GoQueueError):  # the next fetch will say so
+            await question.partition.call(AwaitMore(question.offset, deadline))
         scope.cancel()
 
     async with trio.open_nursery() as nursery:
-        for number, question in enumerate(questions):
-            nursery.start_soon(wait, number, question, nursery.cancel_scope)
-    return answers
+        for question in questions:
+            nursery.start_soon(wait, question, nursery.cancel_scope)

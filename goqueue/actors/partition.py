@@ -56,11 +56,18 @@ class Produce(Request[Produced]):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[LogSlice]):
-    """Batches from `offset` on. At the end, wait for more until `deadline`, in Trio's time."""
+    """The batches from `offset` on, as far as they are there."""
 
     offset: Offset
     bytes_max: int
-    deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitMore(Request[None]):
+    """Answered when something lies at `offset`, at the latest at `deadline`, in Trio's time."""
+
+    offset: Offset
+    deadline: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +160,7 @@ class Partition(Actor):
         self._arrived: list[_Arrival] = []
         self._producers: list[_Waiting] = []
         """In order of what they wait for."""
-        self._readers: LongPoll[tuple[Fetch, Reply[LogSlice]]] = LongPoll()
+        self._readers: LongPoll[Reply[None]] = LongPoll()
         self._syncs = SyncSchedule()
         self._checkpoints = CheckpointSchedule()
         self._disk_is_busy = False
@@ -177,9 +184,9 @@ class Partition(Actor):
         self._dismiss_readers()
 
     def _dismiss_readers(self) -> None:
-        """Those at the end are told that there is nothing: a stop does not wait for a long poll."""
-        for fetch, reply in self._readers.all():
-            reply.resolve(self._nothing_at(fetch.offset))
+        """Those at the end look again and find nothing: a stop does not wait for a long poll."""
+        for reply in self._readers.all():
+            reply.resolve(None)
 
     def close(self) -> None:
         if self._open_log is not None:
@@ -305,10 +312,7 @@ class Partition(Actor):
 
     @defers(Fetch)
     async def fetch(self, message: Fetch, reply: Reply[LogSlice]) -> None:
-        if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
-            self._readers.wait((message, reply), message.offset, message.deadline)
-            self._syncs.note_awaited()
-        elif self._is_warm(message.offset):
+        if self._is_warm(message.offset):
             reply.resolve(await self.log.read(message.offset, message.bytes_max))
         else:
             self.background(self._read, message, reply)
@@ -323,15 +327,13 @@ class Partition(Actor):
         except GoQueueError as error:
             reply.fail(error)
 
-    def _nothing_at(self, offset: Offset) -> LogSlice:
-        return LogSlice(b"", offset, self.log.log_start, self.log.high_watermark)
-
-    def _serve_readers(self) -> None:
-        for fetch, reply in self._readers.reached(self.log.high_watermark):
-            if reply.wanted:
-                self.background(self._read, fetch, reply)
-            else:
-                reply.resolve(self._nothing_at(fetch.offset))
+    @defers(AwaitMore)
+    async def await_more(self, message: AwaitMore, reply: Reply[None]) -> None:
+        if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
+            self._readers.wait(reply, message.offset, message.deadline)
+            self._syncs.note_awaited()
+        else:
+            reply.resolve(None)
 
     @answers(OffsetAtTime)
     async def offset_at_time(self, message: OffsetAtTime) -> Offset | None:
@@ -375,8 +377,8 @@ class Partition(Actor):
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     async def tick(self, now: float) -> None:
-        for fetch, reply in self._readers.expired(now):
-            reply.resolve(self._nothing_at(fetch.offset))
+        for reply in self._readers.expired(now):
+            reply.resolve(None)
         if self._disk_is_busy:
             return
         if self._checkpoints.is_due(now):
@@ -407,7 +409,8 @@ class Partition(Actor):
         """Everything below is durable: answer who waited for it, let readers see it."""
         self.log.advance_high_watermark(durable)
         self.settle(durable)
-        self._serve_readers()
+        for reply in self._readers.reached(durable):
+            reply.resolve(None)
 
     def _disk_is_free(self) -> None:
         self._disk_is_busy = False

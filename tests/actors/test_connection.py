@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.connection import Connection
+from goqueue.actors.connection import BYTES_WAITING_MAX, READS_MAX, Connection
 from goqueue.core.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.net import messages as wire
@@ -23,8 +23,9 @@ from tests.storage.logs import records_in
 class BareClient:
     """Asks one thing at a time, or sends several and takes what comes."""
 
-    def __init__(self, transport: MemoryTransport) -> None:
+    def __init__(self, transport: MemoryTransport, connection: Connection) -> None:
         self.transport = transport
+        self.connection = connection
         self.session = ClientSession()
 
     async def greet(self) -> Welcomed:
@@ -60,8 +61,9 @@ class BareClient:
 async def connected(disk: SimulatedDisk) -> AsyncIterator[BareClient]:
     async with broker(disk) as running, trio.open_nursery() as nursery:
         ours, theirs = memory_transport_pair()
-        nursery.start_soon(Connection(running, theirs).run)
-        client = BareClient(ours)
+        connection = Connection(running, theirs)
+        nursery.start_soon(connection.run)
+        client = BareClient(ours, connection)
         yield client
         await ours.aclose()
 
@@ -191,6 +193,34 @@ async def test_a_fetch_from_many_partitions_is_answered_by_the_first_that_has_so
         assert isinstance(event, AnswerReceived)
         assert isinstance(event.answer, wire.Fetched)
         assert [len(records_in(each.data)) for each in event.answer.partitions] == [0, 1, 0]
+
+
+MIB = 1024 * 1024
+
+
+async def ask_for_much(client: BareClient, topic: wire.TopicDescription, fetches: int) -> None:
+    for _ in range(fetches):
+        client.session.request(wire.Fetch(0, 33 * MIB, (wire.FetchPartition(topic.uuid, 0, 0, 0),)))
+    await client.flush()
+
+
+async def test_one_who_asks_for_much_and_takes_nothing_costs_a_bounded_number_of_bytes(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G14. Two hundred answers of several MiB each would be a gigabyte."""
+    async with connected(disk) as client, trio.open_nursery() as nursery:
+        await client.greet()
+        topic = await made(client)
+        for number in range(4):
+            await client.ask(wire.Produce(2, (batch(topic, bytes(2 * MIB), sequence=number),)))
+        nursery.start_soon(ask_for_much, client, topic, 200)
+        await wait_all_tasks_blocked()
+        one_answer = 3 * MIB
+        assert client.connection.bytes_waiting > BYTES_WAITING_MAX, "it was kept busy"
+        assert client.connection.bytes_waiting < BYTES_WAITING_MAX + (READS_MAX + 1) * one_answer
+        for _ in range(200):
+            event = await client.next_event()
+            assert isinstance(event, AnswerReceived), "and all is answered once it takes"
 
 
 async def test_one_who_says_no_hello_is_sent_away(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

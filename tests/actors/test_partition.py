@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.partition import (
     SPACE_KNOWN_SECONDS,
+    AwaitMore,
     DeleteBefore,
     Describe,
     Fetch,
@@ -183,8 +184,8 @@ async def test_a_reader_at_the_end_waits_for_more(disk: SimulatedDisk, autojump_
         seen: list[list[bytes]] = []
 
         async def follow() -> None:
-            found = await ref.call(Fetch(0, 1_000, trio.current_time() + 30))
-            seen.append([record.value for record in records_in(found.data)])
+            await ref.call(AwaitMore(0, trio.current_time() + 30))
+            seen.append(await values(ref))
 
         nursery.start_soon(follow)
         await trio.sleep(7)
@@ -198,7 +199,7 @@ async def test_a_reader_at_the_end_has_what_is_written_made_durable_at_once(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with partition(disk) as ref, trio.open_nursery() as nursery:
-        nursery.start_soon(ref.call, Fetch(0, 1_000, trio.current_time() + 30))
+        nursery.start_soon(ref.call, AwaitMore(0, trio.current_time() + 30))
         await wait_all_tasks_blocked()
         await ref.call(publish(b"a", acks=Acks.LEADER))
         await trio.sleep(3 * SYNC_SECONDS)
@@ -210,16 +211,18 @@ async def test_a_reader_whose_time_is_up_is_told_that_there_is_nothing(
 ) -> None:
     async with partition(disk) as ref:
         begin = trio.current_time()
-        found = await ref.call(Fetch(0, 1_000, begin + 30))
-        assert (found.data, found.next_offset, trio.current_time()) == (b"", 0, begin + 30)
+        await ref.call(AwaitMore(0, begin + 30))
+        assert trio.current_time() == begin + 30
+        assert await values(ref) == []
 
 
 async def test_a_stop_does_not_wait_for_a_long_poll(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     """G15"""
-    answers: list[int] = []
+    answers: list[None] = []
 
     async def follow(ref: ActorRef) -> None:
-        answers.append((await ref.call(Fetch(0, 1_000, trio.current_time() + 3_600))).next_offset)
+        await ref.call(AwaitMore(0, trio.current_time() + 3_600))
+        answers.append(None)
 
     async with trio.open_nursery() as nursery:
         async with partition(disk) as ref:
@@ -227,13 +230,13 @@ async def test_a_stop_does_not_wait_for_a_long_poll(disk: SimulatedDisk, autojum
             await wait_all_tasks_blocked()
             begin = trio.current_time()
         assert trio.current_time() - begin < 1
-    assert answers == [0]
+    assert answers == [None]
 
 
 async def test_a_reader_that_left_disturbs_nobody(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with partition(disk) as ref:
         with trio.move_on_after(1):
-            await ref.call(Fetch(0, 1_000, trio.current_time() + 30))
+            await ref.call(AwaitMore(0, trio.current_time() + 30))
         await ref.call(publish(b"a"))
         assert await values(ref) == [b"a"]
 

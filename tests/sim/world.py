@@ -12,7 +12,7 @@ from random import Random
 import trio
 
 from goqueue.actors.child import ChildSpec, supervised
-from goqueue.actors.partition import DeleteBefore, Describe, Fetch, Maintain, Partition, Produce
+from goqueue.actors.partition import AwaitMore, DeleteBefore, Describe, Fetch, Maintain, Partition, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.reports import ChildReport
 from goqueue.actors.root import running
@@ -207,7 +207,8 @@ class World:
     async def _read_on(self, partition: int, offset: int) -> int:
         try:
             deadline = trio.current_time() + self.random.choice([0.0, 0.05, 5.0])
-            found = await self._refs[partition].call(Fetch(offset, READ_BYTES, deadline))
+            await self._refs[partition].call(AwaitMore(offset, deadline))
+            found = await self._refs[partition].call(Fetch(offset, READ_BYTES))
         except OffsetOutOfRange as error:
             return int(error.details["start"])
         except DamagedData as damage:
