@@ -228,6 +228,7 @@ class Partition(Actor):
             self.answer(arrival, Produced(base))
         for arrival, refusal in judged.refused:
             self._tell(arrival, refusal, originals_end(refusal))
+        self._begin_disk_work(trio.current_time())  # who waits for the disk does not wait for the next turn too
 
     def _check_room(self, new: Sequence[_Arrival]) -> None:
         if not new:
@@ -379,6 +380,9 @@ class Partition(Actor):
     async def tick(self, now: float) -> None:
         for reply in self._readers.expired(now):
             reply.resolve(None)
+        self._begin_disk_work(now)
+
+    def _begin_disk_work(self, now: float) -> None:
         if self._disk_is_busy:
             return
         if self._checkpoints.is_due(now):
@@ -392,7 +396,11 @@ class Partition(Actor):
         self.background(work)
 
     async def _commit(self) -> None:
+        """Again and again, while somebody waits for what was written meanwhile."""
         self._show(await self.log.commit())
+        while self._syncs.is_due(trio.current_time()) and not self._checkpoints.is_due(trio.current_time()):
+            self._syncs.begin()
+            self._show(await self.log.commit())
         self._disk_is_free()
 
     async def _checkpoint(self) -> None:

@@ -12,7 +12,7 @@ import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import trio
 
@@ -41,8 +41,28 @@ def typed_errors(path: str) -> Iterator[None]:
         raise DiskFailed(f"{path}: {error.strerror}; look at the system's log", path=path) from error
 
 
+class Threads:
+    """How many may work at once. Trio's own limiter lets others run first even when there is room."""
+
+    def __init__(self, most: int) -> None:
+        self._places = trio.CapacityLimiter(most)
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        try:
+            self._places.acquire_on_behalf_of_nowait(borrower)
+        except trio.WouldBlock:
+            await self._places.acquire_on_behalf_of(borrower)
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self._places.release_on_behalf_of(borrower)
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        # Trio asks for no more than these two methods, but its types name its own limiter.
+        return await trio.to_thread.run_sync(work, limiter=cast(trio.CapacityLimiter, self))
+
+
 class RealFile:
-    def __init__(self, path: str, descriptor: int, threads: trio.CapacityLimiter) -> None:
+    def __init__(self, path: str, descriptor: int, threads: Threads) -> None:
         self.path = path
         self._descriptor = descriptor
         self._threads = threads
@@ -87,7 +107,7 @@ class RealFile:
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         self._in_use += 1
         try:
-            return await trio.to_thread.run_sync(work, limiter=self._threads)
+            return await self._threads.run(work)
         finally:
             self._in_use -= 1
             self._close_when_unused()
@@ -164,7 +184,7 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         _allow_descriptors()
-        self._threads = trio.CapacityLimiter(THREADS_MAX)
+        self._threads = Threads(THREADS_MAX)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> RealFile:
         flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0)
@@ -199,7 +219,7 @@ class RealDisk:
 
     async def replace(self, old: str, new: str) -> None:
         with typed_errors(new), trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(os.replace, old, new, limiter=self._threads)
+            await self._threads.run(lambda: os.replace(old, new))
 
     def remove(self, path: str) -> None:
         with typed_errors(path):
@@ -211,7 +231,7 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         with typed_errors(path):
-            await trio.to_thread.run_sync(_sync_directory, path, limiter=self._threads)
+            await self._threads.run(lambda: _sync_directory(path))
 
     def space(self, path: str) -> Space:
         with typed_errors(path):

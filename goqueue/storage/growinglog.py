@@ -260,14 +260,23 @@ class GrowingLog:
     @asynccontextmanager
     async def _exclusively(self) -> AsyncIterator[None]:
         """A turn. A full disk or damage is for the caller to hear; any other failure of the disk stops the log."""
-        async with self._turn:
+        await self._take_turn()
+        try:
             self._check_writable()
-            try:
-                yield
-            except (DiskFull, DamagedData, LogStopped):
-                raise
-            except StorageError as error:
-                raise self._stop(error) from error
+            yield
+        except (DiskFull, DamagedData, LogStopped):
+            raise
+        except StorageError as error:
+            raise self._stop(error) from error
+        finally:
+            self._turn.release()
+
+    async def _take_turn(self) -> None:
+        """Without a round of the event loop when nobody has it."""
+        try:
+            self._turn.acquire_nowait()
+        except trio.WouldBlock:
+            await self._turn.acquire()
 
     def _stop(self, error: StorageError) -> LogStopped:
         self._failure = error
