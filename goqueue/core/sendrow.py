@@ -208,21 +208,22 @@ class SendRow:
         self._begin_mending()
         return unknown
 
-    def expire(self, before: float) -> "Expired":
-        """Give up what is older than this."""
-        unwritten = self._drop_waiting(before)
-        if not any(batch.since < before for batch in self._under_way):
+    def expire(self, now: float, seconds_max: float) -> "Expired":
+        """Give up what is this old."""
+        unwritten = self._drop_waiting(now, seconds_max)
+        if not any(batch.since + seconds_max <= now for batch in self._under_way):
             return Expired(unwritten, [], begins_anew=False)
         for batch in self._under_way:
             batch.may_be_written |= batch.is_sent
-        late = [batch for batch in self._under_way if batch.since < before and not batch.may_be_written]
+        unsent = [batch for batch in self._under_way if not batch.may_be_written]
+        late = [batch for batch in unsent if batch.since + seconds_max <= now]
         self._under_way = [batch for batch in self._under_way if batch not in late]
         refused = [chunk for batch in late for chunk in batch.chunks]
         return Expired(refused + unwritten, self.forgotten(), begins_anew=True)
 
-    def _drop_waiting(self, before: float) -> list[Chunk]:
+    def _drop_waiting(self, now: float, seconds_max: float) -> list[Chunk]:
         dropped = []
-        while self._waiting and self._waiting[0].since < before:
+        while self._waiting and self._waiting[0].since + seconds_max <= now:
             item = self._waiting.popleft()
             self._waiting_messages -= len(item.chunk)
             self._waiting_bytes -= item.size

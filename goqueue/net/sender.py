@@ -245,11 +245,11 @@ class Sender:
 
     def _take_refusal(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
         is_oldest = row.messages.is_oldest(batch)
-        if isinstance(error, UnknownProducer) or (isinstance(error, OutOfOrderSequence) and is_oldest):
+        if isinstance(error, UnknownProducer | OutOfOrderSequence) and is_oldest:
             self._begin_anew(row)
         elif isinstance(error, BatchRefused):
             self._take_bad_records(row, batch, error)
-        elif isinstance(error, OutOfOrderSequence):
+        elif isinstance(error, UnknownProducer | OutOfOrderSequence):
             row.messages.not_written(batch)  # behind one that was refused
         elif isinstance(error, UnknownTopic):
             row.messages.not_written(batch)
@@ -359,7 +359,7 @@ class Sender:
             return
         late = f"not confirmed within {self._delivery_timeout:g} s"
         for row in self._rows.values():
-            expired = row.messages.expire(before=math.nextafter(now - self._delivery_timeout, math.inf))
+            expired = row.messages.expire(now, self._delivery_timeout)
             self._fail(expired.unwritten, DeliveryTimeout(f"{late}; it was not written, send it again"))
             self._fail(expired.unknown, DeliveryUnknown(f"{late}; it may have been written or not"))
             if expired.begins_anew:

@@ -230,9 +230,9 @@ def test_what_is_too_old_is_given_up_and_it_is_said_what_may_have_been_written()
         row.add(chunk_of(name, size=300 * 1024), 0.0)
     refused, _ = taken(row), taken(row)
     row.not_written(refused)
-    row.add(chunk_of("old"), 1.0)
+    row.add(chunk_of("old"), 2.0)
     row.add(chunk_of("young"), 3.0)
-    expired = row.expire(2.0)
+    expired = row.expire(12.0, 10.0)
     assert (names_in(expired.unwritten), names_in(expired.unknown)) == (["refused", "old"], ["sent"])
     assert expired.begins_anew
     again = taken(row, 9.0)
@@ -243,8 +243,8 @@ def test_nothing_begins_anew_for_the_sake_of_what_was_never_sent() -> None:
     row = row_with("young", now=3.0)
     taken(row, 3.0)
     row.add(chunk_of("old"), 1.0)
-    assert names_in(row.expire(2.0).unwritten) == ["old"]
-    assert not row.expire(2.0).begins_anew
+    assert names_in(row.expire(12.0, 10.0).unwritten) == ["old"]
+    assert not row.expire(12.0, 10.0).begins_anew
     assert len(row) == 1
 
 

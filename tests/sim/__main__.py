@@ -1,6 +1,7 @@
 """`python -m tests.sim SEED …`: run seeds one by one, each the same as ever, and say what happened."""
 
 import argparse
+import logging
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,16 @@ from pathlib import Path
 
 from goqueue.testing.determinism import run_deterministically
 from tests.sim.bugs import PLANTED
+from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
+from tests.sim.clientworld import ClientWorld
+from tests.sim.shrinking import shrunk
 from tests.sim.world import World
+
+WORLDS: dict[str, type[World] | type[ClientWorld]] = {"partitions": World, "clients": ClientWorld}
+BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
+    "partitions": PLANTED,
+    "clients": PLANTED_AMONG_CLIENTS,
+}
 
 
 def commit() -> str:
@@ -21,7 +31,7 @@ def commit() -> str:
     return found.stdout.decode().strip() or "unknown"
 
 
-def run_seed(seed: int, world: type[World]) -> bool:
+def run_seed(seed: int, world: type[World] | type[ClientWorld], again: str) -> bool:
     print(f"seed {seed} commit {commit()}", flush=True)
     instance = world(seed)
     print(instance.plan)
@@ -29,22 +39,40 @@ def run_seed(seed: int, world: type[World]) -> bool:
         run = run_deterministically(instance.run, seed=seed)
     except BaseException:
         traceback.print_exc()
-        print(f"seed {seed} FAILED; run it again with: python -m tests.sim {seed}")
+        print(f"seed {seed} FAILED; run it again with: python -m tests.sim {again} {seed}")
         return False
     print(f"trace {run.trace} {run.value}")
     return True
+
+
+def shrink_seed(seed: int, world: type[ClientWorld]) -> None:
+    plan = shrunk(world, seed)
+    if plan is not None:
+        print(f"seed {seed} fails with {len(plan.faults)} faults:")
+        print(plan)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("seeds", type=int, nargs="+", metavar="SEED")
     parser.add_argument("--count", type=int, default=1, help="run this many seeds, from each one named on")
-    parser.add_argument("--bug", choices=sorted(PLANTED), help="plant this bug, to see it found")
+    parser.add_argument("--world", choices=sorted(WORLDS), default="partitions", help="what is simulated")
+    parser.add_argument("--bug", help="plant this bug, to see it found")
+    parser.add_argument("--shrink", action="store_true", help="find the faults that a failing seed needs (clients)")
     arguments = parser.parse_args()
-    world = PLANTED[arguments.bug] if arguments.bug else World
+    bugs = BUGS[arguments.world]
+    if arguments.bug is not None and arguments.bug not in bugs:
+        parser.error(f"--bug is one of {', '.join(sorted(bugs))} in this world")
+    logging.getLogger("goqueue").setLevel(logging.CRITICAL)  # crashes are what a simulation is made of
+    world = bugs[arguments.bug] if arguments.bug else WORLDS[arguments.world]
+    again = f"--world {arguments.world}" + (f" --bug {arguments.bug}" if arguments.bug else "")
     seeds = [seed + number for seed in arguments.seeds for number in range(arguments.count)]
-    good = [run_seed(seed, world) for seed in seeds]
-    return 0 if all(good) else 1
+    bad = [seed for seed in seeds if not run_seed(seed, world, again)]
+    for seed in bad if arguments.shrink else []:
+        if issubclass(world, ClientWorld):
+            shrink_seed(seed, world)
+    return 1 if bad else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
