@@ -37,13 +37,13 @@ class TcpStream(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         descriptor = self._inner.socket.fileno()
-        try:
-            return os.read(descriptor, max_bytes or RECEIVE_SIZE)
-        except BlockingIOError:
-            await trio.lowlevel.wait_readable(descriptor)
-        except OSError:
-            pass  # the connection is gone: as above
-        return await self._inner.receive_some(max_bytes)
+        while True:
+            try:
+                return os.read(descriptor, max_bytes or RECEIVE_SIZE)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(descriptor)
+            except OSError:  # the connection is gone: as above
+                return await self._inner.receive_some(max_bytes)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

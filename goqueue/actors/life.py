@@ -97,9 +97,11 @@ class Life:
 
     async def _turn(self, actor: "Actor") -> None:
         mailbox = self.mailbox
-        batch = await mailbox.gather(actor.batch_max, actor.next_deadline())
-        mailbox.counts.turns += 1
         deadline = actor.next_deadline()
+        batch = await mailbox.gather(actor.batch_max, deadline)
+        mailbox.counts.turns += 1
+        if not batch:
+            deadline = actor.next_deadline()  # perhaps it was moved, and that is what ended the wait
         if deadline is not None and deadline <= (now := trio.current_time()):
             await actor.tick(now)
         if mailbox.has_news:

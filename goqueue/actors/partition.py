@@ -234,6 +234,8 @@ class Partition(Actor):
         if not new:
             return
         self._check_disk()
+        if self._admission.is_unlimited:
+            return
         size = self.log.size + sum(arrival.batch.size for arrival in new)
         messages = self.log.end_offset - self.log.log_start + sum(arrival.batch.record_count for arrival in new)
         self._admission.check_room(size, messages)
@@ -372,10 +374,11 @@ class Partition(Actor):
     # The disk, beside the mailbox: appends go on while a sync is under way.
 
     def next_deadline(self) -> float | None:
-        deadlines = [self._readers.next_deadline()]
+        deadline = self._readers.next_deadline()
         if not self._disk_is_busy:
-            deadlines += [self._syncs.next_deadline(trio.current_time()), self._checkpoints.next_deadline()]
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+            deadline = _earlier(deadline, self._syncs.next_deadline())
+            deadline = _earlier(deadline, self._checkpoints.next_deadline())
+        return deadline
 
     async def tick(self, now: float) -> None:
         for reply in self._readers.expired(now):
@@ -396,12 +399,12 @@ class Partition(Actor):
         self.background(work)
 
     async def _commit(self) -> None:
-        """Again and again, while somebody waits for what was written meanwhile."""
+        """Again and again, while somebody waits for what was written meanwhile. Its end wakes the actor."""
         self._show(await self.log.commit())
         while self._syncs.is_due(trio.current_time()) and not self._checkpoints.is_due(trio.current_time()):
             self._syncs.begin()
             self._show(await self.log.commit())
-        self._disk_is_free()
+        self._disk_is_busy = False
 
     async def _checkpoint(self) -> None:
         self._checkpoints.begin()
@@ -411,7 +414,7 @@ class Partition(Actor):
         except DiskFull:  # the data is durable; the recovery point follows when there is room
             self._checkpoints.note_failed(trio.current_time())
         self._show(self.log.durable_offset)
-        self._disk_is_free()
+        self._disk_is_busy = False
 
     def _show(self, durable: Offset) -> None:
         """Everything below is durable: answer who waited for it, let readers see it."""
@@ -420,9 +423,11 @@ class Partition(Actor):
         for reply in self._readers.reached(durable):
             reply.resolve(None)
 
-    def _disk_is_free(self) -> None:
-        self._disk_is_busy = False
-        self.wake()
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
 
 
 def _records(batch: Batch) -> Buffer:

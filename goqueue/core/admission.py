@@ -32,6 +32,10 @@ class Admission:
             drops_oldest=config.overflow == "drop_oldest",
         )
 
+    @property
+    def is_unlimited(self) -> bool:
+        return self.bytes_max is None and self.messages_max is None
+
     def check_acks(self, acks: Acks) -> None:
         if acks < self.min_acks:
             raise InvalidMessage(

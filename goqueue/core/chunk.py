@@ -29,7 +29,10 @@ _PLAIN_WORD = MAGIC << 16 | VERSION << 8
 _HAS_HEADERS = int(Flag.HEADERS)
 
 
-@dataclass(frozen=True, slots=True)
+# Neither is frozen, though nobody changes them: that would double what it takes to make one for each lone message.
+
+
+@dataclass(slots=True, eq=False)
 class Content:
     """What all messages of a call have in common."""
 
@@ -39,7 +42,7 @@ class Content:
     expires_at: Microseconds | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Chunk:
     call: object
     """Who is told what became of them."""

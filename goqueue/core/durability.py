@@ -39,14 +39,15 @@ class SyncSchedule:
         self._written_since, self._unsynced_bytes, self._awaited = None, 0, False
 
     def is_due(self, now: float) -> bool:
-        deadline = self.next_deadline(now)
+        deadline = self.next_deadline()
         return deadline is not None and deadline <= now
 
-    def next_deadline(self, now: float) -> float | None:
+    def next_deadline(self) -> float | None:
+        """One that is past, when somebody waits."""
         if self._written_since is None:
             return None
         if self._awaited or self._unsynced_bytes >= UNSYNCED_BYTES_MAX:
-            return now
+            return self._written_since
         return self._written_since + UNSYNCED_SECONDS_MAX
 
 

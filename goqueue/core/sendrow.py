@@ -97,6 +97,10 @@ class SendRow:
         """Messages that are not settled."""
         return self._waiting_messages + sum(batch.count for batch in self._under_way)
 
+    def has_nothing_to_send(self) -> bool:
+        """Known without looking closer: everything is under way, or there is nothing."""
+        return not (self._waiting or self._repeats or self._is_mending)
+
     @property
     def is_full(self) -> bool:
         """As much waits as the next batch may take."""

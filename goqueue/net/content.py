@@ -11,6 +11,8 @@ from goqueue.types import Acks, Priority
 
 def check_content(value: object, key: object, headers: object) -> None:
     """Text is refused: whether it is UTF-8 is for the program to say."""
+    if type(value) is bytes and len(value) <= VALUE_SIZE_MAX and key is None and headers is None:
+        return  # most messages
     if not isinstance(value, bytes):
         raise InvalidMessage(f"a value is bytes, not {type(value).__name__}; encode it")
     if key is not None and not isinstance(key, bytes):

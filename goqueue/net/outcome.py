@@ -40,6 +40,8 @@ class Outcome:
     def confirm(self, places: Sequence[int], topic: str, partition: int, base_offset: Offset | None) -> int:
         """These messages are written, one after the other from this offset on. How many that settles."""
         count = len(places)
+        if count == 1:
+            return self.settle(places[0], Published(topic, partition, base_offset))
         offsets = repeat(None, count) if base_offset is None else range(base_offset, base_offset + count)
         # Thousands at once: made without a call of ours for each.
         published = map(tuple.__new__, repeat(Published), zip(repeat(topic), repeat(partition), offsets))

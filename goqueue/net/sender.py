@@ -170,14 +170,17 @@ class Sender:
 
     def _pump(self, row: Row) -> None:
         """Send what may leave now, and see to it that the rest is looked at in time."""
-        now, link = trio.current_time(), self._client.link
-        if link is None or row.identity is None:
+        link = self._client.link
+        if row.messages.has_nothing_to_send() or link is None or row.identity is None:
             return  # whoever brings the missing one pumps
+        now = trio.current_time()
         while now >= row.paused_until and link.has_room:
             batch = row.messages.next_batch(now)
             if batch is None:
                 break
             self._send(row, batch, link)
+            if row.messages.has_nothing_to_send():
+                return
         deadline = row.messages.next_deadline(now)
         if deadline is not None and deadline <= now >= row.paused_until:
             self._wait_for_room(row, link)

@@ -24,7 +24,7 @@ def test_what_nobody_waits_for_is_synced_within_a_second_though_nothing_more_is_
     schedule = SyncSchedule()
     schedule.note_written(7.0, 10, awaited=False)
     assert not schedule.is_due(7.0)
-    assert schedule.next_deadline(7.0) == 7.0 + UNSYNCED_SECONDS_MAX
+    assert schedule.next_deadline() == 7.0 + UNSYNCED_SECONDS_MAX
     assert schedule.is_due(8.0)
 
 
@@ -32,7 +32,7 @@ def test_later_writes_do_not_put_the_deadline_off() -> None:
     schedule = SyncSchedule()
     for now in (0.0, 0.5, 0.9):
         schedule.note_written(now, 10, awaited=False)
-    assert schedule.next_deadline(0.9) == UNSYNCED_SECONDS_MAX
+    assert schedule.next_deadline() == UNSYNCED_SECONDS_MAX
 
 
 def test_a_mebibyte_is_synced_at_once() -> None:
@@ -46,7 +46,7 @@ def test_a_mebibyte_is_synced_at_once() -> None:
 def test_a_reader_at_the_end_has_it_synced_at_once() -> None:
     schedule = SyncSchedule()
     schedule.note_awaited()
-    assert schedule.next_deadline(0.0) is None
+    assert schedule.next_deadline() is None
     schedule.note_written(0.0, 1, awaited=False)
     schedule.note_awaited()
     assert schedule.is_due(0.0)
