@@ -38,11 +38,11 @@ def show(title: str, figures: list[Figure], output: str) -> int:
         json.dump([asdict(figure) for figure in figures], sys.stdout, indent=2)
         print()
     else:
-        Console().print(_table(title, figures))
+        Console().print(table_of(title, figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
 
 
-def _table(title: str, figures: list[Figure]) -> Table:
+def table_of(title: str, figures: list[Figure]) -> Table:
     table = Table(title=title)
     for column in ("what", "figure", "unit", "goal", "met"):
         table.add_column(column, justify="right" if column == "figure" else "left")

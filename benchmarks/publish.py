@@ -6,8 +6,6 @@ echo measured in the same run.
 """
 
 import argparse
-import json
-import os
 import statistics
 import subprocess
 import sys
@@ -24,42 +22,22 @@ from rich.progress import Progress
 from trio_websocket import open_websocket_url
 
 import goqueue
+from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.figures import Figure, show
 
-RUNS = 5
 VALUES = [bytes(100)] * 1_000
-CALLS = 100
 WORKERS = 4
-SINGLES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerProcess:
-    url: str
-    pid: int
-
-    def cpu_seconds(self) -> float:
-        with open(f"/proc/{self.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self) -> float:
-        with open(f"/proc/{self.pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024**2
+class Sizes:
+    runs: int = 5
+    calls: int = 100
+    singles: int = 300
+    millions: float = 5.0
 
 
-@contextmanager
-def broker_process(data: str) -> Iterator[BrokerProcess]:
-    ports = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"]
-    command = [sys.executable, "-m", "goqueue", "serve", "--data", data, *ports]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield BrokerProcess(json.loads(process.stdout.readline())["websocket"], process.pid)
-    finally:
-        process.terminate()
-        process.wait(30)
-        process.stdout.close()
+TINY = Sizes(runs=1, calls=4, singles=5, millions=0.01)
 
 
 @contextmanager
@@ -83,16 +61,16 @@ class Cost:
     per_second: float
 
 
-async def publish(client: goqueue.Client, broker: BrokerProcess, topic: str, acks: str) -> Cost:
+async def publish(client: goqueue.Client, broker: BrokerProcess, topic: str, acks: str, calls: int) -> Cost:
     async with client.producer(topic, acks=acks) as producer:
 
         async def work() -> None:
-            for _ in range(CALLS // WORKERS):
+            for _ in range(calls // WORKERS):
                 published = await producer.send_many(VALUES)
                 assert len(published) == len(VALUES)
                 assert all(each.offset is not None for each in published)
 
-        return await _measured(broker, CALLS * len(VALUES), partial(_together, work))
+        return await _measured(broker, calls * len(VALUES), partial(_together, work))
 
 
 async def _together(work: Callable[[], Awaitable[None]]) -> None:
@@ -103,10 +81,12 @@ async def _together(work: Callable[[], Awaitable[None]]) -> None:
 
 async def read(client: goqueue.Client, broker: BrokerProcess, topic: str, expected: int) -> Cost:
     async def count() -> None:
-        found = 0
-        async for _ in client.read(topic, end="latest"):
+        found = size = 0
+        async for message in client.read(topic, end="latest"):
             found += 1
+            size += len(message.value)  # a message decodes itself when it is looked at
         assert found == expected, f"{found} of {expected} were read back"
+        assert size == expected * len(VALUES[0])
 
     return await _measured(broker, expected, count)
 
@@ -120,13 +100,13 @@ async def _measured(broker: BrokerProcess, messages: int, work: Callable[[], Awa
     return Cost(client * scale, there * scale, messages / seconds)
 
 
-async def single_latency(client: goqueue.Client, topic: str, acks: str) -> float:
+async def single_latency(client: goqueue.Client, topic: str, acks: str, singles: int) -> float:
     """The median of confirmed single publishes, in milliseconds."""
     async with client.producer(topic, acks=acks) as producer:
-        return await _median_ms(lambda: producer.send(VALUES[0]))
+        return await _median_ms(lambda: producer.send(VALUES[0]), singles)
 
 
-async def echo_latency() -> float:
+async def echo_latency(singles: int) -> float:
     """The same for a bare trio-websocket in a process of its own that sends back what it gets."""
     with echo_process() as url:
         async with open_websocket_url(url) as socket:
@@ -135,39 +115,39 @@ async def echo_latency() -> float:
                 await socket.send_message(VALUES[0])
                 assert await socket.get_message() == VALUES[0]
 
-            return await _median_ms(once)
+            return await _median_ms(once, singles)
 
 
-async def _median_ms(once: Callable[[], Awaitable[object]]) -> float:
+async def _median_ms(once: Callable[[], Awaitable[object]], singles: int) -> float:
     times = []
-    for _ in range(SINGLES):
+    for _ in range(singles):
         begin = time.perf_counter()
         await once()
         times.append(time.perf_counter() - begin)
     return statistics.median(times) * 1_000
 
 
-async def measure(broker: BrokerProcess, millions: float, progress: Progress) -> list[Figure]:
-    steps = progress.add_task("measuring", total=RUNS + 1)
+async def measure(broker: BrokerProcess, sizes: Sizes, progress: Progress) -> list[Figure]:
+    steps = progress.add_task("measuring", total=sizes.runs + 1)
     leader, every, reading, echo, single_leader, single_all = [], [], [], [], [], []
     async with goqueue.connect(broker.url) as client:
-        for run in range(RUNS):
+        for run in range(sizes.runs):
             topic = f"run-{run}"
             await client.create_topic(topic, partitions=1)
-            leader.append(await publish(client, broker, topic, "leader"))
-            every.append(await publish(client, broker, topic, "all"))
-            reading.append(await read(client, broker, topic, 2 * CALLS * len(VALUES)))
-            echo.append(await echo_latency())
-            single_leader.append(await single_latency(client, topic, "leader"))
-            single_all.append(await single_latency(client, topic, "all"))
+            leader.append(await publish(client, broker, topic, "leader", sizes.calls))
+            every.append(await publish(client, broker, topic, "all", sizes.calls))
+            reading.append(await read(client, broker, topic, 2 * sizes.calls * len(VALUES)))
+            echo.append(await echo_latency(sizes.singles))
+            single_leader.append(await single_latency(client, topic, "leader", sizes.singles))
+            single_all.append(await single_latency(client, topic, "all", sizes.singles))
             progress.advance(steps)
-        before, after = await _memory(client, broker, millions, progress)
+        before, after = await _memory(client, broker, sizes.millions, progress)
         progress.advance(steps)
     return [
         *_costs(leader, every, reading),
         *_latencies(echo, single_leader, single_all),
         Figure("broker's memory before", before, "MiB"),
-        Figure(f"after {millions:g} million messages more", after, "MiB", "flat", after - before < 50),
+        Figure(f"after {sizes.millions:g} million messages more", after, "MiB", "flat", after - before < 50),
     ]
 
 
@@ -210,17 +190,19 @@ def _latencies(echo: list[float], leader: list[float], every: list[float]) -> li
     ]
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     parser.add_argument("--millions", type=float, default=5.0, help="messages for the memory figure")
-    arguments = parser.parse_args()
+    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    arguments = parser.parse_args(given)
     with (
         tempfile.TemporaryDirectory() as folder,
         broker_process(folder) as broker,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
-        figures = trio.run(measure, broker, arguments.millions, progress)
+        sizes = TINY if arguments.tiny else Sizes(millions=arguments.millions)
+        figures = trio.run(measure, broker, sizes, progress)
     return show("publish and read: 100-byte values, one partition, one client", figures, arguments.output)
 
 

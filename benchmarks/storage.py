@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import trio
@@ -27,11 +28,21 @@ from goqueue.storage.disk import RealDisk
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 
-RUNS = 5
 RECORDS = 1_000
-BATCHES = 200
 NOW = 1_700_000_000_000_000
 BODY = b"".join(encode_record(number, NOW + number, bytes(100)) for number in range(RECORDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    runs: int = 5
+    batches: int = 200
+    scanned_mebibytes: int = 64
+    segments: int = 1_000
+    index_segment_mebibytes: int = 4
+
+
+TINY = Sizes(runs=1, batches=2, scanned_mebibytes=1, segments=5, index_segment_mebibytes=1)
 
 
 @asynccontextmanager
@@ -56,26 +67,26 @@ def walk_and_check(body: memoryview) -> int:
     return count
 
 
-async def bare_loop(_folder: Path) -> float:
+async def bare_loop(sizes: Sizes, _folder: Path) -> float:
     with timed() as watch:
-        for _ in range(BATCHES):
+        for _ in range(sizes.batches):
             assert walk_and_check(memoryview(BODY)) == RECORDS
     return watch.seconds
 
 
-async def append_validated(folder: Path) -> float:
+async def append_validated(sizes: Sizes, folder: Path) -> float:
     async with volume_on_disk() as volume:
         log = await Log.open(volume, str(folder / "append"), LogConfig())
         before = log.end_offset
         with timed() as watch:
-            for _ in range(BATCHES):
+            for _ in range(sizes.batches):
                 log.append([accept(BODY, RECORDS)], NOW)
-        assert log.end_offset == before + BATCHES * RECORDS
+        assert log.end_offset == before + sizes.batches * RECORDS
         await log.close()
         return watch.seconds
 
 
-async def read_file(folder: Path) -> float:
+async def read_file(_sizes: Sizes, folder: Path) -> float:
     path = next((folder / "read").glob("*.log"))
     with timed() as watch, path.open("rb", buffering=0) as file:
         size = 0
@@ -85,7 +96,7 @@ async def read_file(folder: Path) -> float:
     return watch.seconds
 
 
-async def read_log(folder: Path) -> float:
+async def read_log(_sizes: Sizes, folder: Path) -> float:
     async with volume_on_disk() as volume:
         log = await Log.open(volume, str(folder / "read"), LogConfig())
         with timed() as watch:
@@ -98,9 +109,9 @@ async def read_log(folder: Path) -> float:
         return watch.seconds
 
 
-async def alternated(folder: Path, *works: Callable[[Path], Awaitable[float]]) -> list[float]:
+async def alternated(sizes: Sizes, folder: Path, *works: Callable[[Sizes, Path], Awaitable[float]]) -> list[float]:
     """The median seconds of each, measured in turns."""
-    runs = [[await work(folder) for work in works] for _ in range(RUNS)]
+    runs = [[await work(sizes, folder) for work in works] for _ in range(sizes.runs)]
     return [statistics.median(column) for column in zip(*runs, strict=True)]
 
 
@@ -111,34 +122,34 @@ async def fill(log: Log, size: int, batch: Batch, tick: Callable[[int], None] = 
         tick(4 * batch.size)
 
 
-async def recovery_of_a_full_segment(folder: Path) -> float:
+async def recovery_of_a_full_segment(sizes: Sizes, folder: Path) -> float:
     """Its recovery point and indexes are gone, so every byte is scanned."""
     async with volume_on_disk() as volume:
-        path = folder / "recovery"
+        path, size = folder / "recovery", sizes.scanned_mebibytes * MEBIBYTE
         log = await Log.open(volume, str(path), LogConfig(segment_bytes=128 * MEBIBYTE))
         if not log.end_offset:
-            await fill(log, 64 * MEBIBYTE, accept(BODY, RECORDS))
+            await fill(log, size, accept(BODY, RECORDS))
         log.abandon()
         (path / "recovery-point").unlink()
         with timed() as watch:
             log = await Log.open(volume, str(path), LogConfig(segment_bytes=128 * MEBIBYTE))
-        assert log.statistics().scanned_bytes >= 64 * MEBIBYTE
+        assert log.statistics().scanned_bytes >= size
         log.abandon()
         return watch.seconds
 
 
-async def start_with_sealed_segments(folder: Path) -> float:
+async def start_with_sealed_segments(sizes: Sizes, folder: Path) -> float:
     config = LogConfig(segment_bytes=64 * 1024)
     async with volume_on_disk() as volume:
         path = str(folder / "sealed")
         log = await Log.open(volume, path, config)
         small = accept(b"".join(encode_record(number, NOW, bytes(100)) for number in range(400)), 400)
-        while log.statistics().segments <= 1_000:
+        while log.statistics().segments <= sizes.segments:
             log.append([small], NOW)
         await log.close()
         with timed() as watch:
             log = await Log.open(volume, path, config)
-        assert log.statistics().segments == 1_001
+        assert log.statistics().segments == sizes.segments + 1
         await log.close()
         return watch.seconds
 
@@ -162,10 +173,11 @@ async def syncs_for_concurrent_appends(folder: Path) -> float:
         return syncs
 
 
-async def index_memory(folder: Path) -> float:
+async def index_memory(sizes: Sizes, folder: Path) -> float:
     """Bytes per 4 KiB of log, with single small records: the most entries that a log can have."""
     async with volume_on_disk() as volume:
-        log = await Log.open(volume, str(folder / "index"), LogConfig(segment_bytes=4 * MEBIBYTE))
+        config = LogConfig(segment_bytes=sizes.index_segment_mebibytes * MEBIBYTE)
+        log = await Log.open(volume, str(folder / "index"), config)
         single = accept(encode_record(0, NOW, bytes(100)), 1)
         while log.statistics().segments < 3:
             log.append([single] * 100, NOW)
@@ -181,7 +193,9 @@ async def index_memory(folder: Path) -> float:
         return memory
 
 
-async def append_into_a_large_log(folder: Path, gibibytes: float, progress: Progress) -> tuple[float, float]:
+async def append_into_a_large_log(
+    sizes: Sizes, folder: Path, gibibytes: float, progress: Progress
+) -> tuple[float, float]:
     """Microseconds of processor time per record in an empty log and in a large one, both open, in turns."""
     size = int(gibibytes * 1024 * MEBIBYTE)
     task = progress.add_task(f"filling {gibibytes:g} GiB", total=size)
@@ -190,7 +204,7 @@ async def append_into_a_large_log(folder: Path, gibibytes: float, progress: Prog
         await fill(large, size, accept(BODY, RECORDS), lambda done: progress.advance(task, done))
         await large.checkpoint()
         costs = []
-        for run in range(2 * RUNS):
+        for run in range(2 * sizes.runs):
             empty = await Log.open(volume, str(folder / f"empty-{run}"), LogConfig())
             # Who comes first finds the disk idle, so they take turns at that too.
             order = (empty, large) if run % 2 else (large, empty)
@@ -212,31 +226,31 @@ async def _append_cost(log: Log) -> float:
     return seconds / 50 / RECORDS * 1e6
 
 
-async def measure(folder: Path, gibibytes: float, progress: Progress) -> list[Figure]:
+async def measure(sizes: Sizes, folder: Path, gibibytes: float, progress: Progress) -> list[Figure]:
     steps = progress.add_task("measuring", total=7)
 
     def step() -> None:
         progress.advance(steps)
 
-    per_record = 1e6 / (BATCHES * RECORDS)
-    bare, append = await alternated(folder, bare_loop, append_validated)
+    per_record = 1e6 / (sizes.batches * RECORDS)
+    bare, append = await alternated(sizes, folder, bare_loop, append_validated)
     step()
     async with volume_on_disk() as volume:
         log = await Log.open(volume, str(folder / "read"), LogConfig(segment_bytes=256 * MEBIBYTE))
-        await fill(log, 64 * MEBIBYTE, accept(BODY, RECORDS))
+        await fill(log, sizes.scanned_mebibytes * MEBIBYTE, accept(BODY, RECORDS))
         await log.close()
-    raw, read = await alternated(folder, read_file, read_log)
-    records_read = 64 * MEBIBYTE / (len(BODY) / RECORDS)
+    raw, read = await alternated(sizes, folder, read_file, read_log)
+    records_read = sizes.scanned_mebibytes * MEBIBYTE / (len(BODY) / RECORDS)
     step()
-    [recovery] = await alternated(folder, recovery_of_a_full_segment)
+    [recovery] = await alternated(sizes, folder, recovery_of_a_full_segment)
     step()
-    start = await start_with_sealed_segments(folder)
+    start = await start_with_sealed_segments(sizes, folder)
     step()
     syncs = await syncs_for_concurrent_appends(folder)
     step()
-    memory = await index_memory(folder)
+    memory = await index_memory(sizes, folder)
     step()
-    empty, large = await append_into_a_large_log(folder, gibibytes, progress)
+    empty, large = await append_into_a_large_log(sizes, folder, gibibytes, progress)
     step()
     return [
         Figure("bare loop: walk and check", bare * per_record, "µs/record"),
@@ -245,8 +259,8 @@ async def measure(folder: Path, gibibytes: float, progress: Progress) -> list[Fi
         Figure("read the file", raw / records_read * 1e6, "µs/record"),
         Figure("read slices, body CRC checked", read / records_read * 1e6, "µs/record"),
         Figure("read / read the file", read / raw, "×"),
-        Figure("recovery of an unsealed 64 MiB segment", recovery, "s"),
-        Figure("start with 1,000 sealed segments", start, "s", "< 1", start < 1),
+        Figure(f"recovery of an unsealed {sizes.scanned_mebibytes} MiB segment", recovery, "s"),
+        Figure(f"start with {sizes.segments:,} sealed segments", start, "s", "< 1", start < 1),
         Figure("fsyncs per 1,000 concurrent appends", syncs, ""),
         Figure("index memory per 4 KiB of log", memory, "bytes", "≤ 16", memory <= 16),
         Figure("append into an empty log", empty, "µs CPU/record"),
@@ -255,17 +269,19 @@ async def measure(folder: Path, gibibytes: float, progress: Progress) -> list[Fi
     ]
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storage", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     parser.add_argument("--gib", type=float, default=10.0, help="how large the large log is")
     parser.add_argument("--folder", help="where to write; a temporary folder unless given")
-    arguments = parser.parse_args()
+    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    arguments = parser.parse_args(given)
     with (
         tempfile.TemporaryDirectory(dir=arguments.folder) as folder,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
-        figures = trio.run(measure, Path(folder), arguments.gib, progress)
+        sizes, gib = (TINY, 0.001) if arguments.tiny else (Sizes(), arguments.gib)
+        figures = trio.run(measure, sizes, Path(folder), gib, progress)
     title = "storage: 100-byte values, batches of 1,000, page cache unless fsync is named"
     return show(title, figures, arguments.output)
 

@@ -1,5 +1,8 @@
 """goqueue: a durable message broker for Python teams."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from goqueue.errors import (
     BufferFull,
     Closed,
@@ -25,6 +28,9 @@ from goqueue.net.message import Message, Published
 from goqueue.net.producer import Producer
 from goqueue.net.reader import Reader
 from goqueue.types import Acks, Priority
+
+if TYPE_CHECKING:
+    from goqueue import aio, blocking, testing
 
 __version__ = "0.1.0"
 
@@ -57,5 +63,15 @@ __all__ = [
     "UnknownPartition",
     "UnknownTopic",
     "__version__",
+    "aio",
+    "blocking",
     "connect",
+    "testing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`goqueue.blocking` and its like work after `import goqueue`, and cost nothing where they are not used."""
+    if name in ("aio", "blocking", "testing"):
+        return import_module(f"goqueue.{name}")
+    raise AttributeError(f"module 'goqueue' has no attribute {name!r}")

@@ -210,6 +210,18 @@ class PartitionUnavailable(StorageError):
     code = "partition_unavailable"
 
 
+class DirectoryNotEmpty(StorageError):
+    """A backup or a restore goes into an empty or a missing directory, and this one holds something."""
+
+    code = "directory_not_empty"
+
+
+class IncompleteCopy(StorageError):
+    """A backup or a restore that was cut short, or a backup that is not as it was made. Nobody is to use it."""
+
+    code = "incomplete_copy"
+
+
 class UnknownFormat(StorageError):
     """The files were written by a newer goqueue, or are not goqueue's."""
 

@@ -59,8 +59,16 @@ def _whole_size(given: object) -> object:
     return given
 
 
+def _no_truth(given: object) -> object:
+    """`true` counts as 1 in Python; as a number of something nobody means it."""
+    if isinstance(given, bool):
+        raise ValueError(f"{str(given).lower()} is not a number")
+    return given
+
+
 LoopbackAddress = Annotated[str, AfterValidator(_on_loopback)]
-Size = Annotated[ByteSize, BeforeValidator(_whole_size)]
+Size = Annotated[ByteSize, BeforeValidator(_whole_size), BeforeValidator(_no_truth)]
+Number = Annotated[int, BeforeValidator(_no_truth)]
 
 
 class Settings(BaseSettings):
@@ -77,8 +85,16 @@ class Settings(BaseSettings):
     disk_free_min: Size = Field(
         ByteSize(GIBIBYTE),
         ge=0,
+        le=2**63 - 1,
         description="Publishes are refused while less than this (bytes, or 500MB, 2GiB), or less than 5 %, of the"
         " disk is free; 0 lets them fill it.",
+    )
+    connections_max: Number = Field(
+        10_000,
+        ge=1,
+        le=1_000_000,
+        description="How many websockets may be open at once; those beyond are refused. Half of the file"
+        " descriptors that the system grants is the most.",
     )
 
     @classmethod

@@ -4,6 +4,7 @@
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        what there is; starts and stops partitions
            ▸ janitor       retention and compaction, now and then; empties what deleted topics left
+           ▸ watchdog      where the broker is a process of its own: stalls of the event loop, garbage
 
 Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
 """
@@ -11,6 +12,7 @@ Who crashes takes along those who were started after it. A failed fsync goes up 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import trio
 
@@ -22,8 +24,10 @@ from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
+from goqueue.actors.statistics import Statistics
 from goqueue.actors.supervisor import Supervisor
 from goqueue.actors.topics import WIDTH, Topics
+from goqueue.actors.watchdog import Process, Watchdog
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.storage.datadirectory import DataDirectory, Meta
@@ -40,6 +44,7 @@ class Broker:
     topics: ActorRef
     cluster: bytes
     node: str
+    statistics: Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,16 @@ class Storage(Actor):
 
 @asynccontextmanager
 async def running_broker(
-    environment: Environment, data: str, *, node: str = "node-1", disk_free_min: int = DISK_FREE_MIN
+    environment: Environment,
+    data: str,
+    *,
+    node: str = "node-1",
+    disk_free_min: int = DISK_FREE_MIN,
+    process: Process | None = None,
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
+    statistics = Statistics(volume, data)
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH))
     topics = ChildSpec(
         "topics",
@@ -94,7 +105,9 @@ async def running_broker(
         topics,
         ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data)),
     ]
+    if process is not None:
+        children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
     async with running(root):
         meta = await storage.ref.call(Identify())
-        yield Broker(environment, topics.ref, meta.cluster.bytes, meta.node)
+        yield Broker(environment, topics.ref, meta.cluster.bytes, meta.node, statistics)

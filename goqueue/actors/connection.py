@@ -15,12 +15,15 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+import msgpack
 import trio
 
+from goqueue.actors.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.broker import Broker
 from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_there, leads_on
 from goqueue.actors.partition import DeleteBefore, OffsetAtTime, Produce, Produced
 from goqueue.actors.ref import ActorRef
+from goqueue.actors.statistics import CountTopics
 from goqueue.actors.topics import (
     AddPartitions,
     AlterTopic,
@@ -33,9 +36,10 @@ from goqueue.actors.topics import (
 from goqueue.core.batch import Producer
 from goqueue.errors import Closed, GoQueueError
 from goqueue.net import messages as wire
-from goqueue.net.errors import ConnectionLost, GoingAway, ProtocolError
+from goqueue.net.errors import ConnectionLost, GoingAway, ProtocolError, TooManyRequests
 from goqueue.net.events import HelloReceived, RequestReceived, SessionClosed
 from goqueue.net.failures import error_body
+from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
 from goqueue.net.transport import Transport
@@ -48,6 +52,12 @@ FETCH_BYTES_MAX = 1024 * 1024
 """Of one answer, unless its first batch alone is larger."""
 READS_MAX = 2
 """Fetches of one connection that read at once."""
+QUESTIONS_MAX = 16_384
+"""Partitions that the fetches of one connection ask at once; each may wait long, and waits in a task of its own."""
+LEAVING_MAX = 16
+"""Connections that end in one turn of the event loop: thousands that end at once hold up nobody."""
+UNFINISHED_BYTES_MAX = 256 * 1024 * 1024
+"""Of messages that come in parts and are not whole, of all connections together."""
 HELLO_SECONDS_MAX = 10.0
 LAST_WORDS_SECONDS_MAX = 1.0
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
@@ -55,29 +65,46 @@ PRODUCER_ID_BITS = 62
 """Of chance: two producers never get the same id."""
 
 
+class Common:
+    """What all connections of a broker share, so that many of them are no more of a burden than they may be."""
+
+    def __init__(self) -> None:
+        self.leaving = trio.CapacityLimiter(LEAVING_MAX)
+        self.room = Room(UNFINISHED_BYTES_MAX)
+
+
 class Connection:
-    def __init__(self, broker: Broker, transport: Transport) -> None:
+    def __init__(self, broker: Broker, transport: Transport, common: Common | None = None) -> None:
+        self._common = common or Common()
         self._broker = broker
+        self._statistics = broker.statistics
         self._transport = transport
-        self._session = ServerSession(broker.cluster, broker.node)
+        self._session = ServerSession(broker.cluster, broker.node, room=self._common.room)
         self._partitions: dict[tuple[bytes, int], ActorRef] = {}
         self._something_to_send = trio.Event()
         self._waiting_for_sent = trio.lowlevel.ParkingLot()
         self._polls: dict[trio.CancelScope, None] = {}
         self._reads = trio.CapacityLimiter(READS_MAX)
+        self._questions = 0
         self._is_sending = False
         self._has_ended = False
 
     async def run(self) -> None:
         """Until either end closes. Never raises for what the other end does."""
+        self._statistics.accepted += 1
+        self._statistics.connections += 1
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
                 with suppress(*ENDINGS):
                     await self._read(nursery)
+                async with self._common.leaving:
+                    await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
         finally:
             self._has_ended = True
+            self._session.forget_parts()
+            self._statistics.connections -= 1
             self._waiting_for_sent.unpark_all()
         with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
             await self._flush()
@@ -138,6 +165,7 @@ class Connection:
 
     async def _take(self, correlation: int, request: wire.Request, nursery: trio.Nursery) -> None:
         """Batches go to their partitions here, in the order of the frames; everything else may take its time."""
+        self._statistics.requests += 1
         if isinstance(request, wire.Produce):
             answer = _Answer(correlation, len(request.batches), self._answer_produce)
             for number, batch in enumerate(request.batches):
@@ -153,12 +181,18 @@ class Connection:
             producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
             reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
         except GoQueueError as error:
+            self._statistics.note_outcome(error)
             answer.settle(number, wire.ProducedBatch(None, 0, error_body(error)))
             return
         if acks is Acks.NONE:
             answer.settle(number, wire.ProducedBatch(None, 0))
+            reply.then(lambda settled: self._statistics.note_outcome(settled.outcome))
         else:
-            reply.then(lambda settled: answer.settle(number, _produced(settled.outcome)))
+            reply.then(lambda settled: answer.settle(number, self._produced(settled.outcome)))
+
+    def _produced(self, outcome: Produced | BaseException) -> wire.ProducedBatch:
+        self._statistics.note_outcome(outcome)
+        return _produced(outcome)
 
     def _answer_produce(self, correlation: int, answer: wire.Produced) -> None:
         self._session.answer(correlation, answer)
@@ -219,9 +253,12 @@ class Connection:
         return wire.ProducerReady(self._broker.environment.random.getrandbits(PRODUCER_ID_BITS) + 1, 0)
 
     async def _serve_fetch(self, correlation: int, request: wire.Fetch) -> None:
+        count = len(request.partitions)
+        self._questions += count
         try:
             with trio.CancelScope() as poll:
                 self._polls[poll] = None
+                self._check_questions()
                 await self._poll(correlation, request)
             if poll.cancelled_caught:
                 raise GoingAway("this broker is going away; ask again on a new connection")
@@ -229,7 +266,12 @@ class Connection:
             self._session.refuse(correlation, error)
         finally:
             self._polls.pop(poll, None)
+            self._questions -= count
         self._something_to_send.set()
+
+    def _check_questions(self) -> None:
+        if self._questions > QUESTIONS_MAX:
+            raise TooManyRequests(f"fetches ask {self._questions} partitions at once; ask {QUESTIONS_MAX} at most")
 
     async def _poll(self, correlation: int, request: wire.Fetch) -> None:
         deadline = trio.current_time() + request.max_wait_ms / 1_000
@@ -248,6 +290,7 @@ class Connection:
             await self._wait_for_room()
             answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
             if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
+                self._statistics.note_fetched([each.offset for each in questions], answers)
                 self._session.answer(correlation, wire.Fetched(tuple(map(_fetched, answers))))
                 return True
             return False
@@ -256,9 +299,11 @@ class Connection:
         ref = await self._partition(request.topic, request.partition)
         return wire.OffsetFound(await ref.call(OffsetAtTime(request.timestamp)))
 
+    async def _take_snapshot(self, _: wire.TakeSnapshot) -> wire.Snapshot:
+        return _snapshot(await self._broker.topics.call(TakeSnapshot()), self._broker)
+
     async def _stats(self, _: wire.Stats) -> wire.StatsReport:
-        topics = await self._broker.topics.call(DescribeTopics())
-        return wire.StatsReport({"topics": len(topics), "partitions": sum(len(each.partitions) for each in topics)})
+        return wire.StatsReport(self._statistics.report(await self._broker.topics.call(CountTopics())))
 
 
 class _Answer:
@@ -302,6 +347,7 @@ _ANSWERED: dict[type[Any], Callable[[Connection, Any], Awaitable[Any]]] = {
     wire.InitProducer: Connection._init_producer,
     wire.OffsetAtTime: Connection._offset_at_time,
     wire.Stats: Connection._stats,
+    wire.TakeSnapshot: Connection._take_snapshot,
 }
 
 
@@ -317,6 +363,21 @@ def _described(view: TopicView) -> wire.TopicDescription:
         for each in view.partitions
     )
     return wire.TopicDescription(view.name, view.uuid.bytes, view.config, partitions)
+
+
+def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:
+    topics = tuple(
+        wire.TopicPoint(
+            topic.name,
+            topic.uuid.bytes,
+            tuple(
+                wire.PartitionPoint(number, each.leader_epoch, each.start, each.end)
+                for number, each in enumerate(topic.partitions)
+            ),
+        )
+        for topic in view.topics
+    )
+    return wire.Snapshot(view.time, msgpack.packb(view.metadata), topics, broker.cluster, broker.node)
 
 
 def _fetched(answer: LogSlice | GoQueueError) -> wire.FetchedPartition:

@@ -46,6 +46,7 @@ class Life:
             async with PlainNursery() as nursery:
                 self.nursery = nursery
                 self._background = Background(nursery, self.mailbox)
+                nursery.start_soon(self.mailbox.keep_alarm)
                 await self._live(task_status)
                 nursery.cancel_scope.cancel()
         except BaseException as error:

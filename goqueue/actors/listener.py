@@ -1,14 +1,21 @@
-"""The listeners: a port for websockets, and one that answers `/healthz` until the gateway stands there."""
+"""The listeners: a port for websockets, and one that answers `/healthz` until the gateway stands there.
 
-from collections.abc import Callable, Sequence
+Each takes so many connections and no more, so that who opens thousands of them takes neither the descriptors that
+the logs need nor memory without end. Those beyond are told so, as long as they are not very many at once.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeAlias
 
 import trio
 
 from goqueue.actors.broker import Broker
-from goqueue.actors.connection import Connection
+from goqueue.actors.connection import Common, Connection
 from goqueue.errors import GoQueueError
+from goqueue.net.keepalive import OF_BROKERS, keep_alive
 from goqueue.net.origin import Address, refusal_of
-from goqueue.net.websocket import Headers, accept_websocket
+from goqueue.net.websocket import Headers, WebsocketTransport, accept_websocket
 
 HEALTHY = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 16\r\nconnection: close\r\n\r\n"
 HEALTHY += b'{"status": "ok"}'
@@ -16,6 +23,51 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r
 REQUEST_SIZE_MAX = 16 * 1024
 REQUEST_SECONDS_MAX = 10.0
 DRAIN_SECONDS_MAX = 10.0
+CONNECTIONS_MAX = 10_000
+PROBES_MAX = 256
+TURNED_AWAY_MAX = 64
+"""At once; beyond it connections are closed without a word."""
+FAREWELL_SECONDS_MAX = 1.0
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 1\r\ncontent-length: %d\r\n"
+    b"connection: close\r\n\r\n%b"
+)
+
+Serve: TypeAlias = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
+
+
+class Door:
+    """Lets in so many connections at once, and turns away those beyond."""
+
+    def __init__(self, most: int, serve: Serve) -> None:
+        self._most = most
+        self._serve = serve
+        self._inside = 0
+        self._turned_away = 0
+
+    async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
+        if self._inside < self._most:
+            self._inside += 1
+            try:
+                await self._serve(stream)
+            finally:
+                self._inside -= 1
+        elif self._turned_away < TURNED_AWAY_MAX:
+            self._turned_away += 1
+            try:
+                await self._turn_away(stream)
+            finally:
+                self._turned_away -= 1
+        else:
+            await trio.aclose_forcefully(stream)
+
+    async def _turn_away(self, stream: trio.abc.HalfCloseableStream) -> None:
+        """Hear the question first: who closes before it may take back the answer that is on its way."""
+        reason = f"{self._most} connections are open here, which is all this broker takes; close some".encode()
+        with trio.move_on_after(FAREWELL_SECONDS_MAX), suppress(trio.BrokenResourceError):
+            await stream.receive_some(REQUEST_SIZE_MAX)
+            await stream.send_all(FULL % (len(reason), reason))
+        await trio.aclose_forcefully(stream)
 
 
 class WebsocketListener:
@@ -25,7 +77,8 @@ class WebsocketListener:
         self._broker = broker
         self._own = own
         self._hosts = hosts
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Connection, WebsocketTransport] = {}
+        self._common = Common()
 
     async def serve(self, stream: trio.abc.HalfCloseableStream) -> None:
         """One client, from its handshake to its end. Never raises for what the client does."""
@@ -33,16 +86,19 @@ class WebsocketListener:
             transport = await accept_websocket(stream, self._refusal)
         except GoQueueError:
             return
-        connection = Connection(self._broker, transport)
-        self._connections[connection] = None
+        connection = Connection(self._broker, transport, self._common)
+        self._connections[connection] = transport
         try:
             await connection.run()
         finally:
-            del self._connections[connection]
-            await trio.aclose_forcefully(stream)
+            del self._connections[connection]  # the stream is closed by who accepted it
 
     def _refusal(self, headers: Headers) -> str | None:
         return refusal_of(headers, self._own(), self._hosts)
+
+    async def look_after_all(self) -> None:
+        """Notice those who are gone without a word, until cancelled."""
+        await keep_alive(self._connections.values, OF_BROKERS)
 
     async def drain(self) -> None:
         with trio.move_on_after(DRAIN_SECONDS_MAX):

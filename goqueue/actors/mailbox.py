@@ -9,8 +9,12 @@ standing still:
   way an actor ends, that list and the channel together name everyone who still waits.
 - News never takes room in the channel. An actor that sleeps is woken by a token handed straight to its
   sleeping task; one that works looks at its news before it sleeps again.
+
+Deadlines are kept by an alarm that goes on from one sleep to the next: most actors sleep a thousand times until the
+same deadline, and a cancel scope for each sleep would cost as much as the letter that ends it.
 """
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -67,6 +71,8 @@ class Mailbox:
         self._news: dict[tuple[str, type[News]], News] = {}
         self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
         self._expected_of: Wait | None = None
+        self._alarm_at = math.inf
+        self._alarm_set = trio.Event()
 
     # The life of the box.
 
@@ -187,15 +193,25 @@ class Mailbox:
         return news
 
     async def _sleep(self, batch: list[Letter], deadline: float | None) -> None:
+        if deadline is not None and deadline < self._alarm_at:
+            self._alarm_at = deadline
+            self._alarm_set.set()
         self.idle = True
         try:
-            if deadline is None:
-                self._take(batch, await self._receive.receive())
-            else:
-                with trio.move_on_at(deadline):
-                    self._take(batch, await self._receive.receive())
+            self._take(batch, await self._receive.receive())
         finally:
             self.idle = False
+
+    async def keep_alarm(self) -> None:
+        """Wake the actor when its deadline has come, until cancelled. An alarm that was set earlier than need be
+        wakes it for nothing, once."""
+        while True:
+            with trio.CancelScope(deadline=self._alarm_at):
+                await self._alarm_set.wait()
+            self._alarm_set = trio.Event()
+            if trio.current_time() >= self._alarm_at:
+                self._alarm_at = math.inf
+                self.wake()
 
     def _take_letters(self, batch: list[Letter], batch_max: int) -> None:
         while self.counts.depth and len(batch) < batch_max:

@@ -173,6 +173,7 @@ class Partition(Actor):
     async def start(self) -> None:
         self._open_log = await Log.open(self._volume, self._directory, self._config)
         self._ids = await recall_ids(self._open_log)
+        self._volume.logs.enter(self._open_log)
 
     async def stop(self) -> None:
         """Everything accepted is on disk, everybody is answered (G15)."""
@@ -190,6 +191,7 @@ class Partition(Actor):
 
     def close(self) -> None:
         if self._open_log is not None:
+            self._volume.logs.leave(self._open_log)
             self._open_log.abandon()
 
     @property

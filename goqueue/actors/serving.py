@@ -1,6 +1,6 @@
 """A broker with its ports open: what `goqueue serve` runs."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,8 @@ from typing import TypeAlias
 import trio
 
 from goqueue.actors.broker import running_broker
-from goqueue.actors.listener import WebsocketListener, serve_health
+from goqueue.actors.listener import CONNECTIONS_MAX, PROBES_MAX, Door, WebsocketListener, serve_health
+from goqueue.actors.watchdog import Process
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
 from goqueue.net.origin import Address
@@ -35,11 +36,13 @@ async def serving(
     http: Address,
     node: str = "node-1",
     disk_free_min: int = DISK_FREE_MIN,
+    connections_max: int = CONNECTIONS_MAX,
+    process: Process | None = None,
 ) -> AsyncIterator[Ports]:
     """Open both ports once the broker is ready; at the end close them, let clients finish, stop in order (G15)."""
     own: list[Address] = []
     async with (
-        running_broker(environment, data, node=node, disk_free_min=disk_free_min) as broker,
+        running_broker(environment, data, node=node, disk_free_min=disk_free_min, process=process) as broker,
         _listening(environment, listen) as websockets,
         _listening(environment, http) as probes,
         PlainNursery() as clients,
@@ -47,7 +50,12 @@ async def serving(
         listener = WebsocketListener(broker, lambda: own)
         own += [_address(websockets, listen), _address(probes, http)]
         accepting = trio.CancelScope()
-        clients.start_soon(_accept, accepting, websockets, probes, listener, clients)
+        doors = {
+            Door(connections_max, listener.serve): websockets,
+            Door(PROBES_MAX, serve_health): probes,
+        }
+        clients.start_soon(_accept, accepting, doors, clients)
+        clients.start_soon(listener.look_after_all)
         yield Ports(own[0], own[1])
         accepting.cancel()
         await listener.drain()
@@ -65,18 +73,14 @@ async def _listening(environment: Environment, address: Address) -> AsyncIterato
             await trio.aclose_forcefully(listener)
 
 
-async def _accept(
-    accepting: trio.CancelScope,
-    websockets: Listeners,
-    probes: Listeners,
-    listener: WebsocketListener,
-    clients: trio.Nursery,
-) -> None:
+async def _accept(accepting: trio.CancelScope, doors: Mapping[Door, Listeners], clients: trio.Nursery) -> None:
     """Take in clients until told to stop; those taken in live on."""
     with accepting:
         async with trio.open_nursery() as nursery:
-            for serve, listeners in ((listener.serve, websockets), (serve_health, probes)):
-                nursery.start_soon(partial(trio.serve_listeners, serve, list(listeners), handler_nursery=clients))
+            for door, listeners in doors.items():
+                nursery.start_soon(
+                    partial(trio.serve_listeners, door.serve, list(listeners), handler_nursery=clients)
+                )
 
 
 def _address(listeners: Listeners, asked: Address) -> Address:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from goqueue.actors.backup import SnapshotView, TakeSnapshot, snapshot_of
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.handlers import answers, defers
@@ -22,6 +23,7 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.actors.partition import Configure, Describe, Partition
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
+from goqueue.actors.statistics import CountTopics, TopicCounts
 from goqueue.actors.supervisor import AddChildren, RemoveChildren
 from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
 from goqueue.core.admission import DISK_FREE_MIN, Admission
@@ -48,6 +50,8 @@ logger = logging.getLogger("goqueue.topics")
 STOP_SECONDS_MAX = 20.0
 WIDTH = 16
 """So many partitions are signed, started, told or stopped at a time."""
+SNAPSHOT_LOOKS_MAX = 100
+"""For a moment at which all partitions are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,8 @@ class Topics(Actor):
         self._folders = TopicFolders(volume, data, self._report)
         self._log: MetadataLog | None = None
         self._refs: dict[tuple[UUID, int], ActorRef] = {}
+        self._unavailable: set[tuple[UUID, int]] = set()
+        """Those with a stand-in."""
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -196,6 +202,7 @@ class Topics(Actor):
         await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
         for number in topic.numbers:
             self._refs.pop((topic.uuid, number), None)
+            self._unavailable.discard((topic.uuid, number))
         with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
             await self._folders.discard(topic)
 
@@ -226,6 +233,26 @@ class Topics(Actor):
             self.background(self._tell_all, list(self._metadata), reply)
         else:
             self.background(self._tell_some, [self._metadata.topic(name) for name in message.names], reply)
+
+    @defers(TakeSnapshot)
+    async def take_snapshot(self, _: TakeSnapshot, reply: Reply[SnapshotView]) -> None:
+        self.background(self._tell_snapshot, reply)
+
+    async def _tell_snapshot(self, reply: Reply[SnapshotView]) -> None:
+        try:
+            reply.resolve(await self._snapshot())
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _snapshot(self) -> SnapshotView:
+        """When all partitions are there. One that is starting is waited for; one that cannot start says so."""
+        for _ in range(SNAPSHOT_LOOKS_MAX):
+            now = self._environment.clock.now()
+            found = snapshot_of(self._metadata, self._folders, self._volume.logs, now)
+            if isinstance(found, SnapshotView):
+                return found
+            await self._ref(found.topic, found.number).call(Describe())
+        raise ActorDied("partitions are being started again and again; look into the broker's log, then try again")
 
     async def _tell_topic(self, topic: Topic, reply: Reply[TopicView]) -> None:
         try:
@@ -269,6 +296,12 @@ class Topics(Actor):
             raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
         return ref
 
+    @answers(CountTopics)
+    async def count(self, _: CountTopics) -> TopicCounts:
+        partitions = sum(topic.partitions for topic in self._metadata)
+        deepest = max((ref.statistics().depth_highest for ref in self._refs.values()), default=0)
+        return TopicCounts(len(self._metadata), partitions, len(self._unavailable), deepest)
+
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
         ref = self._refs.get((message.topic, message.partition))
@@ -309,6 +342,7 @@ class Topics(Actor):
             reason = unavailable(place.topic, place.number, folder, error)
             self._report(reason.message)
             specs[place] = self._spec(place, partial(UnavailablePartition, reason))
+            self._unavailable.add((place.topic.uuid, place.number))
         for error in (await self._add(specs)).values():
             raise error
 

@@ -3,6 +3,7 @@
 import click
 
 from goqueue import __version__
+from goqueue.cli.backup import backup, restore
 from goqueue.cli.bench import bench
 from goqueue.cli.config import config
 from goqueue.cli.consume import consume
@@ -20,5 +21,5 @@ def main() -> None:
     """A durable message broker."""
 
 
-for command in (bench, config, consume, log, produce, serve, stats, topic):
+for command in (backup, bench, config, consume, log, produce, restore, serve, stats, topic):
     main.add_command(command)

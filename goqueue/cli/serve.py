@@ -1,6 +1,7 @@
 """`goqueue serve`: the broker."""
 
 import json
+import logging
 import signal
 import sys
 from errno import EADDRINUSE
@@ -13,13 +14,16 @@ import trio
 from goqueue.actors.serving import Ports, serving
 from goqueue.cli.config import settings_options
 from goqueue.cli.output import JSON, output_option, printable
+from goqueue.cli.process import BrokerProcess
 from goqueue.cli.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
 from goqueue.net.origin import Address
 from goqueue.settings import DEFAULT, Loaded, Settings, host_and_port
 from goqueue.storage.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk import RealDisk, descriptors_max
+
+logger = logging.getLogger("goqueue.serve")
 
 
 @click.command()
@@ -71,10 +75,24 @@ async def _serve(environment: Environment, settings: Settings, output: str) -> N
             http=http,
             node=settings.node,
             disk_free_min=settings.disk_free_min,
+            connections_max=_connections_max(settings.connections_max),
+            process=BrokerProcess(),
         ) as ports:
             _announce(ports, output)
             async for _ in signals:
                 break
+
+
+def _connections_max(asked: int) -> int:
+    """Half of the descriptors at most: a log that cannot open its next segment ends the node."""
+    possible = descriptors_max() // 2
+    if possible < asked:
+        logger.warning(
+            "of %d connections only %d are possible; allow more open files (ulimit -n), or set connections_max",
+            asked,
+            possible,
+        )
+    return min(asked, possible)
 
 
 def _announce(ports: Ports, output: str) -> None:

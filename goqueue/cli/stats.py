@@ -1,12 +1,21 @@
 """`goqueue stats`: what a broker counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from goqueue.cli.config import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.output import (
+    JSON,
+    Column,
+    fitting,
+    output_option,
+    printable,
+    write_cells,
+    write_json,
+    write_titles,
+)
 
 COLUMNS = [Column("COUNTER", 7), Column("VALUE", 5, is_number=True)]
 
@@ -20,13 +29,22 @@ def stats(broker: BrokerAddress, output: str) -> None:
     if output == JSON:
         write_json(dict(counters))
     else:
-        write_table(COLUMNS, list(rows_of(counters)))
+        _write_groups(groups_of(counters))
 
 
-def rows_of(counters: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Counters in counters stand below their name."""
+def groups_of(counters: Mapping[str, Any]) -> list[list[list[str]]]:
+    """Rows whose names begin alike, up to the first dot, in the order in which their groups begin."""
+    groups: dict[str, list[list[str]]] = {}
     for name, value in counters.items():
-        if isinstance(value, Mapping):
-            yield from rows_of(value, f"{prefix}{name}.")
-        else:
-            yield [printable(f"{prefix}{name}"), printable(str(value))]
+        groups.setdefault(name.partition(".")[0], []).append([printable(name), printable(str(value))])
+    return list(groups.values())
+
+
+def _write_groups(groups: Sequence[Sequence[Sequence[str]]]) -> None:
+    columns = fitting(COLUMNS, [row for group in groups for row in group])
+    write_titles(columns)
+    for number, group in enumerate(groups):
+        if number:
+            click.echo()
+        for row in group:
+            write_cells(columns, row)

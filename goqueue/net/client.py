@@ -22,6 +22,7 @@ from goqueue.net import messages as wire
 from goqueue.net.content import acks_of
 from goqueue.net.errors import ConnectionLost, GoingAway
 from goqueue.net.failures import error_of
+from goqueue.net.keepalive import OF_CLIENTS, kept_alive
 from goqueue.net.link import Link
 from goqueue.net.message import Published
 from goqueue.net.producer import Producer
@@ -259,11 +260,13 @@ class Client:
             await trio.aclose_forcefully(stream)
 
     async def _serve(self, stream: trio.abc.HalfCloseableStream) -> None:
-        link = Link(await connect_websocket(stream, f"{self._host}:{self._port}"))
+        transport = await connect_websocket(stream, f"{self._host}:{self._port}")
+        link = Link(transport)
         try:
             await link.greet(self._name)
             self._adopt(link)
-            await link.run(self._forget_link)
+            async with kept_alive(transport, OF_CLIENTS):
+                await link.run(self._forget_link)
         finally:
             self._forget_link()
 
@@ -316,11 +319,14 @@ def connect(
 
     `network` and `clock` are the machine's own unless a test brings others.
     """
+    return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))
+
+
+def address_of(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     if parts.scheme != "ws" or not parts.hostname:
         raise ValueError(f"{url!r} is not an address like ws://127.0.0.1:7710")
-    address = (parts.hostname, parts.port or DEFAULT_PORT)
-    return Connecting(Client(*address, name, network or TcpNetwork(), clock or SystemClock()))
+    return parts.hostname, parts.port or DEFAULT_PORT
 
 
 def _final(error: GoQueueError) -> GoQueueError:

@@ -25,6 +25,8 @@ _DATA = (CONTINUATION, TEXT, BINARY)
 _CONTROL = (CLOSE, PING, PONG)
 FINAL, RESERVED, MASKED = 0x80, 0x70, 0x80
 CONTROL_SIZE_MAX = 125
+PIECES_MAX = 1_024
+"""Of one message: however small they are, taking them has an end."""
 SMALL_SIZE_MAX = 512
 """Up to here one large number is unmasked faster than four rows of bytes."""
 
@@ -113,7 +115,10 @@ class FrameReader:
         self._size_max = size_max
         self._buffer: bytes | bytearray = b""
         self._position = 0
+        self.steps = 0
+        """Frames looked at; who reads on and on lets others run after so many, and sets it back."""
         self._message = bytearray()
+        self._pieces = 0
         self._opcode: int | None = None
         """Of a message of which some frames have come."""
 
@@ -131,9 +136,7 @@ class FrameReader:
         while (frame := self._next_frame()) is not None:
             first, payload = frame
             opcode = first & 0x0F
-            if opcode in _CONTROL:
-                return Received(opcode, payload)
-            if first & FINAL and self._opcode is None and opcode != CONTINUATION:
+            if opcode in _CONTROL or (first & FINAL and self._opcode is None):
                 return Received(opcode, payload)
             message = self._gather(opcode, payload, is_last=bool(first & FINAL))
             if message is not None:
@@ -142,6 +145,7 @@ class FrameReader:
 
     def _next_frame(self) -> tuple[int, bytes] | None:
         """The first byte and the payload."""
+        self.steps += 1
         buffer, position = self._buffer, self._position
         available = len(buffer) - position
         if available < 2:
@@ -182,8 +186,11 @@ class FrameReader:
         if self._opcode is None:
             self._opcode = opcode
         self._message += payload
+        self._pieces += 1
+        if self._pieces > PIECES_MAX:
+            raise Breach(TOO_LARGE, f"a message comes in at most {PIECES_MAX} pieces")
         if not is_last:
             return None
         message = Received(self._opcode, bytes(self._message))
-        self._message, self._opcode = bytearray(), None
+        self._message, self._pieces, self._opcode = bytearray(), 0, None
         return message

@@ -41,6 +41,8 @@ class Kind(IntEnum):
     OFFSET_FOUND = 39
     STATS = 40
     STATS_REPORT = 41
+    TAKE_SNAPSHOT = 42
+    SNAPSHOT = 43
 
 
 # The session's own.
@@ -283,6 +285,36 @@ class StatsReport(NamedTuple):
     counters: Properties
 
 
+# Copying.
+
+
+class TakeSnapshot(NamedTuple):
+    """Where every partition begins and ends, all at one moment, and the topics they are of at that moment."""
+
+
+class PartitionPoint(NamedTuple):
+    partition: U32
+    leader_epoch: U32
+    start: U63
+    end: U63
+
+
+class TopicPoint(NamedTuple):
+    name: Name
+    uuid: Uuid
+    partitions: Annotated[tuple[PartitionPoint, ...], Many]
+
+
+class Snapshot(NamedTuple):
+    """`metadata` is a record of `__metadata` that stands for all topics: a msgpack map, as on disk."""
+
+    time: U63
+    metadata: Blob
+    topics: Annotated[tuple[TopicPoint, ...], Many]
+    cluster: Uuid
+    node: Name
+
+
 Request: TypeAlias = (
     CreateTopic
     | AlterTopic
@@ -296,8 +328,9 @@ Request: TypeAlias = (
     | Fetch
     | OffsetAtTime
     | Stats
+    | TakeSnapshot
 )
-Answer: TypeAlias = Topics | Done | ProducerReady | Produced | Fetched | OffsetFound | StatsReport
+Answer: TypeAlias = Topics | Done | ProducerReady | Produced | Fetched | OffsetFound | StatsReport | Snapshot
 Body: TypeAlias = Hello | Welcome | GoAway | Error | Part | Request | Answer
 
 BODIES: dict[int, type[Body]] = {
@@ -325,6 +358,8 @@ BODIES: dict[int, type[Body]] = {
     Kind.OFFSET_FOUND: OffsetFound,
     Kind.STATS: Stats,
     Kind.STATS_REPORT: StatsReport,
+    Kind.TAKE_SNAPSHOT: TakeSnapshot,
+    Kind.SNAPSHOT: Snapshot,
 }
 KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
 
@@ -341,5 +376,6 @@ ANSWERS: dict[type[Body], type[Body]] = {
     Fetch: Fetched,
     OffsetAtTime: OffsetFound,
     Stats: StatsReport,
+    TakeSnapshot: Snapshot,
 }
 """Each request, and what answers it unless an `Error` does."""

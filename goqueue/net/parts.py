@@ -107,6 +107,23 @@ class _Incoming:
     content: bytearray = field(default_factory=bytearray)
 
 
+class Room:
+    """What all that share it may hold together of messages that are not whole, in bytes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def take(self, size: int) -> None:
+        if size > self.left:
+            raise TooManyRequests("this end holds as many unfinished large messages as it can; try again later")
+        self.left -= size
+
+    def give_back(self, size: int) -> None:
+        self.left += size
+
+
 class Assembly:
     """Messages of which some parts have come.
 
@@ -114,8 +131,9 @@ class Assembly:
     memory is bounded too, the oldest of those is forgotten when there are very many.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, room: Room | None = None) -> None:
         self._limits = limits
+        self._room = room or Room(limits.partial_bytes_max)
         self._partial: dict[int, _Incoming] = {}
         self._passed_over: dict[int, None] = {}
 
@@ -137,7 +155,13 @@ class Assembly:
 
     def drop(self, correlation: int) -> None:
         """Its message is of no use any more."""
-        self._partial.pop(correlation, None)
+        message = self._partial.pop(correlation, None)
+        if message is not None:
+            self._room.give_back(len(message.content))
+
+    def clear(self) -> None:
+        for correlation in list(self._partial):
+            self.drop(correlation)
 
     def _pass_over(self, correlation: int) -> None:
         self.drop(correlation)
@@ -154,10 +178,12 @@ class Assembly:
         if message is None:
             message = self._begin(correlation, part)
         self._check(message, part)
+        self._room.take(len(part.piece))
         message.content += part.piece
         if len(message.content) < message.total_size:
             return None
-        return self._partial.pop(correlation).content
+        self.drop(correlation)
+        return message.content
 
     def _begin(self, correlation: int, part: Part) -> _Incoming:
         limits = self._limits

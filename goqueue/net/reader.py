@@ -94,6 +94,14 @@ class Reader:
             await self._fetch()
         return message
 
+    async def next_batch(self) -> list[Message]:
+        """As many as are at hand, at least one; [] at the end. Nothing is fetched while there are some."""
+        try:
+            first = await anext(self)
+        except StopAsyncIteration:
+            return []
+        return [first, *self._at_hand]
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise Closed("the reader is closed; make another by client.read")

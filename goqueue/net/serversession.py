@@ -15,14 +15,20 @@ from goqueue.net.errors import (
 from goqueue.net.events import Event, HelloReceived, Refused, RequestReceived
 from goqueue.net.limits import Limits
 from goqueue.net.messages import ANSWERS, Answer, Error, GoAway, Hello, Request, Welcome
+from goqueue.net.parts import Room
 from goqueue.net.session import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
 
 
 class ServerSession(Session):
     def __init__(
-        self, cluster: bytes, node: str, features: tuple[str, ...] = (), limits: Limits | None = None
+        self,
+        cluster: bytes,
+        node: str,
+        features: tuple[str, ...] = (),
+        limits: Limits | None = None,
+        room: Room | None = None,
     ) -> None:
-        super().__init__(limits)
+        super().__init__(limits, room)
         self._cluster, self._node, self._features = cluster, node, features
         self._version = HIGHEST_VERSION
 

@@ -18,7 +18,7 @@ from goqueue.net.events import Event, SessionClosed
 from goqueue.net.failures import error_body, error_of
 from goqueue.net.limits import Limits
 from goqueue.net.messages import Body, Error, Kind, Part
-from goqueue.net.parts import Assembly, Outbox, message_too_large
+from goqueue.net.parts import Assembly, Outbox, Room, message_too_large
 
 LOWEST_VERSION = 1
 HIGHEST_VERSION = 1
@@ -58,11 +58,11 @@ GREETED = (State.OPEN, State.LEAVING)
 class Session(ABC):
     """What both ends share: framing, parts, state, the requests under way, and the end."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, room: Room | None = None) -> None:
         self.limits = limits or Limits()
         self.state = State.NEW
         self._outbox = Outbox(self.limits)
-        self._assembly = Assembly(self.limits)
+        self._assembly = Assembly(self.limits, room)
         self._under_way: dict[int, type[Body]] = {}
 
     @property
@@ -92,6 +92,10 @@ class Session(ABC):
             return self._take(opening) if self.state in GREETED else self._take_greeting(read_body(opening))
         except ProtocolError as error:
             return self.close(error)
+
+    def forget_parts(self) -> None:
+        """Nothing more will come: what is not whole never will be."""
+        self._assembly.clear()
 
     def close(self, error: GoQueueError | None = None) -> SessionClosed:
         """End the session; with an error, tell the other end why. What waited to be sent is dropped."""

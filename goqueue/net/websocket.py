@@ -1,59 +1,61 @@
 """Frames as binary websocket messages, over any stream.
 
-wsproto knows the protocol; here is only what moves bytes between it and a stream. There is no task of its own and
-no queue: whoever receives reads the stream, and pings are answered on the way. So nothing is read that nobody
-waits for, and a small request and its answer take as few turns of the event loop as they can
-(docs/decisions/websockets.md has the figures).
+`net/frames.py` has the frames, `net/handshake.py` the opening; here is what moves bytes between them and a stream.
+There is no task of its own and no queue: whoever receives reads the stream, and pings are answered on the way. So
+nothing is read that nobody waits for, and a small request and its answer take as few turns of the event loop as
+they can (docs/decisions has the figures).
 
-What the other end sends may confuse the parsers below in ways of their own. Whatever they raise, it is the end of
-this connection and of nothing else.
+One who sends without end has its turns like everybody: the streams below do not let others run by themselves, so
+this does, every few frames.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import math
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeAlias
 
 import trio
-from wsproto import ConnectionType, WSConnection
-from wsproto.connection import ConnectionState
-from wsproto.events import (
-    AcceptConnection,
-    BytesMessage,
-    CloseConnection,
-    Event,
-    Ping,
-    RejectConnection,
-    RejectData,
-    Request,
-    TextMessage,
-)
-from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from goqueue.errors import Closed, GoQueueError
-from goqueue.net.errors import ConnectionLost, HandshakeRefused, ProtocolError
+from goqueue.errors import Closed
+from goqueue.net.errors import ConnectionLost, ProtocolError
+from goqueue.net.frames import (
+    BINARY,
+    CLOSE,
+    PING,
+    PONG,
+    TEXT,
+    Breach,
+    FrameReader,
+    Received,
+    decode_close,
+    encode_close,
+    encode_frame,
+)
+from goqueue.net.handshake import HANDSHAKE_TIMEOUT, Headers, shake_hands_as_client, shake_hands_as_server
 from goqueue.net.limits import FRAME_SIZE_MAX
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+__all__ = ["HANDSHAKE_TIMEOUT", "Headers", "WebsocketTransport", "accept_websocket", "connect_websocket"]
 
 RECEIVE_SIZE = 256 * 1024
-HANDSHAKE_TIMEOUT = 10
+SEND_SIZE = 256 * 1024
+"""Sent in one go; how long the other end takes for it tells whether it is there."""
+TURN_STEPS_MAX = 32
+"""Frames looked at in a row; then others have their turn."""
 CLOSE_TIMEOUT = 5
-REFUSAL_SIZE_MAX = 1024
 
 ORDERLY_CODES = (1000, 1001, 1005)
 """Done, going away, and no code given."""
-TEXT_REFUSED, TOO_LARGE = 1003, 1009
+TEXT_REFUSED = 1003
 STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class WebsocketTransport:
-    def __init__(self, stream: trio.abc.Stream, websocket: WSConnection, frame_size_max: int) -> None:
+    def __init__(self, stream: trio.abc.Stream, first: bytes, *, is_client: bool, frame_size_max: int) -> None:
+        """`first` came behind the handshake."""
         self._stream = stream
-        self._websocket = websocket
-        self._frame_size_max = frame_size_max
-        self._events = websocket.events()
-        self._partial = bytearray()
-        """Of a message that comes in pieces."""
+        self._masks = is_client
+        self._frames = FrameReader(masked=not is_client, size_max=frame_size_max)
+        self._frames.feed(first)
+        self._has_said_goodbye = False
         self._is_closed = False
         """By us."""
         self._loss: ConnectionLost | None = None
@@ -62,13 +64,17 @@ class WebsocketTransport:
         self._is_sending = False
         self._is_torn = False
         self._senders = trio.lowlevel.ParkingLot()
+        self._receiving_since = math.inf
+        self._sending_since = math.inf
+        self._taken_at = -math.inf
+        """When the other end last took a piece of something large."""
 
     async def send(self, frame: bytes) -> None:
         if self._is_closed:
             raise Closed("the connection was closed")
         if self._has_ended.is_set():
             raise self._loss or ConnectionLost("the other end has closed the connection")
-        await self._send_event(BytesMessage(data=frame))
+        await self._send(encode_frame(BINARY, frame, masked=self._masks))
 
     async def receive(self) -> bytes | None:
         if not self._is_closed:
@@ -91,56 +97,78 @@ class WebsocketTransport:
     async def aclose(self) -> None:
         await self._close(1000, "")
 
+    @property
+    def silent_since(self) -> float:
+        """Since when this end waits for the other: to take what it was given, else for a word. It may be never."""
+        if self._is_sending:
+            return self._sending_since
+        return max(self._receiving_since, self._taken_at)
+
+    async def ping(self) -> None:
+        """Ask for a sign of life. Who is given something to send already waits for one."""
+        if not self._is_sending and not self._has_ended.is_set():
+            await self._say(PING, b"")
+
+    async def give_up(self, reason: str) -> None:
+        """The other end is gone without a word: nobody waits for it any more."""
+        self._end(ConnectionLost(reason))
+        await trio.aclose_forcefully(self._stream)
+
     # In
 
     async def _next_frame(self) -> bytes | None:
         """One step: a frame, if it has led to one."""
-        event = next(self._events, None)
-        if event is None:
-            await self._read_on()
-        elif isinstance(event, BytesMessage):
-            return await self._take_piece(event)
-        elif isinstance(event, CloseConnection):
-            await self._take_close(event)
-        elif isinstance(event, Ping):
-            await self._answer(event.response())
-        elif isinstance(event, TextMessage):
+        await self._let_others_run()
+        received = await self._next_received()
+        if received is None:
+            return None
+        if received.opcode == BINARY:
+            return received.payload
+        if received.opcode == TEXT:
             await self._close(TEXT_REFUSED, "binary messages only")
             raise ProtocolError("a text message came; frames are binary messages")
+        if received.opcode == PING:
+            await self._say(PONG, received.payload)
+        elif received.opcode == CLOSE:
+            await self._take_goodbye(received.payload)
         return None
 
+    async def _next_received(self) -> Received | None:
+        try:
+            received = self._frames.next()
+        except Breach as breach:
+            await self._say_goodbye(breach.code, breach.reason)
+            self._end(_loss(breach.code, breach.reason))
+            return None
+        if received is None:
+            await self._read_on()
+        return received
+
+    async def _let_others_run(self) -> None:
+        if self._frames.steps >= TURN_STEPS_MAX:
+            self._frames.steps = 0
+            await trio.lowlevel.checkpoint()
+
     async def _read_on(self) -> None:
+        self._receiving_since = trio.current_time()
         try:
             data = await self._stream.receive_some(RECEIVE_SIZE)
         except STREAM_ERRORS:
             data = b""
-        if not data:
+        finally:
+            self._receiving_since = math.inf
+        if data:
+            self._frames.feed(bytes(data))
+        else:
             self._end(ConnectionLost("the connection ended"))
-            return
+
+    async def _take_goodbye(self, payload: bytes) -> None:
         try:
-            self._websocket.receive_data(bytes(data))
-        except Exception as error:
-            self._end(ConnectionLost(f"the other end does not speak websocket: {error}"))
-        self._events = self._websocket.events()
-
-    async def _take_piece(self, event: BytesMessage) -> bytes | None:
-        if len(self._partial) + len(event.data) > self._frame_size_max:
-            reason = f"a frame has at most {self._frame_size_max} bytes"
-            await self._answer(CloseConnection(code=TOO_LARGE, reason=reason))
-            self._end(_loss(TOO_LARGE, reason))
-            return None
-        if event.message_finished and not self._partial:
-            return bytes(event.data)
-        self._partial += event.data
-        if not event.message_finished:
-            return None
-        frame, self._partial = bytes(self._partial), bytearray()
-        return frame
-
-    async def _take_close(self, event: CloseConnection) -> None:
-        """The other end closes, or wsproto has found that it breaks the rules."""
-        await self._answer(CloseConnection(code=event.code, reason=event.reason))
-        self._end(None if event.code in ORDERLY_CODES else _loss(event.code, event.reason))
+            code, reason = decode_close(payload)
+        except Breach as breach:
+            code, reason = breach.code, breach.reason
+        await self._say_goodbye(code, reason)
+        self._end(None if code in ORDERLY_CODES else _loss(code, reason))
 
     def _end(self, loss: ConnectionLost | None) -> None:
         if not self._has_ended.is_set():
@@ -149,18 +177,16 @@ class WebsocketTransport:
 
     # Out
 
-    async def _send_event(self, event: Event) -> None:
+    async def _send(self, data: bytes) -> None:
         while self._is_sending:
             await self._senders.park()
         if self._is_torn:
             raise ConnectionLost("a frame was cut short; the connection cannot be used any more")
-        try:
-            data = self._websocket.send(event)
-        except LocalProtocolError:
-            raise ConnectionLost("the other end has closed the connection") from None
+        if self._has_said_goodbye:
+            raise ConnectionLost("the connection is being closed")
         self._is_sending = self._is_torn = True
         try:
-            await self._stream.send_all(data)
+            await self._send_all(data)
             self._is_torn = False
         except STREAM_ERRORS:
             raise ConnectionLost("the connection ended") from None
@@ -168,31 +194,48 @@ class WebsocketTransport:
             self._is_sending = False
             self._senders.unpark()
 
-    async def _answer(self, event: Event) -> None:
-        """Say it if it can still be said."""
+    async def _send_all(self, data: bytes) -> None:
+        """What is large goes piece by piece. A small one proves nothing when it is taken: the system has room."""
+        self._sending_since = trio.current_time()
+        if len(data) <= SEND_SIZE:
+            await self._stream.send_all(data)
+            return
+        view = memoryview(data)
+        for begin in range(0, len(data), SEND_SIZE):
+            await self._stream.send_all(view[begin : begin + SEND_SIZE])
+            self._sending_since = self._taken_at = trio.current_time()
+
+    async def _say(self, opcode: int, payload: bytes) -> None:
+        """If it can still be said."""
         with suppress(ConnectionLost):
-            await self._send_event(event)
+            await self._send(encode_frame(opcode, payload, masked=self._masks))
+
+    async def _say_goodbye(self, code: int, reason: str) -> None:
+        """Once, and nothing after it."""
+        with suppress(ConnectionLost):
+            await self._send(encode_close(code, reason, masked=self._masks))
+            self._has_said_goodbye = True
 
     async def _close(self, code: int, reason: str) -> None:
         with trio.move_on_after(CLOSE_TIMEOUT):
             if not self._is_closed:
                 self._is_closed = True
-                await self._answer(CloseConnection(code=code, reason=reason))
+                if not self._has_ended.is_set():
+                    await self._say_goodbye(code, reason)
             await self._wait_for_the_end()
         await trio.aclose_forcefully(self._stream)
 
     async def _wait_for_the_end(self) -> None:
         """What comes before the other end's goodbye is of no use any more."""
-        if self._websocket.state is not ConnectionState.LOCAL_CLOSING or self._is_torn:
+        if not self._has_said_goodbye:
             return
         if self._is_receiving:
             await self._has_ended.wait()
         self._is_receiving = True
         while not self._has_ended.is_set():
-            event = next(self._events, None)
-            if event is None:
-                await self._read_on()
-            elif isinstance(event, CloseConnection):
+            await self._let_others_run()
+            received = await self._next_received()
+            if received is not None and received.opcode == CLOSE:
                 self._end(None)
 
 
@@ -205,18 +248,8 @@ async def connect_websocket(
     frame_size_max: int = FRAME_SIZE_MAX,
 ) -> WebsocketTransport:
     """Shake hands as the client. `host` is what the Host header says, port included."""
-    websocket = WSConnection(ConnectionType.CLIENT)
-
-    async def shake_hands() -> None:
-        await stream.send_all(websocket.send(Request(host=host, target=path, extra_headers=list(headers))))
-        event = await _next_event(websocket, stream)
-        if isinstance(event, RejectConnection):
-            raise HandshakeRefused(await _refusal(websocket, stream, event))
-        if not isinstance(event, AcceptConnection):
-            raise HandshakeRefused("the other end does not speak websocket")
-
-    await _in_time(stream, shake_hands)
-    return WebsocketTransport(stream, websocket, frame_size_max)
+    first = await shake_hands_as_client(stream, host, path, headers)
+    return WebsocketTransport(stream, first, is_client=True, frame_size_max=frame_size_max)
 
 
 async def accept_websocket(
@@ -226,72 +259,9 @@ async def accept_websocket(
     frame_size_max: int = FRAME_SIZE_MAX,
 ) -> WebsocketTransport:
     """Shake hands as the server. `refusal_of` sees the headers and says why not: answered with 403."""
-    websocket = WSConnection(ConnectionType.SERVER)
-
-    async def shake_hands() -> None:
-        event = await _next_event(websocket, stream)
-        if not isinstance(event, Request):
-            raise HandshakeRefused("the other end does not ask for a websocket")
-        refusal = refusal_of([(b"host", event.host.encode("utf-8")), *event.extra_headers])
-        if refusal is not None:
-            await stream.send_all(_forbidden(websocket, refusal.encode()))
-            raise HandshakeRefused(refusal)
-        await stream.send_all(websocket.send(AcceptConnection()))
-
-    await _in_time(stream, shake_hands)
-    return WebsocketTransport(stream, websocket, frame_size_max)
+    first = await shake_hands_as_server(stream, refusal_of)
+    return WebsocketTransport(stream, first, is_client=False, frame_size_max=frame_size_max)
 
 
-async def _in_time(stream: trio.abc.Stream, shake_hands: Callable[[], Awaitable[None]]) -> None:
-    try:
-        with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            await shake_hands()
-            return
-        raise ConnectionLost("the other end was silent too long")
-    except GoQueueError:
-        await trio.aclose_forcefully(stream)
-        raise
-    except Exception as error:
-        await trio.aclose_forcefully(stream)
-        if isinstance(error, STREAM_ERRORS):
-            raise ConnectionLost("the connection ended before it was open") from None
-        raise HandshakeRefused(f"the other end does not speak websocket: {error}") from None
-    except BaseException:
-        await trio.aclose_forcefully(stream)
-        raise
-
-
-async def _next_event(websocket: WSConnection, stream: trio.abc.Stream) -> Event:
-    while True:
-        for event in websocket.events():
-            return event
-        data = await stream.receive_some(RECEIVE_SIZE)
-        if not data:
-            raise ConnectionLost("the connection ended before it was open")
-        try:
-            websocket.receive_data(bytes(data))
-        except RemoteProtocolError as error:
-            if error.event_hint is not None:
-                await stream.send_all(websocket.send(error.event_hint))
-            raise
-
-
-def _forbidden(websocket: WSConnection, reason: bytes) -> bytes:
-    headers = [(b"content-length", b"%d" % len(reason)), (b"connection", b"close")]
-    head = websocket.send(RejectConnection(status_code=403, headers=headers, has_body=True))
-    return head + websocket.send(RejectData(data=reason, body_finished=True))
-
-
-async def _refusal(websocket: WSConnection, stream: trio.abc.Stream, rejection: RejectConnection) -> str:
-    said = b""
-    while rejection.has_body and len(said) < REFUSAL_SIZE_MAX:
-        event = await _next_event(websocket, stream)
-        said += event.data if isinstance(event, RejectData) else b""
-        if not isinstance(event, RejectData) or event.body_finished:
-            break
-    words = said[:REFUSAL_SIZE_MAX].decode("utf-8", "replace")
-    return f"the other end refused with status {rejection.status_code}: {words}"
-
-
-def _loss(code: int, reason: str | None) -> ConnectionLost:
-    return ConnectionLost(f"the connection ended with code {code} {reason or ''}".rstrip())
+def _loss(code: int, reason: str) -> ConnectionLost:
+    return ConnectionLost(f"the connection ended with code {code} {reason}".rstrip())

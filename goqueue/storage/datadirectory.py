@@ -1,8 +1,9 @@
 """The data directory: held by one process, marked with its format, its cluster and its node.
 
 {data}/lock        locked while a process uses the directory; names its pid
-{data}/meta.json   {"format": 1, "cluster": UUID, "node": id}; every format has its number in this place
+{data}/meta.json   {"format": 1, "cluster": UUID, "node": id, "crc32c": of these}; every format has its number there
 {data}/logs/{topic}/{partition}/…
+{data}/incomplete  while a backup or a restore is being written here, and after one that was cut short
 """
 
 import json
@@ -13,11 +14,12 @@ from uuid import UUID
 from crc32c import crc32c
 
 from goqueue.environment import DirectoryLock
-from goqueue.errors import UnknownFormat
+from goqueue.errors import IncompleteCopy, UnknownFormat
+from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.volume import Volume
 
 FORMAT = 1
-LOCK, META = "lock", "meta.json"
+LOCK, META, INCOMPLETE = "lock", "meta.json", "incomplete"
 META_SIZE_MAX = 64 * 1024
 
 
@@ -41,6 +43,7 @@ class DataDirectory:
         await volume.make_directories(path)
         lock = volume.disk.lock(f"{path}/{LOCK}")
         try:
+            _check_complete(volume, path)
             meta, reports = await _read_or_write_meta(volume, path, Meta(_new_uuid(random), node))
         except BaseException:
             lock.release()
@@ -52,6 +55,15 @@ class DataDirectory:
 
     def release(self) -> None:
         self._lock.release()
+
+
+def _check_complete(volume: Volume, path: str) -> None:
+    """Half a copy must not be served: messages that are missing would be missing for good."""
+    if volume.disk.exists(f"{path}/{INCOMPLETE}"):
+        raise IncompleteCopy(
+            f"{path} holds a backup or a restore that is under way or was cut short; "
+            "remove all that is in it and run it again, or choose another directory"
+        )
 
 
 def _new_uuid(random: Random) -> UUID:
@@ -72,9 +84,13 @@ async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Met
         reports = (f"{path}/{META} was damaged; it is kept as {kept} and a new one was written",)
     elif volume.disk.is_directory(f"{path}/logs"):
         reports = (f"{path}/{META} was missing beside existing logs; a new one was written",)
-    fields = {"format": FORMAT, "cluster": str(new.cluster), "node": new.node}
-    await volume.replace(path, META, [json.dumps(fields, indent=2).encode() + b"\n"])
+    await write_meta(volume, path, new)
     return new, reports
+
+
+async def write_meta(volume: Volume, path: str, meta: Meta) -> None:
+    fields = {"format": FORMAT, "cluster": str(meta.cluster), "node": meta.node}
+    await volume.replace(path, META, [pack(fields, indent=2)])
 
 
 def _parse(path: str, data: bytes) -> Meta | None:
@@ -84,6 +100,6 @@ def _parse(path: str, data: bytes) -> Meta | None:
         written_format = fields["format"]
         if written_format != FORMAT:
             raise UnknownFormat(f"{path} has format {written_format}; this goqueue reads format {FORMAT}")
-        return Meta(UUID(fields["cluster"]), str(fields["node"]))
+        return Meta(UUID(fields["cluster"]), str(fields["node"])) if is_sound(fields) else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -36,9 +36,13 @@ def typed_errors(path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        if error.errno in NO_ROOM:
-            raise DiskFull(f"no room to write {path}; free some space, then try again", path=path) from error
-        raise DiskFailed(f"{path}: {error.strerror}; look at the system's log", path=path) from error
+        raise typed(error, path) from error
+
+
+def typed(error: OSError, path: str) -> DiskFull | DiskFailed:
+    if error.errno in NO_ROOM:
+        return DiskFull(f"no room to write {path}; free some space, then try again", path=path)
+    return DiskFailed(f"{path}: {error.strerror}; look at the system's log", path=path)
 
 
 class Threads:
@@ -76,10 +80,12 @@ class RealFile:
     def write(self, position: int, buffers: Sequence[Buffer]) -> int:
         descriptor = self._open_descriptor()
         total = 0
-        with typed_errors(self.path):
+        try:
             for first in range(0, len(buffers), BUFFERS_PER_CALL_MAX):
                 chunk = buffers[first : first + BUFFERS_PER_CALL_MAX]
                 total += _write_whole(descriptor, chunk, position + total)
+        except OSError as error:  # for every append: without a context manager
+            raise typed(error, self.path) from error
         return total
 
     async def read(self, position: int, length: int) -> Buffer:
@@ -255,6 +261,12 @@ def _allow_descriptors() -> None:
     if soft != hard:
         with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def descriptors_max() -> int:
+    """How many files and sockets this process may have open; very many where the system sets no limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 30
 
 
 def _locked_by(holder: str, path: str) -> DataDirectoryLocked:

@@ -7,7 +7,7 @@ the row of segments, where the log begins and ends, and the turn that everything
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import trio
 
@@ -26,6 +26,13 @@ from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
 
 RELATIVE_OFFSET_MAX = 2**31
+
+
+class CopiedBatch(NamedTuple):
+    """A batch of another copy of the log: its envelope, and all its bytes, the envelope's too."""
+
+    envelope: Envelope
+    data: Buffer
 
 
 class GrowingLog:
@@ -70,7 +77,10 @@ class GrowingLog:
         self._history.forget(self._log_start, self._append_time)
         self._damage, self._torn = recovered.damage, recovered.torn
         self._scanned_bytes = recovered.scanned_bytes
-        self._names_synced = 0
+        self._checkpointed: RecoveryPoint | None = None
+        # The recovery point was written once all names were durable. The file that grows is synced in any case: one
+        # that was cut for want of room, by a process that was killed then, may have its old end back otherwise.
+        self._names_synced = self._segments.name_changes if recovered.as_left else 0
 
     # Where things are
 
@@ -151,6 +161,34 @@ class GrowingLog:
         self._write(segment, envelopes, buffers)
         return [envelope.base_offset for envelope in envelopes]
 
+    def append_copied(self, batches: Sequence[CopiedBatch]) -> None:
+        """Write batches of another copy of this log as they are there, from where this one ends.
+
+        Offsets, epochs, times and producers stay. Segments are rolled as if each had come at its append time.
+        """
+        self._check_writable()
+        waiting = list(batches)
+        while waiting:
+            first = waiting[0].envelope
+            segment = self._segment_for(first.size, first.append_time)
+            count = self._count_fitting(segment, waiting)
+            run, waiting = waiting[:count], waiting[count:]
+            self._write(segment, [each.envelope for each in run], [each.data for each in run])
+
+    def _count_fitting(self, segment: Segment, batches: Sequence[CopiedBatch]) -> int:
+        """How many go into this segment, one at least; each begins where the one before ended."""
+        summary, end, size, count = segment.summary, self._end, segment.summary.size, 0
+        begun = summary.first_append_time if summary.size else batches[0].envelope.append_time
+        for envelope, _ in batches:
+            assert envelope.base_offset == end, "a copy has no gaps"
+            size, end = size + envelope.size, envelope.end_offset
+            is_late = envelope.append_time - begun >= self.config.segment_age
+            too_long = envelope.base_offset - summary.base_offset >= RELATIVE_OFFSET_MAX
+            if count and (size > self.config.segment_bytes or is_late or too_long):
+                break
+            count += 1
+        return count
+
     def _envelopes(self, batches: Sequence[Batch], append_time: Microseconds) -> list[Envelope]:
         envelopes = []
         offset = self._end
@@ -208,9 +246,12 @@ class GrowingLog:
         """
         wanted = self._end
         async with self._exclusively():
-            if self._durable < wanted or self._segments.cut() or self._names_synced != self._segments.name_changes:
+            if self._durable < wanted or self._has_unsynced_names_or_cuts():
                 await self._commit()
         return self._durable
+
+    def _has_unsynced_names_or_cuts(self) -> bool:
+        return self._names_synced != self._segments.name_changes or bool(self._segments.cut())
 
     async def _commit(self) -> None:
         end, names, cut = self._end, self._segments.name_changes, self._segments.cut()
@@ -223,6 +264,9 @@ class GrowingLog:
             segment.unsynced_cut = False
         self._durable, self._names_synced = end, names
         self._commits += 1
+        growing = self._segments.growing
+        if growing is not None and self._end == end and not growing.unsynced_cut:
+            growing.rest()
 
     async def checkpoint(self) -> None:
         """Seal what is finished and move the recovery point up to here. Each 5 s, when idle, at shutdown."""
@@ -234,11 +278,15 @@ class GrowingLog:
         growing = self._segments.growing
         closed = growing.closed_index() if growing is not None else None
         point = self._recovery_point(growing, closed)
-        await self._commit()
+        if self._durable < self._end or self._has_unsynced_names_or_cuts():
+            await self._commit()
         await self._segments.seal_finished(self._durable)
+        if point == self._checkpointed:
+            return  # nothing has happened since: a stop of an idle log costs no sync
         if growing is not None and closed is not None:
             growing.write_closed_index(closed)
         await write_recovery_point(self._volume, self.directory, point)
+        self._checkpointed = point
 
     def _recovery_point(self, growing: Segment | None, closed: ClosedIndex | None) -> RecoveryPoint:
         """The state at this moment; to be written once everything below `end_offset` is durable."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgpack
 
+from goqueue.config import LogConfig
 from goqueue.core.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
 from goqueue.core.record import decode_records, encode_record
 from goqueue.errors import DamagedData, DiskFull, UnknownFormat
@@ -19,6 +20,8 @@ from goqueue.types import Buffer, Microseconds
 READ_SIZE = 1024 * 1024
 RECORDS_MAX = 1_000
 """So many changes, then a snapshot."""
+SEGMENT_BYTES = 1024 * 1024
+"""What a snapshot stands for goes with its whole segment: small ones go soon."""
 
 
 class MetadataLog:
@@ -28,7 +31,7 @@ class MetadataLog:
     @classmethod
     async def open(cls, volume: Volume, directory: str) -> tuple["MetadataLog", list[object]]:
         """The log, and every record in it. Damage stops the start: a topic may hide behind it (G13)."""
-        log = await Log.open(volume, directory)
+        log = await Log.open(volume, directory, LogConfig(segment_bytes=SEGMENT_BYTES))
         try:
             return cls(log), await _read_all(log)
         except BaseException:

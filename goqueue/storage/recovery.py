@@ -65,6 +65,8 @@ class Recovered:
     damage: list[Damage] = field(default_factory=list)
     torn: list[TornTail] = field(default_factory=list)
     scanned_bytes: int = 0
+    as_left: bool = False
+    """The log ends, and grows, just as its recovery point says: nothing is there that was not durable then."""
 
 
 @dataclass(slots=True)
@@ -364,3 +366,11 @@ class _Recovery:
         result.append_time = max([self._point.append_time if self._point else 0, *times])
         if result.history.epochs:
             result.leader_epoch = max(result.leader_epoch, result.history.epochs[-1][0])
+        result.as_left = self._is_as_left(result)
+
+    def _is_as_left(self, result: Recovered) -> bool:
+        head = self._point.growing_head() if self._point else None
+        if self._point is None or head is None or result.growing is None:
+            return False
+        goes_on = result.growing.base_offset == head.summary.base_offset
+        return goes_on and self._point.offset == result.end_offset and not (result.torn or result.damage)

@@ -1,8 +1,8 @@
 """A segment: one file of the log, from its base offset to where the next one begins.
 
 It grows until it is rolled, then it is sealed: its indexes and its summary are written and it never changes again,
-except that compaction puts a smaller file in its place. A growing segment keeps its file open and its index in
-memory; a sealed one opens and loads both when it is read.
+except that compaction puts a smaller file in its place. A growing segment keeps its index in memory, and its file
+open while it has something unsynced; a sealed one opens and loads both when it is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -103,18 +103,25 @@ class Segment:
 
     @property
     def writer(self) -> File:
-        assert self._writer is not None, "a sealed segment never grows"
+        assert not self.sealed, "a sealed segment never grows"
+        if self._writer is None:
+            self._writer = self.volume.disk.open(self.path())
         return self._writer
+
+    def rest(self) -> None:
+        """Nothing of it is unsynced: its file may be closed until it grows again."""
+        if self._writer is not None:
+            self.volume.rest(self)
 
     # Growing
 
     def grow_from(self, index: SparseIndex) -> None:
         """Take up an existing file as the growing one, with the index of what it holds."""
-        self._writer = self.volume.disk.open(self.path())
         self._index = index
 
     def append(self, envelopes: Sequence[Envelope], buffers: Sequence[Buffer]) -> None:
         """Write batches behind the last one, all or none."""
+        self.volume.rouse(self)
         try:
             self.writer.write(self.summary.size, buffers)
         except StorageError:
@@ -158,7 +165,7 @@ class Segment:
     async def seal(self, history: History) -> None:
         """Finish a segment that grew. Its log file is durable already."""
         await self.write_seal(history)
-        self._close_writer()
+        self.close_writer()
 
     async def write_seal(self, history: History) -> None:
         """Write the indexes and, last and durably, the seal."""
@@ -172,13 +179,14 @@ class Segment:
         self._index = SparseIndex()
         self.sealed = True
 
-    def _close_writer(self) -> None:
+    def close_writer(self) -> None:
+        self.volume.rouse(self)
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def close(self) -> None:
-        self._close_writer()
+        self.close_writer()
         self.volume.forget(self.path())
         self.volume.forget_index(self)
 

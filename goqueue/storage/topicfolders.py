@@ -1,6 +1,6 @@
 """The folders of topics: whose each is, and where those go that are nobody's any more.
 
-    {data}/logs/{topic}/{partition}/topic.json   names the topic's UUID
+    {data}/logs/{topic}/{partition}/topic.json   names the topic's UUID, with a checksum
     {data}/deleted/{uuid}                        of deleted topics; emptied file by file
     {data}/stray/{topic}-{uuid}                  of topics that nobody knows; never touched again (G13)
 
@@ -14,6 +14,7 @@ from uuid import UUID
 from goqueue.core.metadata import Metadata, Topic
 from goqueue.core.names import METADATA_LOG
 from goqueue.errors import UnknownFormat
+from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.volume import Volume
 
 IDENTITY = "topic.json"
@@ -39,15 +40,19 @@ class TopicFolders:
         await self._volume.make_directories(folder)
         if not self._volume.disk.exists(f"{folder}/{IDENTITY}"):
             identity = {"topic": topic.name, "uuid": str(topic.uuid), "partition": number}
-            await self._volume.replace(folder, IDENTITY, [json.dumps(identity).encode() + b"\n"])
+            await self._volume.replace(folder, IDENTITY, [pack(identity)])
         elif await self._owner(folder) not in (None, topic.uuid):
             raise UnknownFormat(f"{folder}/{IDENTITY} names another topic than {topic.uuid}; move the folder away")
 
     async def clear(self, metadata: Metadata) -> None:
-        """Finish deletions that a crash cut short; set aside what belongs to no topic."""
+        """Finish deletions that a crash cut short; set aside what belongs to no topic.
+
+        A folder under the name of a topic that is there stays, whatever it says: a partition whose signature names
+        another topic is refused by itself. To begin it anew would give its offsets out a second time (G3).
+        """
         for name in self._volume.disk.list(f"{self._data}/{LOGS}"):
-            topic, owner = metadata.find(name), await self._signature(name)
-            if name != METADATA_LOG and owner is not None and (topic is None or topic.uuid != owner):
+            owner = await self._signature(name) if name != METADATA_LOG else None
+            if owner is not None and (metadata.find(name) is None or metadata.is_deleted(owner)):
                 await self._put_away(name, owner, metadata)
 
     async def make_way(self, name: str, metadata: Metadata) -> None:
@@ -88,10 +93,13 @@ class TopicFolders:
     async def _owner(self, folder: str) -> UUID | None:
         path = f"{folder}/{IDENTITY}"
         try:
-            return UUID(json.loads(await self._volume.read_whole(path, IDENTITY_SIZE_MAX))["uuid"])
+            fields = json.loads(await self._volume.read_whole(path, IDENTITY_SIZE_MAX))
+            if is_sound(fields):
+                return UUID(fields["uuid"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self._report(f"{path} is damaged; the folder is taken to be its topic's")
-            return None
+            pass
+        self._report(f"{path} is damaged; the folder is taken to be its topic's")
+        return None
 
     async def _move(self, name: str, place: str) -> None:
         target = f"{self._data}/{place}"

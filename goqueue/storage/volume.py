@@ -4,16 +4,21 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import trio
 
+from goqueue.core.histogram import Histogram
 from goqueue.environment import Disk, File
 from goqueue.errors import DiskFailed
 from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
+from goqueue.storage.openlogs import OpenLogs
 from goqueue.types import Buffer
 
 OPEN_FILES_MAX = 256
+GROWING_FILES_MAX = 512
+"""So many of those that have nothing unsynced; those that do are needed, and few."""
 INDEXES_MAX = 256
 TEMPORARY = ".tmp"
 COPY_SIZE = 1024 * 1024
@@ -32,15 +37,32 @@ class OpenFile:
             self.file.close()
 
 
+class Growing(Protocol):
+    """A file that grows, and that is opened again when it does."""
+
+    def close_writer(self) -> None: ...
+
+
 class Volume:
     """Use it while `run` runs."""
 
-    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX, indexes_max: int = INDEXES_MAX) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        open_files_max: int = OPEN_FILES_MAX,
+        indexes_max: int = INDEXES_MAX,
+        growing_files_max: int = GROWING_FILES_MAX,
+    ) -> None:
         self.disk = disk
         self.committer = Committer(disk)
+        self.logs = OpenLogs()
+        self.waits = Histogram()
+        """How long those waited who wanted something durable."""
         self._open_files_max = open_files_max
         self._indexes_max = indexes_max
+        self._growing_files_max = growing_files_max
         self._open_files: OrderedDict[str, OpenFile] = OrderedDict()
+        self._resting: OrderedDict[Growing, None] = OrderedDict()
         self._indexes: OrderedDict[object, SparseIndex] = OrderedDict()
         self._durable_folders: set[str] = set()
 
@@ -48,7 +70,9 @@ class Volume:
         await self.committer.run(task_status=task_status)
 
     async def sync(self, files: Sequence[File] = (), directories: Sequence[str] = ()) -> None:
+        began = trio.current_time()
         await self.committer.sync(files, directories)
+        self.waits.add(trio.current_time() - began)
 
     # Files open for reading: the least recently used is closed when there are too many.
 
@@ -82,6 +106,20 @@ class Volume:
     def close(self) -> None:
         for path in list(self._open_files):
             self.forget(path)
+
+    # Files that grow: of those with nothing unsynced, the one that rests longest is closed when there are too many.
+
+    def rest(self, growing: Growing) -> None:
+        """All of it is durable, and nobody writes."""
+        self._resting[growing] = None
+        self._resting.move_to_end(growing)
+        if len(self._resting) > self._growing_files_max:
+            oldest, _ = self._resting.popitem(last=False)
+            oldest.close_writer()
+
+    def rouse(self, growing: Growing) -> None:
+        """It is written to, or ends."""
+        self._resting.pop(growing, None)
 
     # Indexes of sealed segments, kept by the segment that owns them.
 

@@ -8,11 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.connection import BYTES_WAITING_MAX, READS_MAX, Connection
+from goqueue.actors.connection import BYTES_WAITING_MAX, QUESTIONS_MAX, READS_MAX, UNFINISHED_BYTES_MAX, Connection
 from goqueue.core.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.net import messages as wire
 from goqueue.net.clientsession import ClientSession
+from goqueue.net.codec import encode
 from goqueue.net.events import AnswerReceived, RequestFailed, SessionClosed, Welcomed
 from goqueue.net.transport import MemoryTransport, memory_transport_pair
 from goqueue.testing.disk import SimulatedDisk
@@ -265,3 +266,35 @@ async def test_a_purged_topic_is_empty_and_its_offsets_go_on(
         answer = await client.ask(wire.DescribeTopics(("orders",)))
         assert isinstance(answer, wire.Topics)
         assert answer.topics[0].partitions[0][2:4] == (2, 2)
+
+
+async def test_fetches_ask_a_bounded_number_of_partitions_at_once(autojump_clock: MockClock) -> None:
+    """Each that waits takes a task: 256 fetches of 16,384 partitions would be four millions of them."""
+    async with connected(SimulatedDisk(Random(0))) as client:
+        await client.greet()
+        topic = await made(client)
+        asked = (wire.FetchPartition(topic.uuid, 0, 0, 0),) * (QUESTIONS_MAX // 2)
+        for _ in range(2):
+            client.session.request(wire.Fetch(30_000, 1_000, asked))
+        refused = client.session.request(wire.Fetch(30_000, 1_000, asked[:1]))
+        await client.flush()
+        event = await client.next_event()
+        assert isinstance(event, RequestFailed)
+        assert (event.correlation, event.error.code) == (refused, "too_many_requests")
+        assert isinstance(await client.next_event(), AnswerReceived)
+        assert isinstance(await client.next_event(), AnswerReceived)
+        assert isinstance(await client.ask(wire.Fetch(10, 1_000, asked[:1])), wire.Fetched)
+
+
+async def test_a_connection_that_is_lost_gives_back_the_room_of_its_unfinished_messages(
+    autojump_clock: MockClock,
+) -> None:
+    async with connected(SimulatedDisk(Random(0))) as client:
+        await client.greet()
+        await client.transport.send(encode(wire.Part(2_000_000, 0, bytes(1_000)), 1))
+        await wait_all_tasks_blocked()
+        room = client.connection._common.room
+        assert room.left == UNFINISHED_BYTES_MAX - 1_000
+        client.transport.cut()
+        await wait_all_tasks_blocked()
+        assert room.left == UNFINISHED_BYTES_MAX

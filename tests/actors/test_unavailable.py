@@ -11,6 +11,7 @@ from goqueue.actors.partition import Describe, Fetch, Maintain
 from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable
+from goqueue.storage.checkedjson import pack
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.shelves import broker, partition_of, values
 from tests.actors.test_partition import publish
@@ -88,7 +89,7 @@ async def test_it_is_served_again_once_it_was_mended(disk: SimulatedDisk, autoju
     made = await three_partitions(disk)
     kept = await folder_of(disk)
     identity = f"{FOLDER}/topic.json"
-    disk.open(identity).write(0, [kept["topic.json"].replace(str(made.uuid).encode(), str(UUID(int=1)).encode())])
+    disk.open(identity).write(0, [pack({"topic": "orders", "uuid": str(UUID(int=1)), "partition": 1})])
     async with broker(disk) as running:
         with pytest.raises(PartitionUnavailable, match="names another topic"):
             await (await partition_of(running, made, 1)).call(Describe())

@@ -112,7 +112,7 @@ async def test_an_interrupted_run_removes_its_topic(
     shell: Shell, client: goqueue.Client, command: list[str], number: signal.Signals
 ) -> None:
     async with child("goqueue", "bench", *command, "--url", shell.url) as process:
-        with trio.fail_after(30):
+        with trio.fail_after(120):
             while not await client.topics():
                 await trio.lowlevel.checkpoint()
             process.process.send_signal(number)

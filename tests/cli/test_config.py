@@ -37,6 +37,7 @@ def test_without_a_word_the_defaults_hold() -> None:
         "http": ("127.0.0.1:7711", "default"),
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
+        "connections_max": (10_000, "default"),
     }
 
 
@@ -50,6 +51,7 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path: Path
         "http": ("localhost:5", "--http"),
         "node": ("node-1", "default"),
         "disk_free_min": (1024**3, "default"),
+        "connections_max": (10_000, "default"),
     }
 
 
@@ -79,7 +81,7 @@ def test_all_faults_are_told_at_once_also_hidden_ones_and_nothing_is_made(tmp_pa
     wanted = [
         f"listn in {file} is not a setting (did you mean 'listen'?)",
         f"http in {file} cannot be used",
-        f"colour in {file} is not a setting (there are data, listen, http, node, disk_free_min)",
+        f"colour in {file} is not a setting (there are data, listen, http, node, disk_free_min, connections_max)",
         "GOQUEUE_DATA cannot be used",
         "GOQUEUE_NOED is not a setting (did you mean 'node'?)",
         "--listen cannot be used: 0.0.0.0 is beyond loopback",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import goqueue
-from goqueue.cli.stats import rows_of
+from goqueue.cli.stats import groups_of
 from goqueue.storage.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
@@ -31,5 +31,6 @@ async def test_what_the_broker_counts_is_shown(shell: Shell) -> None:
     assert ["partitions", "2"] in rows
 
 
-def test_counters_in_counters_are_named_by_both() -> None:
-    assert list(rows_of({"a": 1, "b": {"c": 2, "d": {"e": 3}}})) == [["a", "1"], ["b.c", "2"], ["b.d.e", "3"]]
+def test_counters_whose_names_begin_alike_stand_together() -> None:
+    groups = groups_of({"a": 1, "b.c": 2, "a.d": 3, "b.e": 4.5})
+    assert groups == [[["a", "1"], ["a.d", "3"]], [["b.c", "2"], ["b.e", "4.5"]]]

@@ -13,6 +13,7 @@ from goqueue.net.frames import (
     CLOSE,
     CONTINUATION,
     NO_CODE,
+    PIECES_MAX,
     PING,
     PONG,
     PROTOCOL_ERROR,
@@ -136,10 +137,15 @@ def test_what_breaks_the_rules_is_named_by_its_code(data: bytes, code: int) -> N
     assert breach.value.code == code
 
 
-def test_empty_frames_without_end_take_no_room() -> None:
-    frames = reader()
-    assert received(frames, [frame(0x02, 0x80, bytes(4))] + [frame(CONTINUATION, 0x80, bytes(4))] * 10_000) == []
+def test_a_message_may_come_in_many_pieces_and_not_in_pieces_without_end() -> None:
+    """Each step of taking them counts, so that who reads can let others run."""
+    frames, first, more = reader(), frame(0x02, 0x80, bytes(4)), frame(CONTINUATION, 0x80, bytes(4))
+    assert received(frames, [first] + [more] * (PIECES_MAX - 2)) == []
     assert received(frames, [frame(0x80, 0x80, bytes(4))]) == [Received(BINARY, b"")]
+    assert frames.steps > PIECES_MAX
+    with pytest.raises(Breach) as breach:
+        received(frames, [first] + [more] * PIECES_MAX)
+    assert breach.value.code == TOO_LARGE
 
 
 def test_a_close_says_why() -> None:

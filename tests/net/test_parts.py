@@ -10,7 +10,19 @@ from goqueue.net.codec import decode, encode
 from goqueue.net.errors import FrameTooLarge, ProtocolError, TooManyRequests
 from goqueue.net.events import AnswerReceived, Event, Refused, RequestFailed, RequestReceived, SessionClosed
 from goqueue.net.limits import FRAME_SIZE_MAX, Limits
-from goqueue.net.messages import AlterTopic, Done, Error, Part, Purge, Stats, StatsReport, TopicDescription, Topics
+from goqueue.net.messages import (
+    AlterTopic,
+    Done,
+    Error,
+    Hello,
+    Part,
+    Purge,
+    Stats,
+    StatsReport,
+    TopicDescription,
+    Topics,
+)
+from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
 from tests.net.ends import SMALL, joined, only, take_all
@@ -272,3 +284,27 @@ def test_refused_messages_are_not_remembered_without_end() -> None:
         server.receive(encode(Part(5000, 0, b"x"), number))
         server.next_frame()
     assert len(server._assembly._passed_over) == 1024
+
+
+def test_sessions_that_share_room_hold_no_more_than_that_together_and_give_all_of_it_back() -> None:
+    """G14: each alone may hold 66 MiB, and there may be thousands of them."""
+    room = Room(250)
+    first, second = (opened(room) for _ in range(2))
+    assert first.receive(encode(Part(1_000, 0, bytes(100)), 1)) is None
+    assert second.receive(encode(Part(1_000, 0, bytes(100)), 1)) is None
+    error = refusal(second.receive(encode(Part(1_000, 100, bytes(100)), 1)))
+    assert isinstance(error, TooManyRequests)
+    assert error.retryable
+    assert room.left == 150
+    message = encode(AlterTopic("a", {"b": bytes(50)}), 2)
+    assert isinstance(second.receive(encode(Part(len(message), 0, message), 2)), RequestReceived)
+    first.forget_parts()
+    assert room.left == 250
+
+
+def opened(room: Room) -> ServerSession:
+    server = ServerSession(bytes(16), "node-1", room=room)
+    server.receive(encode(Hello(1, (), "tests")))
+    server.welcome()
+    server.next_frame()
+    return server

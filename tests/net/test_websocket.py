@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from wsproto.events import TextMessage
 
 from goqueue.errors import Closed
 from goqueue.net import websocket
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.errors import ConnectionLost, HandshakeRefused, ProtocolError
 from goqueue.net.events import AnswerReceived, HelloReceived, RequestReceived, SessionClosed, Welcomed
+from goqueue.net.frames import TEXT, encode_frame
 from goqueue.net.limits import FRAME_SIZE_MAX
 from goqueue.net.messages import Produce, ProduceBatch, Produced, ProducedBatch
 from goqueue.net.origin import Address, refusal_of
@@ -116,7 +116,7 @@ async def test_a_frame_that_is_too_large_ends_the_connection(autojump_clock: tri
 
 async def test_text_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     async with over_memory() as (client, server):
-        await client._send_event(TextMessage(data="text"))
+        await client._send(encode_frame(TEXT, b"text", masked=True))
         with pytest.raises(ProtocolError):
             await server.receive()
         with pytest.raises(ConnectionLost, match="1003"):
@@ -221,6 +221,63 @@ async def test_bytes_that_are_no_websocket_frames_end_the_connection_alone(
         await client._stream.send_all(data)
         with pytest.raises(ConnectionLost):
             await server.receive()
+
+
+class EndlessStream(trio.abc.ReceiveStream):
+    """Always has more of the same, at once, as the socket of one who floods it: reading lets nobody else run."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        return self._data
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"\x89\x80\0\0\0\0",
+        b"\x02\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * 1_000 + b"\x80\x80\0\0\0\0",
+        b"\x82\x80\0\0\0\0" * 1_000,
+    ],
+    ids=["pings", "empty pieces", "frames"],
+)
+async def test_one_who_floods_this_end_lets_the_others_have_their_turns(flood: bytes) -> None:
+    """G14"""
+    async with over_memory() as (_, server):
+        stream = server._stream
+        assert isinstance(stream, trio.StapledStream)
+        stream.receive_stream = EndlessStream(flood)
+        turns = 0
+
+        async def read_on() -> None:
+            while True:
+                await server.receive()
+
+        async def count_turns() -> None:
+            nonlocal turns
+            for turns in range(100):  # noqa: B007
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read_on)
+            nursery.start_soon(count_turns)
+        assert turns == 99
+
+
+async def test_a_close_ends_in_time_although_the_other_end_talks_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads without a pause cannot be cancelled either."""
+    monkeypatch.setattr(websocket, "CLOSE_TIMEOUT", 0.01)
+    async with over_memory() as (_, server):
+        stream = server._stream
+        assert isinstance(stream, trio.StapledStream)
+        stream.receive_stream = EndlessStream(b"\x82\x80\0\0\0\0")
+        with trio.fail_after(5):
+            await server.aclose()
 
 
 async def test_a_silent_dialler_is_given_up(autojump_clock: trio.testing.MockClock) -> None:

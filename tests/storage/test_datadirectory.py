@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.errors import DataDirectoryLocked, DiskFull, UnknownFormat
+from goqueue.storage.checkedjson import _checksum
 from goqueue.storage.datadirectory import META_SIZE_MAX, DataDirectory
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
@@ -48,7 +49,7 @@ async def test_a_new_directory_is_marked_with_its_format_its_cluster_and_its_nod
     assert directory.meta.node == "one"
     assert directory.meta.cluster.version == 4
     fields = {"format": 1, "cluster": str(directory.meta.cluster), "node": "one"}
-    assert json.loads(await contents(disk)) == fields
+    assert json.loads(await contents(disk)) == {**fields, "crc32c": _checksum(fields)}
     assert directory.log_directory("orders", 3) == f"{PATH}/logs/orders/3"
 
 

@@ -31,6 +31,7 @@ class Kind(StrEnum):
     RECOVERY_POINT_DAMAGED = "recovery_point_damaged"
     META_MISSING = "meta_missing"
     META_DAMAGED = "meta_damaged"
+    IDENTITY_DAMAGED = "identity_damaged"
     LEFTOVER = "leftover"
     KEPT_ASIDE = "kept_aside"
     REMOVED_MEANWHILE = "removed_meanwhile"

@@ -10,9 +10,11 @@ from uuid import UUID
 
 from goqueue.environment import Disk
 from goqueue.errors import StorageError, UnknownFormat
+from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.datadirectory import FORMAT, LOCK, META, META_SIZE_MAX
 from goqueue.storage.journal import DAMAGED, TORN
 from goqueue.storage.segment import LOG
+from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
 from goqueue.storage.verification.journalcheck import check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
@@ -104,9 +106,20 @@ class _Verification:
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
             self._others.append(Finding(Kind.KEPT_ASIDE, path, text))
+        elif name == IDENTITY:
+            await self._check_identity(path)
         elif not belongs_to_partition(name) and name not in (LOCK, META):
             journal = await check_journal(self._volume, path)
             self._journals += [journal] if journal is not None else []
+
+    async def _check_identity(self, path: str) -> None:
+        try:
+            finding = _fault_in_identity(path, await self._volume.read_whole(path, IDENTITY_SIZE_MAX))
+        except FileNotFoundError:
+            return  # its topic was deleted meanwhile
+        except StorageError as error:
+            finding = Finding(Kind.UNREADABLE, path, error.message)
+        self._others += [finding] if finding is not None else []
 
     async def _check_meta(self) -> None:
         path = f"{self._path}/{META}"
@@ -127,10 +140,24 @@ def _fault_in_meta(path: str, data: bytes) -> Finding | None:
             text = f"format {fields['format']!r} is unknown; read it with the goqueue that wrote it"
             return Finding(Kind.UNKNOWN_FORMAT, path, text)
         UUID(fields["cluster"]), fields["node"]
+        if is_sound(fields):
+            return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        text = "it cannot be read; the next start keeps it aside and writes one, with a new cluster id"
-        return Finding(Kind.META_DAMAGED, path, text)
-    return None
+        pass
+    text = "it cannot be read; the next start keeps it aside and writes one, with a new cluster id"
+    return Finding(Kind.META_DAMAGED, path, text)
+
+
+def _fault_in_identity(path: str, data: bytes) -> Finding | None:
+    try:
+        fields = json.loads(data)
+        UUID(fields["uuid"])
+        if is_sound(fields):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    text = "it cannot be read; the folder is taken to be its topic's; remove the file, and a start writes it anew"
+    return Finding(Kind.IDENTITY_DAMAGED, path, text)
 
 
 def _files(disk: Disk, directory: str, depth: int = 0) -> Iterator[str]:

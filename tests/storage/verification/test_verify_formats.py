@@ -2,6 +2,7 @@
 
 from random import Random
 from typing import ClassVar
+from uuid import UUID
 
 import pytest
 from crc32c import crc32c
@@ -10,6 +11,7 @@ from trio.testing import MockClock
 from goqueue.core import batch as batches
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, UnknownFormat
+from goqueue.storage.checkedjson import pack
 from goqueue.storage.datadirectory import DataDirectory
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.journalfile import encode_frame
@@ -28,6 +30,7 @@ from tests.storage.verification.checks import (
     checked,
     closed_journal,
     closed_log,
+    kinds,
     only_finding,
     overwrite,
     places,
@@ -215,3 +218,19 @@ async def test_a_file_that_cannot_be_read_is_named(
     finding = await only_finding(disk, DATA)
     assert (finding.kind, finding.path) == (Kind.UNREADABLE, named)
     assert "Input/output error" in finding.text
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"uuid": 5}', pack({"uuid": str(UUID(int=1))})[:-9] + b'0"}\n']
+)
+async def test_a_damaged_signature_of_a_partition_is_a_warning(
+    volume: Volume, disk: SimulatedDisk, data: bytes
+) -> None:
+    await closed_log(volume)
+    path = f"{DIRECTORY}/topic.json"
+    disk.open(path, create=True).close()
+    overwrite(disk, path, pack({"uuid": str(UUID(int=1))}))
+    assert await kinds(disk) == []
+    overwrite(disk, path, data)
+    finding = await only_finding(disk)
+    assert (finding.kind, finding.path, finding.is_damage) == (Kind.IDENTITY_DAMAGED, path, False)

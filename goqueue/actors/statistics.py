@@ -1,0 +1,178 @@
+"""What a broker counts, for whoever looks after it.
+
+Nothing here is counted for each message: batches and fetches are, by those who see them anyway, and the logs count
+what they write. The rest is asked for when somebody wants to know. `COUNTERS` says what each name means; the pages
+have the same table.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from goqueue.actors.messages import Request
+from goqueue.actors.partition import Produced
+from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
+from goqueue.net.fields import Scalar
+from goqueue.storage.logviews import LogSlice
+from goqueue.storage.volume import Volume
+from goqueue.types import Offset
+
+THRESHOLDS_MS = (20, 100, 1_000)
+REFUSED = "refused."
+
+COUNTERS = {
+    "topics": "how many there are",
+    "partitions": "of all topics",
+    "partitions.unavailable": "could not be opened; the broker's log says why",
+    "connections.open": "websockets, now",
+    "connections.accepted": "websockets since the start",
+    "requests": "of all connections",
+    "published.messages": "written to logs",
+    "published.batches": "they came in",
+    "published.bytes": "of these batches, as they lie on disk",
+    "published.repeats": "batches and messages by id that were sent again, noticed, and not written again",
+    "refused": "batches that were refused",
+    "refused.CODE": "those refused with this error, once there was one",
+    "fetched.messages": "offsets read by clients, gaps of compaction among them",
+    "fetched.slices": "reads of one partition that found something",
+    "fetched.bytes": "of batches, as they lie on disk",
+    "logs.bytes": "all segments of all partitions",
+    "fsync.rounds": "of the committer",
+    "fsync.syncs": "of files and folders, in these rounds",
+    "fsync.p50_ms": "how long half of those who waited for a sync waited, at most",
+    "fsync.p99_ms": "the same of 99 in 100",
+    "fsync.max_ms": "the longest wait",
+    "files.open": "for reading, of 256",
+    "mailbox.depth_highest": "the most letters that ever waited for one partition, or for the list of topics",
+    "loop.stall_max_ms": "the longest time for which the event loop stood still",
+    "loop.stalls_20_ms": "how often it stood still for longer than 20 ms",
+    "loop.stalls_100_ms": "longer than 100 ms",
+    "loop.stalls_1000_ms": "longer than a second",
+    "uptime_seconds": "since the start",
+    "disk.free_bytes": "where the data directory is",
+    "disk.total_bytes": "the same",
+    "memory.bytes": "resident memory of the process",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    topics: int
+    partitions: int
+    unavailable: int
+    depth_highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountTopics(Request[TopicCounts]):
+    pass
+
+
+@dataclass(slots=True)
+class Stalls:
+    """How late the event loop was."""
+
+    highest: float = 0.0
+    counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(THRESHOLDS_MS, 0))
+
+    def note(self, seconds: float) -> None:
+        self.highest = max(self.highest, seconds)
+        for threshold in THRESHOLDS_MS:
+            if seconds * 1_000 <= threshold:
+                break
+            self.counts[threshold] += 1
+
+
+class Statistics:
+    def __init__(self, volume: Volume, data: str) -> None:
+        self._volume = volume
+        self._data = data
+        self._began = trio.current_time()
+        self.connections = self.accepted = self.requests = 0
+        self.repeats = 0
+        self.refused: dict[str, int] = {}
+        self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
+        self.stalls: Stalls | None = None
+        """Where somebody measures them."""
+        self.memory: Callable[[], int] | None = None
+        """Where there is a process to ask."""
+
+    # What happened
+
+    def note_outcome(self, outcome: Produced | BaseException) -> None:
+        """Of a batch."""
+        if isinstance(outcome, Produced):
+            self.repeats += not outcome.append_time
+        elif isinstance(outcome, GoQueueError):
+            self.refused[outcome.code] = self.refused.get(outcome.code, 0) + 1
+            if isinstance(outcome, BatchRefused):
+                self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in outcome.records)
+
+    def note_fetched(self, offsets: Sequence[Offset], answers: Sequence[LogSlice | GoQueueError]) -> None:
+        for offset, answer in zip(offsets, answers, strict=True):
+            if isinstance(answer, LogSlice) and answer.data:
+                self.fetched_slices += 1
+                self.fetched_messages += answer.next_offset - offset
+                self.fetched_bytes += len(answer.data)
+
+    # What there is to tell
+
+    def report(self, topics: TopicCounts) -> dict[str, Scalar]:
+        return {
+            "topics": topics.topics,
+            "partitions": topics.partitions,
+            "partitions.unavailable": topics.unavailable,
+            "connections.open": self.connections,
+            "connections.accepted": self.accepted,
+            "requests": self.requests,
+            **self._traffic(),
+            **self._disk_work(),
+            "mailbox.depth_highest": topics.depth_highest,
+            **self._loop(),
+            "uptime_seconds": round(trio.current_time() - self._began, 3),
+            **self._room(),
+        }
+
+    def _traffic(self) -> dict[str, int | float]:
+        written = self._volume.logs.written()
+        return {
+            "published.messages": written.records,
+            "published.batches": written.batches,
+            "published.bytes": written.bytes,
+            "published.repeats": self.repeats,
+            "refused": sum(self.refused.values()),
+            **{REFUSED + code: count for code, count in sorted(self.refused.items())},
+            "fetched.messages": self.fetched_messages,
+            "fetched.slices": self.fetched_slices,
+            "fetched.bytes": self.fetched_bytes,
+        }
+
+    def _disk_work(self) -> dict[str, int | float]:
+        volume = self._volume
+        return {
+            "logs.bytes": volume.logs.size(),
+            "fsync.rounds": volume.committer.rounds,
+            "fsync.syncs": volume.committer.syncs,
+            "fsync.p50_ms": _milliseconds(volume.waits.percentile(50)),
+            "fsync.p99_ms": _milliseconds(volume.waits.percentile(99)),
+            "fsync.max_ms": _milliseconds(volume.waits.highest),
+            "files.open": volume.open_files,
+        }
+
+    def _loop(self) -> dict[str, int | float]:
+        if self.stalls is None:
+            return {}
+        return {
+            "loop.stall_max_ms": _milliseconds(self.stalls.highest),
+            **{f"loop.stalls_{threshold}_ms": count for threshold, count in self.stalls.counts.items()},
+        }
+
+    def _room(self) -> dict[str, int | float]:
+        space = self._volume.disk.space(self._data)
+        memory = {} if self.memory is None else {"memory.bytes": self.memory()}
+        return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1_000, 3)

@@ -1,0 +1,13 @@
+"""goqueue without an event loop: `with goqueue.blocking.connect("ws://127.0.0.1:7710") as client`.
+
+The same names as for Trio, with `with` and `for` and without await, from any thread. The client for Trio runs in a
+thread of its own and does the work; here is only the way there and back. `fail_after` limits how long the calls in
+its block wait.
+"""
+
+from goqueue.blocking.client import Client, Connecting, connect
+from goqueue.blocking.producer import Producer
+from goqueue.blocking.reader import Reader
+from goqueue.portal.waiting import fail_after
+
+__all__ = ["Client", "Connecting", "Producer", "Reader", "connect", "fail_after"]

@@ -1,0 +1,167 @@
+"""The client with `with`, and calls that wait by themselves."""
+
+from collections.abc import Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from goqueue.blocking.asking import ask
+from goqueue.blocking.producer import Producer
+from goqueue.blocking.reader import Reader
+from goqueue.environment import Network, WallClock
+from goqueue.net.client import Client as TrioClient
+from goqueue.net.client import Topic, address_of
+from goqueue.net.client import connect as connect_in_trio
+from goqueue.net.message import Published
+from goqueue.net.reader import Start
+from goqueue.portal.host import Host
+from goqueue.portal.thread import borrow, give_back
+from goqueue.portal.waiting import ask_now, leave, wait_for
+from goqueue.types import Acks, Offset, Priority
+
+
+class Client:
+    """Made by `connect`."""
+
+    def __init__(self, host: Host[TrioClient], client: TrioClient) -> None:
+        self._host = host
+        self._client = client
+
+    # Topics
+
+    def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
+        return ask(self._host, self._client.create_topic, name, partitions, config)
+
+    def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
+        return ask(self._host, self._client.alter_topic, name, config)
+
+    def add_partitions(self, name: str, partitions: int) -> Topic:
+        """`partitions` is how many there shall be."""
+        return ask(self._host, self._client.add_partitions, name, partitions)
+
+    def delete_topic(self, name: str) -> None:
+        ask(self._host, self._client.delete_topic, name)
+
+    def topics(self) -> list[Topic]:
+        return ask(self._host, self._client.topics)
+
+    def topic(self, name: str) -> Topic:
+        return ask(self._host, self._client.topic, name)
+
+    def purge(self, name: str) -> None:
+        ask(self._host, self._client.purge, name)
+
+    def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
+        ask(self._host, self._client.delete_before, topic, partition, offset)
+
+    def stats(self) -> Mapping[str, Any]:
+        return ask(self._host, self._client.stats)
+
+    # Publishing
+
+    def publish(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+        acks: Acks | int | str = Acks.ALL,
+    ) -> Published:
+        """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
+        return ask(
+            self._host,
+            self._client.publish,
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            priority=priority,
+            partition=partition,
+            ttl=ttl,
+            message_id=message_id,
+            acks=acks,
+        )
+
+    def producer(
+        self,
+        topic: str,
+        *,
+        acks: Acks | int | str = Acks.ALL,
+        linger_ms: float = 5,
+        batch_messages: int = 100,
+        batch_bytes: int = 64 * 1024,
+        buffer_messages: int = 100_000,
+        delivery_timeout: float = 120.0,
+        idempotent: bool = True,
+    ) -> Producer:
+        """The fast way to publish: `with client.producer("orders") as producer`."""
+        producer = ask_now(
+            self._host,
+            self._client.producer,
+            topic,
+            acks=acks,
+            linger_ms=linger_ms,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            buffer_messages=buffer_messages,
+            delivery_timeout=delivery_timeout,
+            idempotent=idempotent,
+        )
+        return Producer(self._host, producer)
+
+    # Reading
+
+    def read(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        start: Start = "earliest",
+        end: Offset | str | None = None,
+    ) -> Reader:
+        """The messages of a topic, without a group. Follows unless `end` is given."""
+        reader = ask_now(self._host, self._client.read, topic, partition=partition, start=start, end=end)
+        return Reader(self._host, reader)
+
+
+class Connecting:
+    """What `connect` gives: enter it to have a client."""
+
+    def __init__(self, url: str, name: str, network: Network | None, clock: WallClock | None) -> None:
+        address_of(url)
+        self._make = partial(connect_in_trio, url, name=name, network=network, clock=clock)
+
+    def __enter__(self) -> Client:
+        self._host = Host("client", self._make, borrow())
+        try:
+            return Client(self._host, wait_for(self._host.thread, self._host.enter))
+        except BaseException:
+            give_back(self._host.thread)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            leave(self._host, failed=kind is not None)
+        finally:
+            give_back(self._host.thread)
+
+
+def connect(
+    url: str = "ws://127.0.0.1:7710",
+    *,
+    name: str = "goqueue",
+    network: Network | None = None,
+    clock: WallClock | None = None,
+) -> Connecting:
+    """A client of the broker at this address. The broker may be down: the first call waits for it.
+
+    `network` and `clock` are the machine's own unless a test brings others.
+    """
+    return Connecting(url, name, network, clock)

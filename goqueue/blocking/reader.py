@@ -1,0 +1,44 @@
+"""Reading a topic with `for`: batches cross from the Trio thread, messages do not."""
+
+from types import TracebackType
+from typing import Any
+
+from goqueue.blocking.asking import ask
+from goqueue.net.message import Message
+from goqueue.net.reader import Reader as TrioReader
+from goqueue.portal.host import Host
+from goqueue.portal.shelf import Shelf
+
+
+class Reader:
+    """Made by `client.read`. Threads that iterate over one reader share its messages."""
+
+    def __init__(self, host: Host[Any], reader: TrioReader) -> None:
+        self._host = host
+        self._shelf = Shelf(reader.next_batch)
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shelf.close(self._host.thread)
+
+    def __iter__(self) -> "Reader":
+        return self
+
+    def __next__(self) -> Message:
+        while True:
+            try:
+                return self._shelf.items.popleft()
+            except IndexError:
+                if not ask(self._host, self._shelf.fill):
+                    raise StopIteration from None
+
+    def next_batch(self) -> list[Message]:
+        """As many as are at hand, at least one; [] at the end. Nothing is fetched while there are some."""
+        while not (batch := self._shelf.take_all()):
+            if not ask(self._host, self._shelf.fill):
+                break
+        return batch

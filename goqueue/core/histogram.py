@@ -1,0 +1,37 @@
+"""How long something took, many times over: counts in buckets, so that it costs nothing to keep.
+
+Each bucket is a quarter wider than the one before, from 10 µs to ten minutes. A percentile is the upper end of its
+bucket, so it is never told too low, and at most a quarter too high; the highest is exact.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+FIRST_SECONDS = 0.000_01
+GROWTH = 1.25
+BUCKETS = 82
+
+
+class Histogram:
+    __slots__ = ("_counts", "count", "highest")
+
+    bounds: Sequence[float] = tuple(FIRST_SECONDS * GROWTH**number for number in range(BUCKETS))
+
+    def __init__(self) -> None:
+        self._counts = [0] * (BUCKETS + 1)
+        self.count = 0
+        self.highest = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(self.bounds, seconds)] += 1
+        self.count += 1
+        self.highest = max(self.highest, seconds)
+
+    def percentile(self, percent: float) -> float:
+        """So many percent took this long or less; 0 when there was nothing."""
+        wanted, seen = self.count * percent / 100, 0
+        for bound, count in zip(self.bounds, self._counts, strict=False):
+            seen += count
+            if seen and seen >= wanted:
+                return min(bound, self.highest)
+        return self.highest

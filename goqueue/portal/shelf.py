@@ -1,0 +1,75 @@
+"""Where a reader's messages lie for other threads: a batch comes at once, and is taken one by one.
+
+Whoever waits for the next batch may be cancelled or give up at any time. So a batch is not a call's answer, which
+might find nobody; it is laid here, for whoever comes next. Threads that read from one shelf share the messages.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+import trio
+
+from goqueue.errors import Closed
+from goqueue.portal.thread import TrioThread, emptied_in_children
+
+ItemT = TypeVar("ItemT")
+
+
+class Shelf(Generic[ItemT]):
+    def __init__(self, fetch: Callable[[], Awaitable[Sequence[ItemT]]]) -> None:
+        self._fetch = fetch
+        self.items: deque[ItemT] = deque()
+        self._fetching = trio.Lock()
+        self._scopes: set[trio.CancelScope] = set()
+        self._is_closed = False
+        emptied_in_children.add(self)
+
+    # From any thread
+
+    def take_all(self) -> list[ItemT]:
+        taken: list[ItemT] = []
+        try:
+            while True:
+                taken.append(self.items.popleft())
+        except IndexError:
+            return taken
+
+    def clear(self) -> None:
+        self.items.clear()
+
+    def close(self, thread: TrioThread) -> None:
+        """Those who wait hear of it."""
+        self._is_closed = True
+        self.clear()
+        thread.tell(self._wake)
+
+    # In the Trio thread
+
+    async def fill(self) -> bool:
+        """Wait until something is there; False when nothing will come any more."""
+        if self._is_closed:
+            raise self._closed()
+        with trio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                return await self._fill()
+            finally:
+                self._scopes.discard(scope)
+        raise self._closed()
+
+    async def _fill(self) -> bool:
+        async with self._fetching:
+            if self.items:
+                return True
+            fetched = await self._fetch()
+            self.items.extend(fetched)
+            return bool(fetched)  # not whether they are still there: other threads take them
+
+    def _wake(self) -> None:
+        self.clear()
+        for scope in self._scopes:
+            scope.cancel()
+
+    def _closed(self) -> Closed:
+        return Closed("the reader is closed; make another by client.read")

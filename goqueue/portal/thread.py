@@ -1,0 +1,156 @@
+"""The thread that runs Trio for programs that do not.
+
+There is one for each process, shared by all clients: started for the first that opens, ended when the last has
+closed, so that nothing runs on. A program that ends without closing its clients has them closed at its exit.
+
+Threads do not survive a fork. What was opened before is of no use in the child, and says so; a client that is
+opened in the child gets a thread there.
+"""
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+from weakref import WeakSet
+
+import trio
+
+from goqueue.errors import Closed
+from goqueue.portal.call import Call
+
+EXIT_SECONDS_MAX = 10.0
+
+
+class TrioThread:
+    def __init__(self, name: str) -> None:
+        self._pid = os.getpid()
+        self._ready = threading.Event()
+        self._failure: OSError | None = None
+        self._unsettled: set[Call[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        try:
+            self._ready.wait()
+        except BaseException:  # Ctrl-C
+            self.stop()
+            raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._main)
+        except OSError as error:
+            self._failure = error  # no descriptor left for its event loop, say
+        finally:
+            self._ready.set()
+            while self._unsettled:
+                self._unsettled.pop().fail(Closed("goqueue's thread has ended"))
+
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._stopping = trio.Event()
+        async with trio.open_nursery() as self.nursery:
+            self._ready.set()
+            await self._stopping.wait()
+            self.nursery.cancel_scope.cancel()
+
+    def begin(self, call: Call[Any], start: Callable[[], object]) -> None:
+        """Let the Trio thread run `start`, which never raises. The call is settled, whatever becomes of it."""
+        self._check_usable()
+        call.unsettled = self._unsettled
+        self._unsettled.add(call)
+        try:
+            self._token.run_sync_soon(start)
+        except trio.RunFinishedError:
+            self._unsettled.discard(call)
+            raise Closed("the client is closed, and with it goqueue's thread") from None
+
+    def give_up(self, call: Call[Any]) -> None:
+        """Nobody waits for it any more."""
+        self._unsettled.discard(call)
+        self.tell(call.scope.cancel)
+
+    def tell(self, what: Callable[[], object]) -> None:
+        """Let the Trio thread run this, which never raises, without waiting; it is no matter when all is over."""
+        if not self.is_lost:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(what)
+
+    def _check_usable(self) -> None:
+        if self.is_lost:
+            raise Closed("this was opened before the process forked: it is the parent's; connect anew in the child")
+        if threading.get_ident() == self._thread.ident:
+            raise RuntimeError("called in goqueue's own thread, which would wait for itself")
+
+    @property
+    def is_lost(self) -> bool:
+        """We are in a child of the process that has the thread."""
+        return os.getpid() != self._pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def stop(self, seconds_max: float | None = None) -> None:
+        """Cancel whatever runs there, and wait for its end."""
+        self._ready.wait(seconds_max)
+        if self._failure is None:
+            self.tell(self._stopping.set)
+        self._thread.join(seconds_max)
+
+
+class _Shared:
+    """The one of this process, and by how many it is used."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: TrioThread | None = None
+        self._users = 0
+
+    def borrow(self) -> TrioThread:
+        with self._lock:
+            if self._thread is None:
+                thread = TrioThread("goqueue")
+                thread.start()
+                self._thread = thread
+            self._users += 1
+            return self._thread
+
+    def give_back(self, thread: TrioThread) -> None:
+        """The last one ends it."""
+        with self._lock:
+            if thread is self._thread:
+                self._users -= 1
+                if not self._users:
+                    self._thread = None
+                    thread.stop()
+
+    def end(self) -> None:
+        with self._lock:
+            thread, self._thread, self._users = self._thread, None, 0
+        if thread is not None:
+            thread.stop(EXIT_SECONDS_MAX)
+
+    def begin_anew(self) -> None:
+        """In a child. Somebody may have held the lock in the parent."""
+        self.__init__()  # type: ignore[misc]
+        for each in list(emptied_in_children):
+            each.clear()
+
+
+class Clearable(Protocol):
+    def clear(self) -> None: ...
+
+
+emptied_in_children: "WeakSet[Clearable]" = WeakSet()
+"""What was fetched is for the parent."""
+
+_shared = _Shared()
+borrow, give_back = _shared.borrow, _shared.give_back
+atexit.register(_shared.end)
+os.register_at_fork(after_in_child=_shared.begin_anew)

@@ -1,0 +1,82 @@
+"""How a thread without an event loop waits for a call: so that Ctrl-C and a time limit can end it."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from goqueue.portal.call import Call
+from goqueue.portal.host import Host
+from goqueue.portal.thread import TrioThread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_deadline: ContextVar[float] = ContextVar("goqueue_deadline", default=math.inf)
+
+
+@contextmanager
+def fail_after(seconds: float) -> Iterator[None]:
+    """Whatever waits for goqueue in this block, in this thread, raises `TimeoutError` after so many seconds.
+
+    What it waited for is cancelled; a message that was being published may have been written or not.
+    """
+    token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None], deadline: float | None = None) -> T:
+    """Begin a call and wait for its result. Who is interrupted, at whatever moment, cancels it."""
+    settled = threading.Lock()
+    settled.acquire()
+    call: Call[T] = Call(settled.release)
+    try:
+        begin(call)
+        _acquire(settled, _deadline.get() if deadline is None else deadline)
+    except BaseException:
+        thread.give_up(call)
+        raise
+    return call.result()
+
+
+def ask_now(host: Host[Any], function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What does not wait in Trio waits here for its turn there, and no longer."""
+    return wait_for(host.thread, lambda call: host.begin_now(call, partial(function, *arguments, **named)))
+
+
+def leave(host: Host[Any], *, failed: bool) -> None:
+    """However it is left, nothing of it runs afterwards. In a child of the process there is nothing to leave."""
+    if host.thread.is_lost or (failed and not host.thread.is_alive):
+        return
+    try:
+        wait_for(host.thread, partial(host.leave, failed=failed), math.inf if failed else None)
+    finally:
+        if not host.is_over:  # interrupted: what is left to do is dropped, which takes no time
+            with suppress(Exception):
+                wait_for(host.thread, partial(host.leave, failed=True), math.inf)
+
+
+@contextmanager
+def opened(host: Host[T]) -> Iterator[T]:
+    """What it gives, for a block."""
+    value = wait_for(host.thread, host.enter)
+    try:
+        yield value
+    except BaseException:
+        leave(host, failed=True)
+        raise
+    leave(host, failed=False)
+
+
+def _acquire(settled: threading.Lock, deadline: float) -> None:
+    seconds = deadline - time.monotonic()
+    timeout = -1 if seconds > threading.TIMEOUT_MAX else max(0.0, seconds)
+    if not settled.acquire(timeout=timeout):
+        raise TimeoutError("the broker has not answered within the time that fail_after gave")

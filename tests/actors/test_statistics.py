@@ -1,0 +1,130 @@
+"""What a broker counts: each counter moves when what it counts happens, and only then."""
+
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+from trio.testing import MockClock
+
+import goqueue
+from goqueue.actors.statistics import COUNTERS, REFUSED
+from goqueue.core.batch import ENVELOPE_SIZE
+from goqueue.core.record import HEADER_SIZE, encode_record
+from goqueue.net import messages as wire
+from goqueue.testing.disk import SimulatedDisk
+from tests.process.brokers import URL, MemoryNetwork, broker_in_memory
+
+
+class Counted:
+    """A client, and how much the counters moved since it was last asked."""
+
+    def __init__(self, client: goqueue.Client) -> None:
+        self.client = client
+        self._before: dict[str, Any] = {}
+
+    async def moved(self) -> dict[str, Any]:
+        now = dict(await self.client.stats())
+        moved = {name: value - self._before.get(name, 0) for name, value in now.items()}
+        self._before = now
+        return {name: value for name, value in moved.items() if value}
+
+
+@pytest.fixture
+async def counted(autojump_clock: MockClock) -> AsyncIterator[Counted]:
+    network = MemoryNetwork()
+    async with (
+        broker_in_memory(network, SimulatedDisk(Random(0))),
+        goqueue.connect(URL, network=network) as client,
+    ):
+        await client.create_topic("orders", partitions=2)
+        counted = Counted(client)
+        await counted.moved()
+        yield counted
+
+
+async def test_every_counter_is_on_the_list(counted: Counted) -> None:
+    with pytest.raises(goqueue.UnknownTopic):
+        await counted.client.publish("missing", b"a")
+    names = {REFUSED + "CODE" if name.startswith(REFUSED) else name for name in await counted.client.stats()}
+    only_of_processes = {name for name in COUNTERS if name.startswith(("loop.", "memory."))}
+    assert names | {REFUSED + "CODE"} | only_of_processes == set(COUNTERS)
+
+
+async def test_what_is_published_is_counted_in_messages_batches_and_bytes(counted: Counted) -> None:
+    async with counted.client.producer("orders") as producer:
+        await producer.send_many([b"12345"] * 10, partition=0)
+    moved = await counted.moved()
+    assert (moved["published.messages"], moved["published.batches"]) == (10, 1)
+    assert moved["published.bytes"] == moved["logs.bytes"] == ENVELOPE_SIZE + 10 * (HEADER_SIZE + 5)
+    assert moved["fsync.rounds"] >= 1
+    assert moved["fsync.syncs"] >= 1
+    assert "refused" not in moved
+    assert "fetched.messages" not in moved
+
+
+async def test_what_is_read_is_counted(counted: Counted) -> None:
+    async with counted.client.producer("orders") as producer:
+        await producer.send_many([b"12345"] * 10, partition=0)
+    await counted.moved()
+    async with counted.client.read("orders", partition=0, end="latest") as reader:
+        assert len([message async for message in reader]) == 10
+    moved = await counted.moved()
+    assert (moved["fetched.messages"], moved["fetched.slices"]) == (10, 1)
+    assert moved["fetched.bytes"] == ENVELOPE_SIZE + 10 * (HEADER_SIZE + 5)
+    assert "published.messages" not in moved
+
+
+async def test_what_is_refused_is_counted_by_its_reason(counted: Counted) -> None:
+    await counted.client.create_topic("full", partitions=1, config={"max_messages": 1})
+    await counted.client.publish("full", b"a")
+    await counted.moved()
+    with pytest.raises(goqueue.DeliveryTimeout):
+        async with counted.client.producer("full", delivery_timeout=1.0) as producer:
+            await producer.send(b"b")
+    moved = await counted.moved()
+    assert moved["refused.topic_full"] == moved["refused"] >= 1
+    assert "published.messages" not in moved
+
+
+async def test_a_repeat_is_counted_and_not_as_published(counted: Counted) -> None:
+    """G11."""
+    topic = await counted.client.topic("orders")
+    await counted.client.publish("orders", b"a", message_id=b"1", partition=0)
+    await counted.client.publish("orders", b"a", message_id=b"1", partition=0)
+    moved = await counted.moved()
+    assert (moved["published.messages"], moved["published.repeats"]) == (1, 1)
+    assert topic.partitions[0].end == 0
+
+
+async def test_a_batch_that_is_sent_again_is_a_repeat(counted: Counted) -> None:
+    """G11."""
+    topic = await counted.client.topic("orders")
+    body = encode_record(0, 1, b"a")
+    batch = wire.ProduceBatch(topic.uuid.bytes, 0, 0, 7, 0, 0, 0, 1, body)
+    for _ in range(2):
+        answer = await counted.client.call(wire.Produce(int(goqueue.Acks.ALL), (batch,)), wire.Produced)
+        assert answer.batches[0].base_offset == 0
+    moved = await counted.moved()
+    assert (moved["published.messages"], moved["published.repeats"]) == (1, 1)
+
+
+async def test_connections_come_and_go(counted: Counted) -> None:
+    async with goqueue.connect(URL, network=counted.client._network) as other:
+        await other.topics()
+        moved = await counted.moved()
+        assert (moved["connections.open"], moved["connections.accepted"]) == (1, 1)
+    assert (await counted.moved())["connections.open"] == -1
+
+
+async def test_what_a_deleted_topic_counted_stays_counted(counted: Counted) -> None:
+    await counted.client.publish("orders", b"a")
+    await counted.client.delete_topic("orders")
+    stats = await counted.client.stats()
+    assert (stats["published.messages"], stats["topics"], stats["partitions"]) == (1, 0, 0)
+    assert stats["logs.bytes"] == 0
+
+
+async def test_requests_are_counted(counted: Counted) -> None:
+    await counted.client.call(wire.DescribeTopics(()), wire.Topics)
+    assert (await counted.moved())["requests"] == 2

@@ -1,0 +1,45 @@
+"""The process of a broker: its memory, and when its garbage is collected."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from goqueue.cli.process import ROUNDS_WHEN_BUSY, BrokerProcess
+
+
+@pytest.fixture
+def process() -> Iterator[BrokerProcess]:
+    """The collector is the test's own process's: it is left as it was."""
+    threshold = gc.get_threshold()
+    yield BrokerProcess()
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+
+
+def test_its_memory_is_what_the_system_says(process: BrokerProcess) -> None:
+    assert 1_000_000 < process.memory_bytes() < 100_000_000_000
+
+
+def test_what_is_there_after_the_start_is_not_looked_at_again(process: BrokerProcess) -> None:
+    process.settle()
+    assert gc.get_freeze_count() > 1_000
+
+
+def middle_rounds(count: int) -> None:
+    for _ in range(count):
+        gc.collect(1)
+
+
+def test_the_oldest_garbage_goes_when_nobody_asks_or_when_there_is_much(process: BrokerProcess) -> None:
+    process.settle()
+    process.tidy(idle=True)
+    assert process.collections == 0, "there was nothing to look at"
+    middle_rounds(2)
+    process.tidy(idle=False)
+    assert process.collections == 0
+    process.tidy(idle=True)
+    assert process.collections == 1
+    middle_rounds(ROUNDS_WHEN_BUSY)
+    process.tidy(idle=False)
+    assert process.collections == 2

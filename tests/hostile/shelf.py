@@ -1,0 +1,281 @@
+"""A small data directory, all the harm that can be done to one byte or to the end of each of its files, and the
+judgement over what a broker makes of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from goqueue.actors.broker import Broker
+from goqueue.actors.partition import Fetch, Produce
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.topics import CreateTopic, DescribeTopics, TopicView
+from goqueue.core.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
+from goqueue.core.names import METADATA_LOG
+from goqueue.core.record import encode_record
+from goqueue.errors import DamagedData, GoQueueError, PartitionUnavailable
+from goqueue.storage.checkedjson import CHECKSUM
+from goqueue.storage.verification.verify import verify
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Acks
+from tests.actors.shelves import broker, partition_of
+from tests.storage.logs import NOW, records_in
+
+DATA = "/data"
+TOPICS = {"orders": 2, "events": 1}
+BATCHES = 9
+SEGMENTS = {"segment_bytes": 1024}
+Place = tuple[str, int]
+"""A partition: its topic's name and its number."""
+Contents = dict[Place, dict[int, bytes]]
+"""Of each partition, what lies at each offset."""
+
+BatchPlace = tuple[int, int, int, int]
+"""Where a batch begins and ends, in bytes and in offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """One bit of a byte flipped, or with `bit` None everything from that byte on cut off."""
+
+    path: str
+    position: int
+    bit: int | None
+
+    def do(self, disk: SimulatedDisk) -> None:
+        if self.bit is None:
+            disk.cut(self.path, self.position)
+        else:
+            disk.flip_bit(self.path, self.position, self.bit)
+
+    def spares(self, begin: int, end: int) -> bool:
+        """Whether bytes that lay there are as they were."""
+        if self.bit is None:
+            return end <= self.position
+        return not begin <= self.position < end
+
+
+@dataclass(slots=True)
+class Found:
+    """What a broker on a harmed directory served and said."""
+
+    contents: Contents = field(default_factory=dict)
+    named: dict[Place, list[GoQueueError]] = field(default_factory=dict)
+    refusal: GoQueueError | None = None
+    """Why it did not start."""
+
+
+async def filled(*, killed: bool = False) -> SimulatedDisk:
+    """Two topics, several segments each, one compressed; closed in order, or just left."""
+    disk = SimulatedDisk(Random(0))
+    async with broker(disk) as running:
+        for name, partitions in TOPICS.items():
+            made = await running.topics.call(CreateTopic(name, partitions, dict(SEGMENTS)))
+            for number in range(partitions):
+                ref = await partition_of(running, made, number)
+                for turn in range(BATCHES):
+                    await ref.call(_produce(name, number, turn))
+        left = disk.kill()
+    return left if killed else disk.kill()
+
+
+def _produce(topic: str, number: int, turn: int) -> Produce:
+    values = [b"%s %d %d %d" % (topic.encode(), number, turn, each) * 4 for each in range(2)]
+    body = b"".join(encode_record(each, NOW, value, key=b"key", priority=each) for each, value in enumerate(values))
+    zstd = topic == "events"
+    return Produce(
+        compress(body) if zstd else body, len(values), Attribute.ZSTD if zstd else 0, NO_PRODUCER, Acks.ALL
+    )
+
+
+def files_in(disk: SimulatedDisk, folder: str = DATA) -> Iterator[str]:
+    for name in disk.list(folder):
+        path = f"{folder}/{name}"
+        if disk.is_directory(path):
+            yield from files_in(disk, path)
+        else:
+            yield path
+
+
+async def bytes_of(disk: SimulatedDisk, path: str) -> bytes:
+    return bytes(await disk.open(path, writable=False).read(0, disk.size(path)))
+
+
+def all_harms(disk: SimulatedDisk) -> list[Harm]:
+    """Every byte of every file with one bit flipped, and every file cut at every length."""
+    harms = []
+    for path in files_in(disk):
+        size = disk.size(path)
+        harms += [Harm(path, position, position % 8) for position in range(size)]
+        harms += [Harm(path, position, None) for position in range(size)]
+    return harms
+
+
+async def provable_harms(disk: SimulatedDisk) -> list[Harm]:
+    """Those that a directory which was just left can be known to have suffered.
+
+    Nothing behind the last batch of a log says that it was ever durable, so harm to it is a torn tail.
+    """
+    logs = [path for path in files_in(disk) if path.endswith(".log")]
+    last = {path.rpartition("/")[0]: path for path in logs}
+    begins = {path: (await batches_of(disk, path))[-1][0] for path in last.values()}
+
+    def is_provable(harm: Harm) -> bool:
+        return harm.path not in begins or (harm.bit is not None and harm.position < begins[harm.path])
+
+    return [harm for harm in all_harms(disk) if is_provable(harm)]
+
+
+async def serve_from(disk: SimulatedDisk) -> Found:
+    """Start, read everything, publish to each partition and read that back, stop, start and read once more."""
+    found = Found()
+    try:
+        async with broker(disk) as running:
+            for place, ref in await _partitions(running):
+                await _read(found, place, ref)
+                await _publish_more(found, place, ref)
+    except GoQueueError as error:
+        found.refusal = error
+    return found
+
+
+async def _partitions(running: Broker) -> list[tuple[Place, ActorRef]]:
+    topics: tuple[TopicView, ...] = await running.topics.call(DescribeTopics())
+    return [
+        ((topic.name, view.partition), await partition_of(running, topic, view.partition))
+        for topic in topics
+        for view in topic.partitions
+    ]
+
+
+async def _read(found: Found, place: Place, ref: ActorRef, start: int = 0) -> None:
+    values, named = found.contents.setdefault(place, {}), found.named.setdefault(place, [])
+    offset = start
+    while True:
+        try:
+            slice_ = await ref.call(Fetch(offset, 1_000))
+        except DamagedData as damage:
+            named.append(damage)
+            offset = _beyond(offset, damage.end_offset)
+            continue
+        except PartitionUnavailable as error:
+            named.append(error)
+            return
+        values |= {record.offset: record.value for record in records_in(slice_.data) if record.offset >= offset}
+        if slice_.next_offset == offset:
+            return
+        offset = slice_.next_offset
+
+
+def _beyond(offset: int, end: int) -> int:
+    assert end > offset, "an error that leads nowhere"
+    return end
+
+
+async def _publish_more(found: Found, place: Place, ref: ActorRef) -> None:
+    """What is published now has an offset that nobody saw before, and is read back."""
+    if any(isinstance(error, PartitionUnavailable) for error in found.named[place]):
+        return
+    seen = found.contents[place]
+    produced = await ref.call(_produce("orders", 9, 9))
+    assert produced.base_offset >= 2 * BATCHES, f"{place} gives offset {produced.base_offset} once more (G3)"
+    assert produced.base_offset not in seen
+    more = Found()
+    await _read(more, place, ref, produced.base_offset)
+    assert len(more.contents[place]) == 2
+
+
+async def batches_of(disk: SimulatedDisk, path: str) -> list[BatchPlace]:
+    data = await bytes_of(disk, path)
+    found, position = [], 0
+    while position < len(data):
+        envelope = parse_envelope(data, position)
+        assert envelope is not None
+        assert envelope.size > ENVELOPE_SIZE
+        found.append((position, position + envelope.size, envelope.base_offset, envelope.end_offset))
+        position += envelope.size
+    return found
+
+
+class Judge:
+    """Knows what was there, and says what is wrong with what a broker made of a harmed directory."""
+
+    def __init__(
+        self,
+        disk: SimulatedDisk,
+        contents: Contents,
+        batches: dict[str, list[BatchPlace]],
+        had_no_findings: bool,
+    ) -> None:
+        self._disk = disk
+        self._had_no_findings = had_no_findings
+        self._contents = contents
+        self._batches = batches
+
+    @classmethod
+    async def of(cls, disk: SimulatedDisk) -> "Judge":
+        found = await serve_from(disk.kill())
+        assert found.refusal is None
+        assert not any(found.named.values())
+        logs = [path for path in files_in(disk) if path.endswith(".log") and METADATA_LOG not in path]
+        findings = (await verify(disk.kill(), DATA)).findings()
+        return cls(disk, found.contents, {path: await batches_of(disk, path) for path in logs}, not findings)
+
+    async def try_out(self, harm: Harm) -> None:
+        harmed = self._disk.kill()
+        harm.do(harmed)
+        findings = (await verify(harmed, DATA)).findings()
+        before = {path: await bytes_of(harmed, path) for path in files_in(harmed)}
+        harmless = is_harmless(harm, await bytes_of(self._disk, harm.path))
+        assert findings or not self._had_no_findings or harmless, "verify says nothing"
+        used = harmed.kill()
+        found = await serve_from(used)
+        if found.refusal is not None:
+            assert may_refuse(harm), found.refusal
+        else:
+            self._check_served(harm, found)
+        await check_kept(before, used)
+
+    def _check_served(self, harm: Harm, found: Found) -> None:
+        assert found.contents.keys() == self._contents.keys()
+        for place, values in self._contents.items():
+            hit = self._hit_offsets(harm, place)
+            unhit = {offset: value for offset, value in values.items() if offset not in hit}
+            served = found.contents[place]
+            assert unhit.items() <= served.items(), f"{place} lost {sorted(unhit.keys() - served.keys())}"
+            assert served.items() <= values.items(), f"{place} shows what was never written"
+            if served != values:
+                assert found.named[place], f"{place} lost {sorted(values.keys() - served.keys())} without a word"
+
+    def _hit_offsets(self, harm: Harm, place: Place) -> set[int]:
+        if f"/{place[0]}/{place[1]}/" not in harm.path:
+            return set()
+        return {
+            offset
+            for begin, end, first, next_ in self._batches.get(harm.path, [])
+            if not harm.spares(begin, end)
+            for offset in range(first, next_)
+        }
+
+
+def is_harmless(harm: Harm, data: bytes) -> bool:
+    """In a file that people may read: the end of its last line, or the name of its checksum, which it may lack."""
+    if not harm.path.endswith(".json"):
+        return False
+    name = data.index(CHECKSUM.encode())
+    return harm.position == len(data) - 1 if harm.bit is None else name <= harm.position < name + len(CHECKSUM)
+
+
+def may_refuse(harm: Harm) -> bool:
+    """A format that may be a newer one's, and a list of topics behind whose damage a topic may hide (G13)."""
+    return harm.path in (f"{DATA}/meta.json",) or f"/{METADATA_LOG}/" in harm.path
+
+
+async def check_kept(before: dict[str, bytes], disk: SimulatedDisk) -> None:
+    """G13: the bytes of every log are where they were, or were copied aside when they were cut."""
+    after = {path: await bytes_of(disk, path) for path in files_in(disk)}
+    kept = [data for path, data in after.items() if path.endswith(".torn")]
+    for path, data in before.items():
+        if path.endswith(".log"):
+            now = after.get(path, b"")
+            rest = data[len(now) :]
+            assert now.startswith(data) or (data.startswith(now) and rest in kept), f"{path} lost bytes"

@@ -1,0 +1,71 @@
+"""A real broker under attack from another process: a client beside it notices nothing, and memory stays bounded."""
+
+import os
+from pathlib import Path
+from time import monotonic
+
+import pytest
+import trio
+
+import goqueue
+from tests.process.brokers import broker_process
+from tests.process.children import Child, child
+
+SLOWEST_PUBLISH_SECONDS = 2.0
+MEMORY_MAX_MIB = 250
+"""Of the broker's process: 60 at rest, and less than 60 KiB for each of the crowd."""
+CROWD = 1_500
+DESCRIPTORS_LEFT_MAX = 20
+
+
+def memory_mib(process: Child, field: str = "VmHWM") -> float:
+    lines = Path(f"/proc/{process.process.pid}/status").read_text().splitlines()
+    [line] = [each for each in lines if each.startswith(field)]
+    return int(line.split()[1]) / 1024
+
+
+def descriptors(process: Child) -> int:
+    return len(os.listdir(f"/proc/{process.process.pid}/fd"))
+
+
+class Publisher:
+    """Publishes without a pause, until told to stop."""
+
+    def __init__(self, client: goqueue.Client) -> None:
+        self._client = client
+        self.published = 0
+        self.slowest = 0.0
+
+    async def run(self) -> None:
+        while True:
+            before = monotonic()
+            await self._client.publish("orders", b"%d" % self.published)
+            self.slowest = max(self.slowest, monotonic() - before)
+            self.published += 1
+
+
+async def test_a_client_beside_thousands_of_connections_and_attackers_of_every_sort_notices_nothing(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """G14: no publish fails or takes 2 s, the broker's memory stays below its bound, descriptors come back."""
+    seconds = min(30, 4 + int(request.config.getoption("--seeds")) // 50)
+    async with broker_process(tmp_path) as (broker, url), goqueue.connect(url) as client:
+        await client.create_topic("orders", partitions=1)
+        before = descriptors(broker)
+        publisher = Publisher(client)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(publisher.run)
+            async with child("tests.hostile.siege", url.rpartition(":")[2], "0", str(seconds), str(CROWD)) as siege:
+                await siege.listen(1)
+                crowded = descriptors(broker)
+                assert await siege.end() == 0
+            nursery.cancel_scope.cancel()
+        print(f"{publisher.published} publishes, slowest {publisher.slowest:.3f} s, {memory_mib(broker):.0f} MiB")
+        assert crowded > before + CROWD // 3
+        assert publisher.slowest < SLOWEST_PUBLISH_SECONDS
+        assert memory_mib(broker) < MEMORY_MAX_MIB
+        with trio.fail_after(20):
+            while descriptors(broker) > before + DESCRIPTORS_LEFT_MAX:  # noqa: ASYNC110  (another process's)
+                await trio.sleep(0.1)
+        ends = [partition.end for partition in (await client.topic("orders")).partitions]
+        assert publisher.published <= sum(ends) <= publisher.published + 1
