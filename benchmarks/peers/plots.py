@@ -8,7 +8,7 @@ from benchmarks.peers.alternation import Row
 from benchmarks.peers.own import NAME as OWN
 from benchmarks.peers.workload import What
 
-WIDTH, LABELS, BAR, GAP, TOP = 860, 400, 22, 16, 58
+WIDTH, LABELS, BAR, GAP, TOP = 900, 430, 22, 16, 58
 OURS, THEIRS = "#1f6feb", "#9aa4b2"
 FONT = "font-family='system-ui, sans-serif'"
 SUBTITLE = "100-byte values; medians of alternating runs; thin lines: from the slowest to the fastest run"

@@ -9,6 +9,7 @@
 Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from goqueue.storage.datadirectory import DataDirectory, Meta
 from goqueue.storage.volume import Volume
 
 TOPICS_STOP_SECONDS = 10.0
+
+logger = logging.getLogger("goqueue.broker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class Storage(Actor):
         self._directory = await DataDirectory.open(
             self._volume, self._data, node=self._node, random=self._environment.random
         )
+        for report in self._directory.reports:
+            logger.warning("%s", report)
 
     @answers(Identify)
     async def identify(self, _: Identify) -> Meta:

@@ -12,6 +12,7 @@ Whatever a client sends, it harms only itself: an error goes to its request or e
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,7 +22,7 @@ import trio
 from goqueue.actors.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.broker import Broker
 from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_there, leads_on
-from goqueue.actors.partition import DeleteBefore, OffsetAtTime, Produce, Produced
+from goqueue.actors.partitionrequests import DeleteBefore, OffsetAtTime, Produce, Produced
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.statistics import CountTopics
 from goqueue.actors.topics import (
@@ -48,6 +49,8 @@ from goqueue.types import Acks
 
 BYTES_WAITING_MAX = 8 * 1024 * 1024
 """Of answers that the client has not taken; then nothing more is read from it."""
+UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
+"""Of batches that are not answered yet; then nothing more is read from it either."""
 FETCH_BYTES_MAX = 1024 * 1024
 """Of one answer, unless its first batch alone is larger."""
 READS_MAX = 2
@@ -86,6 +89,8 @@ class Connection:
         self._polls: dict[trio.CancelScope, None] = {}
         self._reads = trio.CapacityLimiter(READS_MAX)
         self._questions = 0
+        self._unsettled_bytes = 0
+        self._waiting_for_settled = trio.lowlevel.ParkingLot()
         self._is_sending = False
         self._has_ended = False
 
@@ -167,7 +172,9 @@ class Connection:
         """Batches go to their partitions here, in the order of the frames; everything else may take its time."""
         self._statistics.requests += 1
         if isinstance(request, wire.Produce):
-            answer = _Answer(correlation, len(request.batches), self._answer_produce)
+            size = sum(len(batch.body) for batch in request.batches)
+            await self._wait_for_settled(size)
+            answer = _Answer(correlation, len(request.batches), partial(self._answer_produce, size))
             for number, batch in enumerate(request.batches):
                 await self._post(batch, Acks(request.acks), answer, number)
         elif isinstance(request, wire.Fetch):
@@ -194,7 +201,14 @@ class Connection:
         self._statistics.note_outcome(outcome)
         return _produced(outcome)
 
-    def _answer_produce(self, correlation: int, answer: wire.Produced) -> None:
+    async def _wait_for_settled(self, more: int) -> None:
+        while self._unsettled_bytes and self._unsettled_bytes + more > UNSETTLED_BYTES_MAX:
+            await self._waiting_for_settled.park()
+        self._unsettled_bytes += more
+
+    def _answer_produce(self, size: int, correlation: int, answer: wire.Produced) -> None:
+        self._unsettled_bytes -= size
+        self._waiting_for_settled.unpark_all()
         self._session.answer(correlation, answer)
         self._something_to_send.set()
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import trio
 
-from goqueue.actors.partition import AwaitMore, Fetch
+from goqueue.actors.partitionrequests import AwaitMore, Fetch
 from goqueue.actors.ref import ActorRef
 from goqueue.errors import GoQueueError
 from goqueue.storage.logviews import LogSlice

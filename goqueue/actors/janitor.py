@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from goqueue.actors.base import Actor
-from goqueue.actors.partition import Maintain
+from goqueue.actors.partitionrequests import Maintain
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import DescribeTopics, FindPartition, TopicView
 from goqueue.errors import GoQueueError

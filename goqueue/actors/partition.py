@@ -5,6 +5,7 @@ covers it, while the next turns go on: that is the group commit. Content is chec
 passes (G16).
 """
 
+import logging
 from bisect import bisect_right, insort
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -14,11 +15,22 @@ import trio
 
 from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers, defers
-from goqueue.actors.messages import Reply, Request
+from goqueue.actors.messages import Reply
+from goqueue.actors.partitionrequests import (
+    AwaitMore,
+    Configure,
+    DeleteBefore,
+    Describe,
+    Fetch,
+    Maintain,
+    OffsetAtTime,
+    Produce,
+    Produced,
+)
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
-from goqueue.core.batch import HOLDS_IDS, NO_PRODUCER, ZSTD, Batch, Producer, accept, decompress
+from goqueue.core.batch import HOLDS_IDS, ZSTD, Batch, accept, decompress
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import GivenId, MessageIds, ids_in
@@ -35,71 +47,7 @@ from goqueue.types import Acks, Buffer, Microseconds, Offset
 
 SPACE_KNOWN_SECONDS = 0.1
 
-
-@dataclass(frozen=True, slots=True)
-class Produced:
-    base_offset: Offset
-    append_time: Microseconds = 0
-    """When it was written; 0 of a repeat, whose time is no longer known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Produce(Request[Produced]):
-    """A batch of records as a client encoded them. Answered when it is where `acks` wants it."""
-
-    body: Buffer
-    record_count: int
-    attributes: int = 0
-    producer: Producer = NO_PRODUCER
-    acks: Acks = Acks.ALL
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch(Request[LogSlice]):
-    """The batches from `offset` on, as far as they are there."""
-
-    offset: Offset
-    bytes_max: int
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitMore(Request[None]):
-    """Answered when something lies at `offset`, at the latest at `deadline`, in Trio's time."""
-
-    offset: Offset
-    deadline: float
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetAtTime(Request[Offset | None]):
-    time: Microseconds
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteBefore(Request[None]):
-    """None lets go everything that readers can see."""
-
-    offset: Offset | None
-
-
-@dataclass(frozen=True, slots=True)
-class Describe(Request[LogStatistics]):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Configure(Request[None]):
-    """From now on, by these settings."""
-
-    config: LogConfig
-    admission: Admission
-
-
-@dataclass(frozen=True, slots=True)
-class Maintain(Request[None]):
-    """Let go what has outlived its time; compact by key if the topic wants it."""
-
-    compact: bool
+logger = logging.getLogger("goqueue.partition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +121,15 @@ class Partition(Actor):
     async def start(self) -> None:
         self._open_log = await Log.open(self._volume, self._directory, self._config)
         self._ids = await recall_ids(self._open_log)
+        self._report_what_recovery_found()
         self._volume.logs.enter(self._open_log)
+
+    def _report_what_recovery_found(self) -> None:
+        found = self.log.statistics()
+        for damage in found.damage:
+            logger.warning("%s: offsets %d to %d are damaged", damage.path, damage.offset, damage.end_offset - 1)
+        for torn in found.torn:
+            logger.info("a torn tail, which nobody was promised, was cut off: %s", torn)
 
     async def stop(self) -> None:
         """Everything accepted is on disk, everybody is answered (G15)."""

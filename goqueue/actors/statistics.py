@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import trio
 
 from goqueue.actors.messages import Request
-from goqueue.actors.partition import Produced
+from goqueue.actors.partitionrequests import Produced
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.net.fields import Scalar
 from goqueue.storage.logviews import LogSlice

@@ -20,7 +20,8 @@ from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply, Request
-from goqueue.actors.partition import Configure, Describe, Partition
+from goqueue.actors.partition import Partition
+from goqueue.actors.partitionrequests import Configure, Describe
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts

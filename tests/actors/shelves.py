@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from goqueue.actors.broker import Broker, running_broker
-from goqueue.actors.partition import Fetch
+from goqueue.actors.partitionrequests import Fetch
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import FindPartition, TopicView
 from goqueue.environment import Disk, Environment, TcpNetwork

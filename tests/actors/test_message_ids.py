@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.messages import Reply
-from goqueue.actors.partition import Describe, Produce, Produced
+from goqueue.actors.partitionrequests import Describe, Produce, Produced
 from goqueue.actors.ref import ActorRef
 from goqueue.config import LogConfig
 from goqueue.core.admission import Admission

@@ -9,15 +9,14 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.child import ChildSpec
-from goqueue.actors.partition import (
-    SPACE_KNOWN_SECONDS,
+from goqueue.actors.partition import SPACE_KNOWN_SECONDS, Partition
+from goqueue.actors.partitionrequests import (
     AwaitMore,
     DeleteBefore,
     Describe,
     Fetch,
     Maintain,
     OffsetAtTime,
-    Partition,
     Produce,
 )
 from goqueue.actors.ref import ActorRef

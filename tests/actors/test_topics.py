@@ -7,7 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from goqueue.actors.partition import DeleteBefore
+from goqueue.actors.partitionrequests import DeleteBefore
 from goqueue.actors.topics import (
     AddPartitions,
     AlterTopic,

@@ -7,7 +7,7 @@ import pytest
 from crc32c import crc32c
 from trio.testing import MockClock
 
-from goqueue.actors.partition import Describe, Fetch, Maintain
+from goqueue.actors.partitionrequests import Describe, Fetch, Maintain
 from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable

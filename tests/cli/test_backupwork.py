@@ -1,100 +1,29 @@
-"""Backup and restore, against a whole broker over memory: what is in a copy, whatever happens while it is made."""
+"""Backup, against a whole broker over memory: what is in a copy, whatever happens while it is made."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-import goqueue
-from goqueue.actors.serving import serving
-from goqueue.cli.backupwork import Outcome, back_up, restore
-from goqueue.environment import Disk, Environment
+from goqueue.cli.backupwork import Outcome, back_up
 from goqueue.errors import (
-    DamagedData,
-    DirectoryNotEmpty,
     DiskFull,
-    IncompleteCopy,
     Unavailable,
-    UnknownFormat,
 )
 from goqueue.net import messages as wire
-from goqueue.storage.backup import DirectoryCopy, Lost
-from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.verification.verify import NoProgress, verify
-from goqueue.testing.clock import SimulatedClock
+from goqueue.storage.verification.verify import NoProgress
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.shelves import WatchedDisk
-from tests.process.brokers import HTTP, URL, WEBSOCKET, MemoryNetwork
-from tests.storage.logs import mounted
+from tests.cli.backups import BACKUP, RESTORED, VALUE, Machine, check_sound, check_unusable, contents
 
-BACKUP, RESTORED = "/backup", "/restored"
-VALUE = b"x" * 1_000
 BACKUPS = 10
-
-
-class Content(NamedTuple):
-    """All that a reader sees of a message."""
-
-    partition: int
-    offset: int
-    timestamp: float
-    key: bytes | None
-    value: bytes
-    headers: dict[str, bytes]
-    priority: int
-
-
-class Machine:
-    """A disk and a network, on which a broker may run; the clock is the virtual one."""
-
-    def __init__(self) -> None:
-        self.disk = SimulatedDisk(Random(0))
-        self.network = MemoryNetwork()
-
-    @asynccontextmanager
-    async def both(self, data: str = "/data", disk: Disk | None = None) -> AsyncIterator[goqueue.Client]:
-        environment = Environment(disk or self.disk, self.network, SimulatedClock(), Random(0))
-        async with serving(environment, data, listen=WEBSOCKET, http=HTTP), self.client() as client:
-            yield client
-
-    def client(self) -> Any:
-        return goqueue.connect(URL, network=self.network)
-
-    async def back_up(self, client: goqueue.Client, path: str = BACKUP, progress: Any = None) -> Outcome:
-        return await back_up(client, self.disk, path, progress or NoProgress())
-
-    async def restore(self, backup: str = BACKUP, path: str = RESTORED) -> Outcome:
-        return await restore(self.disk, backup, path, NoProgress())
-
-    async def contents(self, data: str, topic: str = "orders") -> list[Content]:
-        async with self.both(data) as client:
-            return await contents(client, topic)
 
 
 @pytest.fixture
 def machine() -> Machine:
     return Machine()
-
-
-async def contents(client: goqueue.Client, topic: str = "orders") -> list[Content]:
-    async with client.read(topic, end="latest") as reader:
-        found = [
-            Content(
-                each.partition, each.offset, each.timestamp, each.key, each.value, dict(each.headers), each.priority
-            )
-            async for each in reader
-        ]
-    return sorted(found, key=lambda each: each[:2])
-
-
-async def check_sound(disk: Disk, path: str) -> None:
-    report = await verify(disk, path)
-    assert not report.damage()
-    assert not report.warnings()
 
 
 class WhenItBegins:
@@ -335,137 +264,3 @@ async def test_a_full_disk_leaves_a_copy_that_nobody_takes(machine: Machine, aut
         with pytest.raises(DiskFull):
             await back_up(client, target, BACKUP, NoProgress())
     await check_unusable(target, BACKUP)
-
-
-async def check_unusable(disk: SimulatedDisk, path: str) -> None:
-    with pytest.raises(IncompleteCopy, match="cut short"):
-        await restore(disk, path, RESTORED, NoProgress())
-    await check_no_broker_starts(disk, path)
-    async with mounted(disk) as volume:
-        with pytest.raises(DirectoryNotEmpty, match="cut short"):
-            await DirectoryCopy.begin(volume, path)
-
-
-async def check_no_broker_starts(disk: SimulatedDisk, path: str) -> None:
-    async with mounted(disk) as volume:
-        with pytest.raises(IncompleteCopy, match="cut short"):
-            await DataDirectory.open(volume, path, node="node-1", random=Random(0))
-
-
-# Restoring
-
-
-@pytest.mark.parametrize("end", [SimulatedDisk.kill, SimulatedDisk.crash])
-async def test_a_restore_that_ends_anywhere_leaves_all_or_nothing_to_start_on(
-    machine: Machine, autojump_clock: MockClock, end: Callable[[SimulatedDisk], SimulatedDisk]
-) -> None:
-    """G1: whatever a kill or a power cut leaves of it is empty, refused, or whole."""
-    async with machine.both() as client:
-        await client.create_topic("orders", partitions=2)
-        for number in range(6):
-            await client.publish("orders", b"%d" % number, partition=number % 2)
-        before = await contents(client)
-        await machine.back_up(client)
-    watched = WatchedDisk(machine.disk, end)
-    watched.images = []
-    await restore(watched, BACKUP, RESTORED, NoProgress())
-    whole = 0
-    for image in [*watched.images, end(machine.disk)]:
-        names = set(image.list(RESTORED)) if image.is_directory(RESTORED) else set()
-        if names <= {"lock", "incomplete.tmp"}:  # nothing is there yet
-            continue
-        if "incomplete" in names:
-            await check_no_broker_starts(image, RESTORED)
-            continue
-        whole += 1
-        async with machine.both(RESTORED, disk=image) as client:
-            assert await contents(client) == before
-    assert len(watched.images) > 20
-    assert whole >= 1
-
-
-async def one_backup(machine: Machine, messages: int = 10) -> list[Content]:
-    async with machine.both() as client:
-        await client.create_topic("orders", partitions=1)
-        for number in range(messages):
-            await client.publish("orders", b"%d" % number)
-        await machine.back_up(client)
-        return await contents(client)
-
-
-async def test_a_restore_goes_into_an_empty_directory_only(machine: Machine, autojump_clock: MockClock) -> None:
-    before = await one_backup(machine)
-    for path in ("/data", BACKUP):
-        with pytest.raises(DirectoryNotEmpty):
-            await machine.restore(BACKUP, path)
-    machine.disk.open("/file", create=True).close()
-    with pytest.raises(DirectoryNotEmpty):
-        await machine.restore(BACKUP, "/file")
-    machine.disk.make_directory(RESTORED)
-    machine.disk.make_directory(f"{RESTORED}/lost+found")
-    await machine.restore()
-    assert await machine.contents(RESTORED) == before
-
-
-async def test_what_is_no_backup_is_not_restored(machine: Machine, autojump_clock: MockClock) -> None:
-    await one_backup(machine)
-    for path in ("/nowhere", "/data"):
-        with pytest.raises(UnknownFormat):
-            await machine.restore(path)
-    assert not machine.disk.exists(RESTORED)
-
-
-@pytest.mark.parametrize("file", ["backup.json", "logs/orders/0/00000000000000000000.log"])
-async def test_a_backup_with_a_flipped_bit_is_not_restored(
-    machine: Machine, autojump_clock: MockClock, file: str
-) -> None:
-    await one_backup(machine)
-    machine.disk.flip_bit(f"{BACKUP}/{file}", machine.disk.size(f"{BACKUP}/{file}") // 2, 3)
-    with pytest.raises((DamagedData, IncompleteCopy)):
-        await machine.restore()
-    if machine.disk.exists(RESTORED):
-        await check_no_broker_starts(machine.disk, RESTORED)
-
-
-async def test_a_backup_that_lost_a_segment_or_its_end_is_not_restored(
-    machine: Machine, autojump_clock: MockClock
-) -> None:
-    await one_backup(machine)
-    log = f"{BACKUP}/logs/orders/0/00000000000000000000.log"
-    machine.disk.cut(log, machine.disk.size(log) // 10 * 9)  # ten batches of one size
-    with pytest.raises(IncompleteCopy, match="ends at 9"):
-        await machine.restore()
-    machine.disk.remove(log)
-    with pytest.raises(IncompleteCopy):
-        await machine.restore(BACKUP, "/other")
-
-
-async def test_a_backup_that_was_served_is_restored_until_it_is_written_to(
-    machine: Machine, autojump_clock: MockClock
-) -> None:
-    before = await one_backup(machine)
-    assert await machine.contents(BACKUP) == before
-    await machine.restore()
-    assert await machine.contents(RESTORED) == before
-    async with machine.both(BACKUP) as client:
-        await client.publish("orders", b"more")
-    with pytest.raises(IncompleteCopy, match="written to"):
-        await machine.restore(BACKUP, "/other")
-
-
-async def test_what_the_broker_cannot_read_is_named_and_the_rest_is_there(
-    machine: Machine, autojump_clock: MockClock
-) -> None:
-    async with machine.both() as client:
-        await client.create_topic("orders", partitions=1, config={"segment_bytes": 4_096})
-        for number in range(20):
-            await client.publish("orders", b"%d" % number + VALUE)
-        await trio.sleep(10)  # sealed
-        before = await contents(client)
-        machine.disk.flip_bit("/data/logs/orders/0/00000000000000000000.log", 200, 1)
-        done = await machine.back_up(client)
-    [copied] = done.manifest.partitions
-    assert copied.lost == [Lost(0, 1)]
-    await machine.restore()
-    await check_sound(machine.disk, RESTORED)
-    assert await machine.contents(RESTORED) == before[1:]

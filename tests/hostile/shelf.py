@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from goqueue.actors.broker import Broker
-from goqueue.actors.partition import Fetch, Produce
+from goqueue.actors.partitionrequests import Fetch, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import CreateTopic, DescribeTopics, TopicView
 from goqueue.core.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope

@@ -2,8 +2,10 @@
 
 import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +21,8 @@ from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.settings import Settings, flag_of, load
 
 NAMES = list(Settings.model_fields)
+serve: ModuleType = sys.modules["goqueue.cli.serve"]
+"""The module; the package names its command like that."""
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 numbers = st.integers() | st.just(10**400) | st.integers(-(2**80), 2**80)
 oddities = st.sampled_from(
@@ -157,3 +161,14 @@ def test_a_topic_of_any_name_and_width_is_made_or_refused_with_its_reason(
         assert metadata.topic(name).partitions == partitions
         return
     assert metadata.find(name) is None
+
+
+def test_connections_leave_half_of_the_descriptors_to_the_logs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log that cannot open its next segment ends the node, so no crowd may take all of them."""
+    monkeypatch.setattr(serve, "descriptors_max", lambda: 1_024)
+    assert serve._connections_max(500) == 500
+    assert not caplog.text
+    assert serve._connections_max(10_000) == 512
+    assert "only 512 are possible" in caplog.text

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-from goqueue.actors.partition import Partition, Produced, _Arrival
+from goqueue.actors.partition import Partition, _Arrival
+from goqueue.actors.partitionrequests import Produced
 from goqueue.environment import File
 from goqueue.storage import scan
 from goqueue.storage.recovery import _Recovery

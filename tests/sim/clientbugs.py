@@ -5,7 +5,8 @@ from typing import Any
 
 import mmh3
 
-from goqueue.actors.partition import Partition, Produced, _Arrival
+from goqueue.actors.partition import Partition, _Arrival
+from goqueue.actors.partitionrequests import Produced
 from goqueue.core import partitioner, producers
 from goqueue.core.admission import Admission
 from goqueue.core.sendrow import SendRow

@@ -12,7 +12,8 @@ from random import Random
 import trio
 
 from goqueue.actors.child import ChildSpec, supervised
-from goqueue.actors.partition import AwaitMore, DeleteBefore, Describe, Fetch, Maintain, Partition, Produce
+from goqueue.actors.partition import Partition
+from goqueue.actors.partitionrequests import AwaitMore, DeleteBefore, Describe, Fetch, Maintain, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.reports import ChildReport
 from goqueue.actors.root import running
