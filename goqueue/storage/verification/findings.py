@@ -20,6 +20,7 @@ class Kind(StrEnum):
     LOST_ENTRIES = "lost_entries"
     UNKNOWN_FORMAT = "unknown_format"
     UNREADABLE = "unreadable"
+    INCOMPLETE = "incomplete"
 
     TORN_TAIL = "torn_tail"
     INDEX_MISSING = "index_missing"
@@ -47,6 +48,7 @@ DAMAGE = frozenset(
         Kind.LOST_ENTRIES,
         Kind.UNKNOWN_FORMAT,
         Kind.UNREADABLE,
+        Kind.INCOMPLETE,
     }
 )
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from goqueue.environment import Disk
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.checkedjson import is_sound
-from goqueue.storage.datadirectory import FORMAT, LOCK, META, META_SIZE_MAX
+from goqueue.storage.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_SIZE_MAX
 from goqueue.storage.journal import DAMAGED, TORN
 from goqueue.storage.segment import LOG
 from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
@@ -106,6 +106,9 @@ class _Verification:
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
             self._others.append(Finding(Kind.KEPT_ASIDE, path, text))
+        elif path == f"{self._path}/{INCOMPLETE}":
+            text = "a backup or restore into this directory was not finished; make it again, into an empty one"
+            self._others.append(Finding(Kind.INCOMPLETE, path, text))
         elif name == IDENTITY:
             await self._check_identity(path)
         elif not belongs_to_partition(name) and name not in (LOCK, META):

@@ -12,7 +12,7 @@ from goqueue.core import batch as batches
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, UnknownFormat
 from goqueue.storage.checkedjson import pack
-from goqueue.storage.datadirectory import DataDirectory
+from goqueue.storage.datadirectory import INCOMPLETE, DataDirectory
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.journalfile import encode_frame
 from goqueue.storage.summary import HEAD_SIZE
@@ -234,3 +234,11 @@ async def test_a_damaged_signature_of_a_partition_is_a_warning(
     overwrite(disk, path, data)
     finding = await only_finding(disk)
     assert (finding.kind, finding.path, finding.is_damage) == (Kind.IDENTITY_DAMAGED, path, False)
+
+
+async def test_a_copy_that_was_not_finished_is_damage(volume: Volume, disk: SimulatedDisk) -> None:
+    await closed_log(volume)
+    path = f"{DATA}/{INCOMPLETE}"
+    disk.open(path, create=True).close()
+    [finding] = (await checked(disk, DATA)).damage()
+    assert (finding.kind, finding.path) == (Kind.INCOMPLETE, path)
