@@ -10,7 +10,7 @@ def machine() -> dict[str, object]:
         "date": datetime.now(UTC).date().isoformat(),
         "cores": os.cpu_count(),
         "processor": _processor(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "python": platform.python_version(),
         "load before": round(os.getloadavg()[0], 2),
     }

@@ -69,6 +69,16 @@ def test_a_peer_that_is_installed_publishes_and_is_read_back(peer: str) -> None:
     assert all(report["versions"].values())
 
 
+def test_the_figures_behind_the_page_are_whole() -> None:
+    """Plots, page and data are of one run."""
+    kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
+    assert set(kept) == {"peers.json", "scale.json"}
+    for row in kept["peers.json"]["rows"]:
+        drawn = (ROOT / f"docs/plots/{row['what'].replace(' ', '-')}.svg").read_text()
+        assert f">{plots.shown(row['median'])}<" in drawn
+        assert plots.shown(row["median"]) in (ROOT / "docs/performance.md").read_text()
+
+
 def workload(key: str, *seconds: float, what: What = What.PUBLISH) -> Workload:
     """One whose runs take so long, the last of them for ever after."""
     left = list(seconds)

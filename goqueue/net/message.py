@@ -1,7 +1,6 @@
 """What a reader gets: messages that decode themselves on first use."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from struct import Struct
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ from goqueue.core.record import (
     DUE_TIME,
     EXPIRES_AT,
     EXPIRES_AT_HEADER,
-    HEADER,
     HEADER_SIZE,
     HEADERS_LENGTH,
     MESSAGE_ID_HEADER,
@@ -25,6 +23,10 @@ from goqueue.types import Buffer, Microseconds, Offset, Priority
 HIDDEN = int(Flag.CONTROL | Flag.DELAYED)
 """Records that are no messages: passed over by readers."""
 _DELAYED, _HEADERS, _HOLDS_EXPIRING = int(Flag.DELAYED), int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
+_PREFIXED = _DELAYED | _HEADERS
+"""Flags of records whose value section holds more than the value."""
+_NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
+_TIMESTAMP, _PRIORITY_AT = Struct(">16xQ"), 24
 _BOUNDS = Struct(">3xB4xQ10xHI")
 """Of a record's header: flags, relative offset, size of the key, size of the value section."""
 
@@ -38,24 +40,29 @@ class Published(NamedTuple):
 class _Batch:
     """What the messages of a batch share."""
 
-    __slots__ = ("base_offset", "body", "partition", "topic")
+    __slots__ = ("body", "partition", "topic")
 
-    def __init__(self, topic: str, partition: int, base_offset: Offset, body: Buffer) -> None:
+    def __init__(self, topic: str, partition: int, body: bytes) -> None:
         self.topic = topic
         self.partition = partition
-        self.base_offset = base_offset
         self.body = body
 
 
 class Message:
     """Bytes of a batch until somebody looks: reading without looking costs next to nothing."""
 
-    __slots__ = ("__dict__", "_batch", "_position", "offset")
+    __slots__ = ("_batch", "_begin", "_end", "_flags", "_headers", "_position", "offset")
 
-    def __init__(self, batch: _Batch, offset: Offset, position: int) -> None:
+    def __init__(  # noqa: PLR0917  (for each message that is read: names would cost a tenth of it)
+        self, batch: _Batch, offset: Offset, position: int, begin: int, end: int, flags: int
+    ) -> None:
+        """The record lies from `position` to `end` in its batch; its value section begins at `begin`."""
         self._batch = batch
         self.offset = offset
         self._position = position
+        self._begin = begin
+        self._end = end
+        self._flags = flags
 
     def __repr__(self) -> str:
         return f"<Message {self.topic}/{self.partition} offset {self.offset}, {len(self.value)} bytes>"
@@ -70,11 +77,11 @@ class Message:
 
     @property
     def timestamp(self) -> float:
-        return float(self._head[5] / 1_000_000)
+        return float(_TIMESTAMP.unpack_from(self._batch.body, self._position)[0] / 1_000_000)
 
     @property
     def priority(self) -> Priority:
-        return Priority(self._head[6])
+        return Priority(self._batch.body[self._position + _PRIORITY_AT])
 
     @property
     def attempt(self) -> int:
@@ -85,42 +92,41 @@ class Message:
     def receipt(self) -> str | None:
         return None
 
-    @cached_property
+    @property
     def key(self) -> bytes | None:
-        begin = self._position + HEADER_SIZE
-        return bytes(self._batch.body[begin : begin + self._head[8]]) or None
+        return self._batch.body[self._position + HEADER_SIZE : self._begin] or None
 
-    @cached_property
+    @property
     def headers(self) -> Mapping[str, bytes]:
-        headers = self._all_headers()
-        for name in (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER):
-            headers.pop(name, None)
-        return headers
+        try:
+            return self._headers
+        except AttributeError:
+            self._headers: Mapping[str, bytes] = self._public_headers()
+            return self._headers
 
-    @cached_property
+    @property
     def value(self) -> bytes:
-        head = self._head
-        return bytes(self._batch.body[self._headers_at[1] : self._position + HEADER_SIZE + head[8] + head[9]])
+        # A slice, made anew each time: faster than to keep one and ask whether it is there.
+        return self._batch.body[self._value_at() if self._flags & _PREFIXED else self._begin : self._end]
 
     def has_expired(self, now: Microseconds) -> bool:
         expiry = self._all_headers().get(EXPIRES_AT_HEADER)
         return expiry is not None and EXPIRES_AT.unpack(expiry)[0] <= now
 
+    def _public_headers(self) -> Mapping[str, bytes]:
+        return {name: value for name, value in self._all_headers().items() if name not in _NOT_SHOWN}
+
     def _all_headers(self) -> dict[str, bytes]:
-        begin, end = self._headers_at
+        begin, end = self._headers_at()
         return msgpack.unpackb(self._batch.body[begin:end]) if end > begin else {}
 
-    @cached_property
-    def _head(self) -> tuple[int, ...]:
-        return HEADER.unpack_from(self._batch.body, self._position)
+    def _value_at(self) -> int:
+        return self._headers_at()[1]
 
-    @cached_property
     def _headers_at(self) -> tuple[int, int]:
         """Where the packed headers begin and end; the value begins there."""
-        position, flags = self._position + HEADER_SIZE + self._head[8], self._head[2]
-        if flags & _DELAYED:
-            position += DUE_TIME.size
-        if not flags & _HEADERS:
+        position = self._begin + (DUE_TIME.size if self._flags & _DELAYED else 0)
+        if not self._flags & _HEADERS:
             return position, position
         begin = position + HEADERS_LENGTH.size
         return begin, begin + HEADERS_LENGTH.unpack_from(self._batch.body, position)[0]
@@ -153,11 +159,12 @@ class Slice:
 
     def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset) -> Iterator[Message]:
         body = bytes(records_of(envelope, stored))
-        batch = _Batch(self.topic, self.partition, envelope.base_offset, body)
+        batch = _Batch(self.topic, self.partition, body)
         base, position, bounds = envelope.base_offset, 0, _BOUNDS.unpack_from
         for _ in range(envelope.record_count):
             flags, relative_offset, key_size, value_size = bounds(body, position)
-            offset = base + relative_offset
+            offset, begin = base + relative_offset, position + HEADER_SIZE + key_size
+            end = begin + value_size
             if not flags & HIDDEN and offset >= start:
-                yield Message(batch, offset, position)
-            position += HEADER_SIZE + key_size + value_size
+                yield Message(batch, offset, position, begin, end, flags)
+            position = end

@@ -88,24 +88,28 @@ class Producer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        failure: GoQueueError | None = None
+        failure: PublishFailed | None = None
         if kind is None:
-            failure = await self._flush_at_the_end()
-        dropped = self._sender.close()
-        if dropped:
-            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self._name)
-        self._sender.stop()
-        swallowed = await self._nursery.__aexit__(kind, error, trace)
+            try:
+                await self.flush()
+            except PublishFailed as told:
+                failure = told
+            except BaseException as interruption:  # cancelled: the nursery must be left all the same
+                await self._leave(interruption)
+                raise
+        swallowed = await self._leave(error)
         if failure is not None:
             raise failure
         return swallowed
 
-    async def _flush_at_the_end(self) -> GoQueueError | None:
-        try:
-            await self.flush()
-        except PublishFailed as failure:
-            return failure
-        return None
+    async def _leave(self, error: BaseException | None) -> bool | None:
+        dropped = self._sender.close()
+        if dropped:
+            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self._name)
+        self._sender.stop()
+        if error is None:
+            return await self._nursery.__aexit__(None, None, None)
+        return await self._nursery.__aexit__(type(error), error, error.__traceback__)
 
     @property
     def is_idle(self) -> bool:

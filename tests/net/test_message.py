@@ -85,9 +85,8 @@ def test_a_message_outside_a_group_has_neither_attempt_nor_receipt() -> None:
 
 def test_nothing_is_decoded_before_somebody_looks() -> None:
     [message] = messages_in("orders", 0, sealed(encode_record(0, 1, b"abc", key=b"k", headers={"a": b"1"})), 0)
-    assert vars(message) == {}
     assert message.value == b"abc"
-    assert not {"key", "headers"} & vars(message).keys()
+    assert not hasattr(message, "_headers")
     assert message.headers is message.headers
 
 

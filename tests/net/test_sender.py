@@ -276,3 +276,21 @@ async def test_keys_and_values_must_pair(machine: Machine, autojump_clock: MockC
         async with client.producer("orders") as producer:
             with pytest.raises(goqueue.InvalidMessage, match="2 values and 1 keys"):
                 await producer.send_many([b"a", b"b"], keys=[b"k"])
+
+
+async def test_leaving_a_producer_may_be_cancelled_while_it_flushes(
+    machine: Machine, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with trio.open_nursery() as nursery, machine.client() as client:
+        broker: trio.CancelScope = await nursery.start(run_broker, machine)
+        await client.create_topic("orders", partitions=1)
+        begin = trio.current_time()
+        with trio.move_on_after(5) as patience:
+            async with client.producer("orders") as producer:
+                await producer.send(b"there")
+                broker.cancel()
+                await trio.sleep(1)
+                producer.send_nowait(b"nobody takes it")
+        assert patience.cancelled_caught
+        assert trio.current_time() - begin == pytest.approx(5)
+    assert "1 messages to orders were dropped unconfirmed" in caplog.text
