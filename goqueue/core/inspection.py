@@ -4,7 +4,7 @@ The loop in `_inspect_fast` runs for every message that is ever published, so it
 anything is wrong. What is wrong, and with which records, is told by a second, slower walk.
 """
 
-from struct import Struct
+import struct
 from typing import NamedTuple
 
 import msgpack
@@ -33,7 +33,7 @@ from goqueue.core.record import (
 from goqueue.errors import BadRecord, BatchRefused, CorruptMessage, InvalidMessage, TooLarge
 from goqueue.types import LANE_COUNT, Buffer, Microseconds
 
-_FAST_HEADER = Struct(">IIQQHHI")  # magic, version and flags as one word; priority and reserved as another
+_FAST_HEADER = struct.Struct(">IIQQHHI")  # magic, version and flags as one word; priority and reserved as another
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
 # Plain numbers: an IntFlag takes part in `&` at the price of a checksum, and these meet each record with headers.
 _HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
@@ -62,39 +62,48 @@ def inspect_records(body: Buffer, count: int, allowed_flags: int = FLAGS_FROM_CL
 
 
 def _inspect_fast(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
-    """What the records hold, or None when any of them is bad. To copy a small record is faster than to view it."""
+    """What the records hold, or None when any of them is bad."""
+    try:
+        return _walk(body, count, allowed_flags)
+    except struct.error:  # a record's header would lie beyond the end
+        return None
+
+
+def _walk(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
+    """To copy a small record is faster than to view it. One that would end beyond the body is cut short here: its
+    checksum, or else the position at the end, tells."""
     unpack, checksum, view = _FAST_HEADER.unpack_from, crc32c, memoryview(body)
-    good_words = _PLAIN_WORD | allowed_flags
-    size, position, highest, words, last_lane = len(view), 0, 0, 0, -1
+    position = highest = words = 0
+    last_lane = -1
     lanes: set[int] = set()
     names: set[str] = set()
     for index in range(count):
-        if size - position < HEADER_SIZE:
-            return None
         word, crc, offset, timestamp, lane, key_size, value_size = unpack(body, position)
-        end = position + HEADER_SIZE + key_size + value_size
-        if end > size or offset != index:
+        begin = position + CHECKSUMMED_FROM
+        position += HEADER_SIZE + key_size + value_size
+        piece = body[begin:position] if value_size < COPIED_SIZE_MAX else view[begin:position]
+        if checksum(piece) != crc or offset != index:
             return None
-        if checksum((body if value_size < COPIED_SIZE_MAX else view)[position + CHECKSUMMED_FROM : end]) != crc:
-            return None
-        if word != _PLAIN_WORD:
-            if word | good_words != good_words or word & ~0xFF != _PLAIN_WORD:
-                return None
-            if _section_fault(view[end - value_size : end], word & 0xFF, allowed_flags, names) is not None:
+        if word != _PLAIN_WORD or value_size >= COPIED_SIZE_MAX:
+            if not _is_sound(word, view[position - value_size : position], value_size, allowed_flags, names):
                 return None
             words |= word
-        elif value_size > VALUE_SIZE_MAX:
-            return None
         if timestamp > highest:
             highest = timestamp
         if lane != last_lane:
             lanes.add(lane)
             last_lane = lane
-        position = end
-    if position != size or count < 1 or highest > TIMESTAMP_MAX or not lanes <= _LANE_WORDS:
+    if position != len(view) or count < 1 or highest > TIMESTAMP_MAX or not lanes <= _LANE_WORDS:
         return None
     mask = sum(1 << (lane >> 8) for lane in lanes)
     return Contents(mask, highest, words & 0xFF, MESSAGE_ID_HEADER in names, EXPIRES_AT_HEADER in names)
+
+
+def _is_sound(word: int, section: memoryview, size: int, allowed_flags: int, names: set[str]) -> bool:
+    """Of a record that is large, or has flags."""
+    if len(section) != size or word & ~(_PLAIN_WORD | allowed_flags) or word & ~0xFF != _PLAIN_WORD:
+        return False
+    return _section_fault(section, word & 0xFF, allowed_flags, names) is None
 
 
 def _explain(view: memoryview, count: int, allowed_flags: int) -> InvalidMessage:
