@@ -86,7 +86,7 @@ class Producer:
         partition: int | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
-    ) -> list[Published]:
+    ) -> Sequence[Published]:
         """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
 
         `message_id` names the call: each message is known by it and its number.

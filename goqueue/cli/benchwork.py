@@ -7,7 +7,7 @@ run: the connection that the removal needs lives on until the topic is gone.
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -154,7 +154,7 @@ class Publishing:
             for _ in range(self.load.producers):
                 nursery.start_soon(call_after_call)
 
-    def _take(self, published: list[Published], size: int) -> None:
+    def _take(self, published: Sequence[Published], size: int) -> None:
         """An offset for each, but where nothing is waited for."""
         has_offsets = all(each.offset is not None for each in published)
         assert len(published) == size

@@ -4,7 +4,6 @@ This is what programs see; `net/sender.py` carries the messages. Content is chec
 the buffer, by the same code as for `client.publish`.
 """
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -28,8 +27,6 @@ from goqueue.types import Acks, Microseconds, Priority
 
 if TYPE_CHECKING:
     from goqueue.net.client import Client
-
-logger = logging.getLogger("goqueue.producer")
 
 BUFFER_MESSAGES = 100_000
 DELIVERY_SECONDS_MAX = 120.0
@@ -103,9 +100,7 @@ class Producer:
         return swallowed
 
     async def _leave(self, error: BaseException | None) -> bool | None:
-        dropped = self._sender.close()
-        if dropped:
-            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self._name)
+        self._sender.close()
         self._sender.stop()
         if error is None:
             return await self._nursery.__aexit__(None, None, None)
@@ -186,7 +181,7 @@ class Producer:
         partition: int | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
-    ) -> list[Published]:
+    ) -> Sequence[Published]:
         """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
 
         `message_id` names the call: each message is known by it and its number.
@@ -204,7 +199,7 @@ class Producer:
         await outcome.wait()
         if outcome.has_failed:
             raise PublishFailed(outcome.results)
-        return outcome.results  # type: ignore[return-value]  # every one is settled, and none is an error
+        return outcome.confirmations if values else []
 
     async def flush(self) -> None:
         """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""

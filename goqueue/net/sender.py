@@ -119,11 +119,13 @@ class Sender:
     def stop(self) -> None:
         self._scope.cancel()
 
-    def close(self) -> int:
-        """Drop what is not settled; how many messages that were."""
+    def close(self) -> None:
+        """Drop what is not settled, and say how many messages that were."""
         self.is_closed = True
-        dropped = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
-        return self._fail(dropped, Closed("the producer was closed before this was confirmed"))
+        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
+        dropped = self._fail(chunks, Closed("the producer was closed before this was confirmed"))
+        if dropped:
+            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self.topic.name)
 
     # In
 

@@ -1,5 +1,7 @@
 """What carries a producer's messages: timeouts, failures nobody waits for, topics that change, ids and expiry."""
 
+from collections.abc import Sequence
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -199,7 +201,7 @@ async def test_a_repeated_message_id_gives_the_first_offset(
 
     async def send(
         client: goqueue.Client, producer: goqueue.Producer, name: str | bytes
-    ) -> list[goqueue.Published]:
+    ) -> Sequence[goqueue.Published]:
         if way == "publish":
             return [await client.publish("orders", b"v", message_id=name)]
         if way == "send":
