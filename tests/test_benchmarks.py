@@ -60,11 +60,12 @@ def test_a_peer_that_is_not_installed_is_left_out_and_named() -> None:
 
 
 @pytest.mark.parametrize("peer", ["redis", "nats", "rabbitmq", "beanstalkd"])
-def test_a_peer_that_is_installed_publishes_and_is_read_back(peer: str) -> None:
+def test_a_peer_that_is_installed_publishes_and_is_read_back_and_another_is_named(peer: str) -> None:
     report = benchmark("peers", "--only", peer)
     if why := "".join(report["left out"].values()):
         assert "not installed" in why
-        pytest.skip(why)
+        assert report["rows"] == []
+        return
     assert {row["what"] for row in report["rows"]} == {what.value for what in What}
     assert all(report["versions"].values())
 

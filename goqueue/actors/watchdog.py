@@ -17,7 +17,7 @@ from goqueue.actors.statistics import Stalls, Statistics
 
 logger = logging.getLogger("goqueue.watchdog")
 
-PERIOD_SECONDS = 0.02
+PERIOD_SECONDS = 0.05
 IDLE_SECONDS = 1.0
 """Without a request."""
 LOGGED_SECONDS = 0.1

@@ -1,6 +1,7 @@
 """What a reader gets: messages that decode themselves on first use."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from struct import Struct
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ _DELAYED, _HEADERS, _HOLDS_EXPIRING = int(Flag.DELAYED), int(Flag.HEADERS), int(
 _PREFIXED = _DELAYED | _HEADERS
 """Flags of records whose value section holds more than the value."""
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
-_TIMESTAMP, _PRIORITY_AT = Struct(">16xQ"), 24
+_TIMESTAMP, _PRIORITY_AT, _FLAGS_AT = Struct(">16xQ"), 24, 3
 _BOUNDS = Struct(">3xB4xQ10xHI")
 """Of a record's header: flags, relative offset, size of the key, size of the value section."""
 
@@ -51,18 +52,15 @@ class _Batch:
 class Message:
     """Bytes of a batch until somebody looks: reading without looking costs next to nothing."""
 
-    __slots__ = ("_batch", "_begin", "_end", "_flags", "_headers", "_position", "offset")
+    __slots__ = ("_batch", "_begin", "_end", "_position", "offset")
 
-    def __init__(  # noqa: PLR0917  (for each message that is read: names would cost a tenth of it)
-        self, batch: _Batch, offset: Offset, position: int, begin: int, end: int, flags: int
-    ) -> None:
+    def __init__(self, batch: _Batch, offset: Offset, position: int, begin: int, end: int) -> None:
         """The record lies from `position` to `end` in its batch; its value section begins at `begin`."""
         self._batch = batch
         self.offset = offset
         self._position = position
         self._begin = begin
         self._end = end
-        self._flags = flags
 
     def __repr__(self) -> str:
         return f"<Message {self.topic}/{self.partition} offset {self.offset}, {len(self.value)} bytes>"
@@ -98,35 +96,48 @@ class Message:
 
     @property
     def headers(self) -> Mapping[str, bytes]:
-        try:
-            return self._headers
-        except AttributeError:
-            self._headers: Mapping[str, bytes] = self._public_headers()
-            return self._headers
+        return {}
 
     @property
     def value(self) -> bytes:
         # A slice, made anew each time: faster than to keep one and ask whether it is there.
-        return self._batch.body[self._value_at() if self._flags & _PREFIXED else self._begin : self._end]
+        return self._batch.body[self._begin : self._end]
+
+    def has_expired(self, now: Microseconds) -> bool:  # noqa: ARG002
+        return False
+
+
+class _FlaggedMessage(Message):
+    """One whose value section holds more than the value."""
+
+    __slots__ = ("_headers",)
+
+    @property
+    def headers(self) -> Mapping[str, bytes]:
+        try:
+            return self._headers
+        except AttributeError:
+            everything = self._all_headers().items()
+            self._headers: Mapping[str, bytes] = {name: each for name, each in everything if name not in _NOT_SHOWN}
+            return self._headers
+
+    @property
+    def value(self) -> bytes:
+        return self._batch.body[self._headers_at()[1] : self._end]
 
     def has_expired(self, now: Microseconds) -> bool:
         expiry = self._all_headers().get(EXPIRES_AT_HEADER)
         return expiry is not None and EXPIRES_AT.unpack(expiry)[0] <= now
 
-    def _public_headers(self) -> Mapping[str, bytes]:
-        return {name: value for name, value in self._all_headers().items() if name not in _NOT_SHOWN}
-
     def _all_headers(self) -> dict[str, bytes]:
         begin, end = self._headers_at()
         return msgpack.unpackb(self._batch.body[begin:end]) if end > begin else {}
 
-    def _value_at(self) -> int:
-        return self._headers_at()[1]
-
     def _headers_at(self) -> tuple[int, int]:
         """Where the packed headers begin and end; the value begins there."""
-        position = self._begin + (DUE_TIME.size if self._flags & _DELAYED else 0)
-        if not self._flags & _HEADERS:
+        flags = self._batch.body[self._position + _FLAGS_AT]
+        position = self._begin + (DUE_TIME.size if flags & _DELAYED else 0)
+        if not flags & _HEADERS:
             return position, position
         begin = position + HEADERS_LENGTH.size
         return begin, begin + HEADERS_LENGTH.unpack_from(self._batch.body, position)[0]
@@ -149,13 +160,18 @@ class Slice:
 
     def messages(self, start: Offset, end: Offset | None, now: Microseconds) -> Iterator[Message]:
         """Those from `start` on, up to `end`, that have not expired by now."""
-        for envelope, stored in self._batches:
-            found = self._messages_of(envelope, stored, start)
-            if end is not None and envelope.end_offset > end:
-                found = (message for message in found if message.offset < end)
-            if envelope.attributes & _HOLDS_EXPIRING:
-                found = (message for message in found if not message.has_expired(now))
-            yield from found
+        # Chained and not delegated: a message passes through one generator, however deep this is called.
+        return chain.from_iterable(self._messages_in(*batch, start, end, now) for batch in self._batches)
+
+    def _messages_in(
+        self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset | None, now: Microseconds
+    ) -> Iterator[Message]:
+        found = self._messages_of(envelope, stored, start)
+        if end is not None and envelope.end_offset > end:
+            found = (message for message in found if message.offset < end)
+        if envelope.attributes & _HOLDS_EXPIRING:
+            found = (message for message in found if not message.has_expired(now))
+        return found
 
     def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset) -> Iterator[Message]:
         body = bytes(records_of(envelope, stored))
@@ -166,5 +182,6 @@ class Slice:
             offset, begin = base + relative_offset, position + HEADER_SIZE + key_size
             end = begin + value_size
             if not flags & HIDDEN and offset >= start:
-                yield Message(batch, offset, position, begin, end, flags)
+                kind = _FlaggedMessage if flags & _PREFIXED else Message
+                yield kind(batch, offset, position, begin, end)
             position = end

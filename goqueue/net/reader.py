@@ -8,6 +8,7 @@ It owns no task and no nursery: leaving the loop by `break` leaves nothing runni
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -172,8 +173,9 @@ class Reader:
 
     def _messages(self, slices: list[tuple[Slice, Offset]]) -> Iterator[Message]:
         now = self._client.clock.now()
-        for found, start in slices:
-            yield from found.messages(start, self._ends.get(found.partition), now)
+        return chain.from_iterable(
+            found.messages(start, self._ends.get(found.partition), now) for found, start in slices
+        )
 
     def _ask_ahead(self) -> None:
         request, link = self._request(), self._client.link
