@@ -10,14 +10,10 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.environment import TcpNetwork
 from goqueue.errors import UnknownPartition
 from goqueue.net import client as client_module
 from goqueue.net.link import Link, OnAnswer
 from goqueue.net.messages import Produce
-from goqueue.tcp import TcpStream
-from goqueue.testing.disk import SimulatedDisk
-from tests.process.brokers import HOST, broker_on_loopback
 
 
 class Machine(goqueue.testing.Machine):
@@ -405,71 +401,3 @@ async def test_two_clients_see_the_same(machine: Machine, autojump_clock: MockCl
                     nursery.start_soon(client.publish, "orders", value)
         assert sorted(await values(first)) == [b"a", b"a", b"b", b"b"]
         assert await values(first) == await values(second)
-
-
-# Real sockets
-
-
-async def test_a_client_that_does_not_listen_delays_nobody_else() -> None:
-    """Its answers pile up in front of it alone."""
-    async with broker_on_loopback(SimulatedDisk(Random(0))) as url, goqueue.connect(url) as client:
-        topic = await client.create_topic("orders", partitions=1)
-        for _ in range(20):
-            await client.publish("orders", bytes(500_000))
-        deaf = DeafNetwork()
-        async with goqueue.connect(url, network=deaf) as slow, trio.open_nursery() as nursery:
-            assert await slow.topic("orders") != topic
-            deaf.is_deaf = True
-            for _ in range(40):
-                nursery.start_soon(anext, slow.read("orders"))
-            with trio.fail_after(10):
-                await deaf.heard_nothing.wait()
-                assert (await client.publish("orders", b"in time")).offset == 20
-                assert len(await values(client)) == 21
-            nursery.cancel_scope.cancel()
-
-
-class DeafNetwork(TcpNetwork):
-    """Connects, and stops reading when told so."""
-
-    is_deaf = False
-
-    def __init__(self) -> None:
-        self.heard_nothing = trio.Event()
-
-    async def connect(self, host: str, port: int) -> trio.abc.HalfCloseableStream:
-        return _DeafStream(await trio.open_tcp_stream(host, port), self)
-
-
-class _DeafStream(trio.abc.HalfCloseableStream):
-    def __init__(self, stream: trio.SocketStream, network: DeafNetwork) -> None:
-        self._stream, self._network = stream, network
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        heard = await self._stream.receive_some(max_bytes)
-        if self._network.is_deaf:
-            self._network.heard_nothing.set()
-            await trio.sleep_forever()
-        return heard
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        await self._stream.send_all(data)
-
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def send_eof(self) -> None:
-        await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def test_a_socket_that_connected_to_itself_is_no_broker() -> None:
-    """The kernel may do so when a free port of the same machine is asked for, again and again."""
-    with trio.socket.socket() as own:
-        await own.bind((HOST, 0))
-        await own.connect(own.getsockname())
-        stream = TcpStream(trio.SocketStream(own))
-        with pytest.raises(goqueue.Unavailable, match="itself"):
-            client_module._refuse_itself(stream)
