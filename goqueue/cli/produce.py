@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import click
@@ -31,7 +30,7 @@ from goqueue.errors import GoQueueError, PublishFailed
 from goqueue.net.client import Client
 from goqueue.net.content import check_content, priority_of
 from goqueue.net.message import Published
-from goqueue.net.producer import Producer
+from goqueue.net.producer import Producer, name_of
 from goqueue.nursery import PlainNursery
 
 LINES, NDJSON = "lines", "ndjson"
@@ -207,7 +206,10 @@ class Production:
             check_content(value, key, message.get("headers"))
         if "priority" in message:
             message["priority"] = priority_of(message["priority"])
-        message["partition"] = self._partition_of(key, message.get("partition"))
+        if "message_id" in message:
+            message["message_id"] = name_of(message["message_id"])
+        chosen_by = key or message.get("message_id")  # the same again goes where its first one went
+        message["partition"] = self._partition_of(chosen_by, message.get("partition"))
         return Work(line, value, key, message)
 
     def _partition_of(self, key: bytes | None, partition: int | None) -> int:
@@ -219,8 +221,9 @@ class Production:
 
     async def _publish_all(self, producer: Producer, waiting: trio.MemoryReceiveChannel[list[Work]]) -> None:
         async for arrived in waiting:
-            for options, alike in groupby(arrived, key=attrgetter("options")):
-                await self._publish(producer, list(alike), options)
+            for _, group in groupby(arrived, key=_goes_with):
+                alike = list(group)
+                await self._publish(producer, alike, alike[0].options)
 
     async def _publish(self, producer: Producer, alike: list[Work], options: dict[str, Any]) -> None:
         """The one place that sends."""
@@ -249,6 +252,11 @@ class Production:
         self._reading.cancel()
         if self._failure is None or failure.number < self._failure.number:
             self._failure = failure
+
+
+def _goes_with(work: Work) -> object:
+    """What may be sent in one call: an id names one message, so it goes alone."""
+    return work.line.number if "message_id" in work.options else work.options
 
 
 # What is shown

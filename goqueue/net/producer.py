@@ -135,7 +135,7 @@ class Producer:
     ) -> Published:
         """Send one message and wait until it is confirmed."""
         check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        content, name = self._content(headers, priority, ttl), name_of(message_id)
         await self._make_ready(1, partition)
         outcome = Outcome(1, trio.current_time())
         self._sender.add(
@@ -161,7 +161,7 @@ class Producer:
     ) -> None:
         """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
         check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        content, name = self._content(headers, priority, ttl), name_of(message_id)
         self._check_open()
         self._sender.check_partition(partition)
         if self._sender.unsettled >= self._buffer_messages:
@@ -186,7 +186,7 @@ class Producer:
 
         `message_id` names the call: each message is known by it and its number.
         """
-        content, name = self._content(headers, priority, ttl), _name_of(message_id)
+        content, name = self._content(headers, priority, ttl), name_of(message_id)
         if keys is not None and len(keys) != len(values):
             raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
         await self._make_ready(len(values), partition)
@@ -251,7 +251,7 @@ class Producer:
         ids = None
         if name is not None:
             ids = (
-                [name] if len(values) == 1 else [_name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
+                [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             )
             if keys is None and partition is None:
                 partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
@@ -270,12 +270,11 @@ def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
     return chunk.without(bad)
 
 
-def _name_of(message_id: bytes | str | None) -> bytes | None:
-    return (
-        None
-        if message_id is None
-        else check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
-    )
+def name_of(message_id: bytes | str | None) -> bytes | None:
+    """A message's id as it travels."""
+    if message_id is None:
+        return None
+    return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
 
 
 def _expiry(now: Microseconds, ttl: float) -> Microseconds:

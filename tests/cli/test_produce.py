@@ -296,3 +296,17 @@ async def test_how_far_it_is_shows_on_a_terminal(shell: Shell, tmp_path: Path) -
     os.close(terminal)
     assert "━" in seen
     assert "/100 bytes" in seen
+
+
+async def test_a_line_may_have_an_id_and_a_time_to_live(shell: Shell) -> None:
+    """Sent again, in the same run or another, it is there once; what has expired is not read back."""
+    lines = [
+        {"value": "once", "message_id": "m"},
+        {"value": "once", "message_id": "m"},
+        {"value": "passing", "ttl": 0.000001},
+        {"value": "other", "message_id": "n", "ttl": 3600},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    for _ in range(2):
+        await shell("produce", "orders", "--format", "ndjson", stdin=text.encode())
+    assert sorted(message.value for message in await stored(shell)) == [b"once", b"other"]
