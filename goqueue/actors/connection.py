@@ -47,7 +47,7 @@ from goqueue.net.transport import Transport
 from goqueue.storage.logviews import LogSlice
 from goqueue.types import Acks
 
-BYTES_WAITING_MAX = 8 * 1024 * 1024
+BYTES_WAITING_MAX = 2 * 1024 * 1024
 """Of answers that the client has not taken; then nothing more is read from it."""
 UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
 """Of batches that are not answered yet; then nothing more is read from it either."""
