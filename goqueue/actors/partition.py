@@ -139,6 +139,7 @@ class Partition(Actor):
 
     def stop_asked(self) -> None:
         self._dismiss_readers()
+        self.log.hurry()
 
     def _dismiss_readers(self) -> None:
         """Those at the end look again and find nothing: a stop does not wait for a long poll."""

@@ -1,7 +1,7 @@
 """The row of a log's segments, oldest first, the last of which may grow."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from goqueue.environment import File
 from goqueue.storage.recovery import Recovered
@@ -67,11 +67,15 @@ class Segments:
         unsealed = [segment for segment, _ in self._unsealed]
         return unsealed if self.growing is None else [*unsealed, self.growing]
 
-    async def seal_finished(self, durable: Offset) -> None:
+    async def seal_finished(self, durable: Offset, may_go_on: Callable[[], bool] = lambda: True) -> bool:
+        """Whether all of them are sealed; not when it was broken off."""
         while self._unsealed and self._unsealed[0][0].end_offset <= durable:
+            if not may_go_on():
+                return False
             segment, history = self._unsealed[0]
             await segment.seal(history)
             self._unsealed.pop(0)
+        return True
 
     def remove(self, segments: list[Segment]) -> None:
         for segment in segments:

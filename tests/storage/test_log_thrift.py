@@ -209,3 +209,23 @@ async def test_a_copy_with_a_gap_is_a_bug(volume: Volume, disk: SimulatedDisk) -
     first, _, third = await copied(log)
     with pytest.raises(AssertionError, match="no gaps"):
         copy.append_copied([first, third])
+
+
+def seals(disk: SimulatedDisk) -> int:
+    return sum(name.endswith(".seal") for name in file_names(disk))
+
+
+async def test_who_closes_a_log_does_not_wait_for_a_checkpoint_that_has_much_to_seal(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    """G15: on a slow disk what was accepted must be durable before the patience of a stop is over."""
+    log = await open_log(volume, SMALL)
+    for number in range(10):
+        await publish(log, batch(b"%d" % number + bytes(200)))
+    before = seals(disk)
+    log.hurry()
+    await log.checkpoint()
+    assert seals(disk) == before
+    assert log.durable_offset == 10
+    await log.close()
+    assert seals(disk) > before
