@@ -250,9 +250,7 @@ class Producer:
     ) -> Chunk:
         ids = None
         if name is not None:
-            ids = (
-                [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
-            )
+            ids = [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             if keys is None and partition is None:
                 partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
         return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
