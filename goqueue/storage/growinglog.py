@@ -281,14 +281,14 @@ class GrowingLog:
         point = self._recovery_point(growing, closed)
         if self._durable < self._end or self._has_unsynced_names_or_cuts():
             await self._commit()
-        if not await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing):
-            return  # whoever closes the log comes first: what it makes durable cannot wait for many seals
-        if point == self._checkpointed:
-            return  # nothing has happened since: a stop of an idle log costs no sync
-        if growing is not None and closed is not None:
-            growing.write_closed_index(closed)
-        await write_recovery_point(self._volume, self.directory, point)
-        self._checkpointed = point
+        if point != self._checkpointed:  # else nothing has happened since: a stop of an idle log costs no sync
+            if growing is not None and closed is not None:
+                growing.write_closed_index(closed)
+            await write_recovery_point(self._volume, self.directory, point)
+            self._checkpointed = point
+        # Seals come last. They only make the next start faster, and on a slow disk many of them take longer than a
+        # stop may; whoever closes the log does not even wait for those of a checkpoint that is under way.
+        await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing)
 
     def _recovery_point(self, growing: Segment | None, closed: ClosedIndex | None) -> RecoveryPoint:
         """The state at this moment; to be written once everything below `end_offset` is durable."""

@@ -67,15 +67,11 @@ class Segments:
         unsealed = [segment for segment, _ in self._unsealed]
         return unsealed if self.growing is None else [*unsealed, self.growing]
 
-    async def seal_finished(self, durable: Offset, may_go_on: Callable[[], bool] = lambda: True) -> bool:
-        """Whether all of them are sealed; not when it was broken off."""
-        while self._unsealed and self._unsealed[0][0].end_offset <= durable:
-            if not may_go_on():
-                return False
+    async def seal_finished(self, durable: Offset, may_go_on: Callable[[], bool] = lambda: True) -> None:
+        while self._unsealed and self._unsealed[0][0].end_offset <= durable and may_go_on():
             segment, history = self._unsealed[0]
             await segment.seal(history)
             self._unsealed.pop(0)
-        return True
 
     def remove(self, segments: list[Segment]) -> None:
         for segment in segments:

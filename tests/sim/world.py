@@ -29,8 +29,7 @@ from tests.sim.history import History, Violation
 from tests.sim.plan import Ending, Harm, Life, Plan
 from tests.storage.logs import records_in
 
-STOP_SECONDS_MAX = 60.0
-"""On a disk that takes two seconds for a sync: whoever is cut off in its stop was not closed in order."""
+STOP_SECONDS_MAX = 20.0
 SHUTDOWN_SECONDS_MAX = 3 * STOP_SECONDS_MAX
 READ_BYTES = 5_000
 BATCH_RECORDS_MAX = 4
