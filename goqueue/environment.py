@@ -46,7 +46,7 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     async def sync(self) -> None:
-        """Return once everything written so far is durable."""
+        """Return once everything written so far is durable. Begun, it goes on to its end, cancelled or not."""
         ...
 
     def close(self) -> None:
@@ -103,9 +103,15 @@ class Disk(Protocol):
         """Remove an empty folder; one that is not empty, or no folder, is `DiskFailed`."""
         ...
 
-    async def sync_directory(self, path: str) -> None: ...
+    async def sync_directory(self, path: str) -> None:
+        """Return once the names in this folder are durable; to its end, as `sync` of a file."""
+        ...
 
     def space(self, path: str) -> Space: ...
+
+    def rest(self) -> None:
+        """Nobody uses the disk for now: keep nothing that runs. It may be used again."""
+        ...
 
     def lock(self, path: str) -> DirectoryLock:
         """Hold the lock file until released or the process ends. `DataDirectoryLocked` names the holder."""

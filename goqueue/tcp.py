@@ -22,12 +22,16 @@ class TcpStream(trio.abc.HalfCloseableStream):
         return bool(self._inner.socket.getsockname() == self._inner.socket.getpeername())
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        try:
-            sent = os.write(self._inner.socket.fileno(), data)
-        except OSError:
-            sent = 0  # no room, or no connection: the slow way waits for the one and names the other
+        sent = self.send_now(data)
         if sent < len(data):
             await self._inner.send_all(memoryview(data)[sent:])
+
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
+        """How many of the bytes the system took at once; the rest is for `send_all`."""
+        try:
+            return os.write(self._inner.socket.fileno(), data)
+        except OSError:
+            return 0  # no room, or no connection: the slow way waits for the one and names the other
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._inner.wait_send_all_might_not_block()

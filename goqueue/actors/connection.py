@@ -43,7 +43,7 @@ from goqueue.net.failures import error_body
 from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
-from goqueue.net.transport import Transport
+from goqueue.net.transport import Transport, post_lone_frame
 from goqueue.storage.logviews import LogSlice
 from goqueue.types import Acks
 
@@ -160,6 +160,7 @@ class Connection:
         connection.cancel()
 
     async def _flush(self) -> None:
+        await self._transport.drain()
         while (frame := self._session.next_frame()) is not None:
             self._is_sending = True
             await self._transport.send(frame)
@@ -209,8 +210,12 @@ class Connection:
     def _answer_produce(self, size: int, correlation: int, answer: wire.Produced) -> None:
         self._unsettled_bytes -= size
         self._waiting_for_settled.unpark_all()
+        is_lone = not self._session.bytes_waiting and not self._unsettled_bytes
         self._session.answer(correlation, answer)
-        self._something_to_send.set()
+        if is_lone and post_lone_frame(self._session, self._transport):
+            self._waiting_for_sent.unpark_all()
+        else:
+            self._something_to_send.set()
 
     async def _serve(self, correlation: int, request: wire.Request) -> None:
         try:

@@ -7,7 +7,7 @@ passes (G16).
 
 import logging
 from bisect import bisect_right, insort
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ import trio
 
 from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers, defers
+from goqueue.actors.logkeeper import LogKeeper
 from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import (
     AwaitMore,
@@ -31,7 +32,6 @@ from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
 from goqueue.core.batch import HOLDS_IDS, ZSTD, Batch, accept, decompress
-from goqueue.core.durability import CheckpointSchedule, SyncSchedule
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import GivenId, MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
@@ -109,13 +109,11 @@ class Partition(Actor):
         self._producers: list[_Waiting] = []
         """In order of what they wait for."""
         self._readers: LongPoll[Reply[None]] = LongPoll()
-        self._syncs = SyncSchedule()
-        self._checkpoints = CheckpointSchedule()
-        self._disk_is_busy = False
         self._is_dropping = False
         self._space: Space | None = None
         self._space_known_until = 0.0
         self._open_log: Log | None = None
+        self._keeper: LogKeeper | None = None
         self._ids = MessageIds()
 
     async def start(self) -> None:
@@ -123,6 +121,8 @@ class Partition(Actor):
         self._ids = await recall_ids(self._open_log)
         self._report_what_recovery_found()
         self._volume.logs.enter(self._open_log)
+        self._keeper = LogKeeper(self._open_log, self._show, self.wake)
+        self.background(self._keeper.run, endless=True)
 
     def _report_what_recovery_found(self) -> None:
         found = self.log.statistics()
@@ -134,6 +134,7 @@ class Partition(Actor):
     async def stop(self) -> None:
         """Everything accepted is on disk, everybody is answered (G15)."""
         self._dismiss_readers()
+        await self.keeper.stop()
         await self.log.close()
         self.settle(self.log.durable_offset)
 
@@ -155,6 +156,11 @@ class Partition(Actor):
     def log(self) -> Log:
         assert self._open_log is not None, "a partition has its log from its start on"
         return self._open_log
+
+    @property
+    def keeper(self) -> LogKeeper:
+        assert self._keeper is not None, "likewise"
+        return self._keeper
 
     # Producing
 
@@ -187,7 +193,7 @@ class Partition(Actor):
             self.answer(arrival, Produced(base))
         for arrival, refusal in judged.refused:
             self._tell(arrival, refusal, originals_end(refusal))
-        self._begin_disk_work(trio.current_time())  # who waits for the disk does not wait for the next turn too
+        self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
 
     def _check_room(self, new: Sequence[_Arrival]) -> None:
         if not new:
@@ -240,17 +246,15 @@ class Partition(Actor):
     def _refuse(self, arrived: Sequence[_Arrival], error: GoQueueError) -> None:
         for arrival in arrived:
             arrival.reply.fail(error)
-        self._syncs.note_written(trio.current_time(), 0, awaited=True)  # what was cut off must stay off
+        self.keeper.note_written(0, awaited=True)  # what was cut off must stay off
 
     def _note_written(self, arrived: Sequence[_Arrival], bases: Sequence[Offset]) -> None:
         for arrival, base in zip(arrived, bases, strict=True):
             for relative_offset, message_id in arrival.ids:
                 self._ids.note(message_id, base + relative_offset, self.log.append_time)
         self._ids.forget(self.log.append_time)
-        now = trio.current_time()
         awaited = bool(len(self._readers)) or any(arrival.acks is Acks.ALL for arrival in arrived)
-        self._syncs.note_written(now, sum(arrival.batch.size for arrival in arrived), awaited=awaited)
-        self._checkpoints.note_end(now, self.log.end_offset)
+        self.keeper.note_written(sum(arrival.batch.size for arrival in arrived), awaited=awaited)
 
     def answer(self, arrival: _Arrival, answer: Produced) -> None:
         self._tell(arrival, answer, answer.base_offset + arrival.batch.record_count)
@@ -260,7 +264,7 @@ class Partition(Actor):
         waiting = _Waiting(end, answer, arrival.reply)
         if arrival.acks is Acks.ALL and end > self.log.durable_offset:
             insort(self._producers, waiting, key=lambda each: each.end)
-            self._syncs.note_awaited()
+            self.keeper.note_awaited()
         else:
             waiting.tell()
 
@@ -293,7 +297,7 @@ class Partition(Actor):
     async def await_more(self, message: AwaitMore, reply: Reply[None]) -> None:
         if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
             self._readers.wait(reply, message.offset, message.deadline)
-            self._syncs.note_awaited()
+            self.keeper.note_awaited()
         else:
             reply.resolve(None)
 
@@ -330,50 +334,15 @@ class Partition(Actor):
     async def describe(self, _: Describe) -> LogStatistics:
         return self.log.statistics()
 
-    # The disk, beside the mailbox: appends go on while a sync is under way.
+    # Deadlines, and what the disk has done.
 
     def next_deadline(self) -> float | None:
-        deadline = self._readers.next_deadline()
-        if not self._disk_is_busy:
-            deadline = _earlier(deadline, self._syncs.next_deadline())
-            deadline = _earlier(deadline, self._checkpoints.next_deadline())
-        return deadline
+        return _earlier(self._readers.next_deadline(), self.keeper.next_deadline())
 
     async def tick(self, now: float) -> None:
         for reply in self._readers.expired(now):
             reply.resolve(None)
-        self._begin_disk_work(now)
-
-    def _begin_disk_work(self, now: float) -> None:
-        if self._disk_is_busy:
-            return
-        if self._checkpoints.is_due(now):
-            self._begin(self._checkpoint)
-        elif self._syncs.is_due(now):
-            self._begin(self._commit)
-
-    def _begin(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._disk_is_busy = True
-        self._syncs.begin()
-        self.background(work)
-
-    async def _commit(self) -> None:
-        """Again and again, while somebody waits for what was written meanwhile. Its end wakes the actor."""
-        self._show(await self.log.commit())
-        while self._syncs.is_due(trio.current_time()) and not self._checkpoints.is_due(trio.current_time()):
-            self._syncs.begin()
-            self._show(await self.log.commit())
-        self._disk_is_busy = False
-
-    async def _checkpoint(self) -> None:
-        self._checkpoints.begin()
-        self._show(await self.log.commit())  # nobody waits for the recovery point
-        try:
-            await self.log.checkpoint()
-        except DiskFull:  # the data is durable; the recovery point follows when there is room
-            self._checkpoints.note_failed(trio.current_time())
-        self._show(self.log.durable_offset)
-        self._disk_is_busy = False
+        self.keeper.begin_what_is_due(now)
 
     def _show(self, durable: Offset) -> None:
         """Everything below is durable: answer who waited for it, let readers see it."""

@@ -17,7 +17,7 @@ from goqueue.net.errors import ConnectionLost, ProtocolError
 from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
 from goqueue.net.messages import Answer, Fetch, Hello, Produce, Request, Welcome
 from goqueue.net.session import HIGHEST_VERSION
-from goqueue.net.transport import Transport
+from goqueue.net.transport import Transport, post_lone_frame
 
 HELLO_SECONDS_MAX = 10.0
 BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
@@ -145,8 +145,10 @@ class Link:
 
     def _post(self, request: Request, on_answer: OnAnswer) -> None:
         """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
+        is_lone = not self._pending and not self._session.bytes_waiting
         self._pending[self._send(request)] = on_answer
-        self._something_to_send.set()
+        if not is_lone or not post_lone_frame(self._session, self._transport):
+            self._something_to_send.set()
 
     def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
         """Send a batch now, behind those sent before. Look at `has_room` first."""
@@ -214,5 +216,6 @@ class Link:
             link.cancel()
 
     async def _flush(self) -> None:
+        await self._transport.drain()
         while (frame := self._session.next_frame()) is not None:
             await self._transport.send(frame)

@@ -18,6 +18,19 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether a frame may be posted: nothing is on its way out before it."""
+        ...
+
+    def post(self, frame: bytes) -> bool:
+        """Hand over a frame without waiting; whether all of it is gone. Else `drain` soon."""
+        ...
+
+    async def drain(self) -> None:
+        """Hand over what is left of what was posted, as `send` does."""
+        ...
+
     async def receive(self) -> bytes | None:
         """The next frame; None once either end has closed in order. `ConnectionLost` when it just ended."""
         ...
@@ -25,6 +38,26 @@ class Transport(Protocol):
     async def aclose(self) -> None:
         """Close in order, within a bounded time. Twice is once."""
         ...
+
+
+class Frames(Protocol):
+    """A session, as far as frames leave it."""
+
+    @property
+    def bytes_waiting(self) -> int: ...
+
+    def next_frame(self) -> bytes | None: ...
+
+
+def post_lone_frame(frames: Frames, transport: Transport) -> bool:
+    """Send what waits now, and not after one more turn of the event loop; whether nothing is left to send.
+
+    For those who wait for this one frame alone. Where more may follow in the same turn, all go together later.
+    """
+    if not transport.is_clear:
+        return False
+    frame = frames.next_frame()
+    return (frame is None or transport.post(frame)) and not frames.bytes_waiting
 
 
 class MemoryTransport:
@@ -43,6 +76,20 @@ class MemoryTransport:
             raise self._ending() from None
         except trio.BrokenResourceError:
             raise ConnectionLost("the other end is closed") from None
+
+    @property
+    def is_clear(self) -> bool:
+        room = self._outgoing.statistics()
+        return bool(room.open_send_channels and room.open_receive_channels) and (
+            room.current_buffer_used < room.max_buffer_size
+        )
+
+    def post(self, frame: bytes) -> bool:
+        self._outgoing.send_nowait(frame)
+        return True
+
+    async def drain(self) -> None:
+        """Frames are posted whole."""
 
     async def receive(self) -> bytes | None:
         try:

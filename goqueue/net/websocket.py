@@ -63,6 +63,9 @@ class WebsocketTransport:
         self._is_receiving = False
         self._is_sending = False
         self._is_torn = False
+        self._rest = b""
+        """Of what was posted."""
+        self._send_now: Callable[[bytes], int] | None = getattr(stream, "send_now", None)
         self._senders = trio.lowlevel.ParkingLot()
         self._receiving_since = math.inf
         self._sending_since = math.inf
@@ -75,6 +78,21 @@ class WebsocketTransport:
         if self._has_ended.is_set():
             raise self._loss or ConnectionLost("the other end has closed the connection")
         await self._send(encode_frame(BINARY, frame, masked=self._masks))
+
+    @property
+    def is_clear(self) -> bool:
+        is_usable = not (self._is_closed or self._has_said_goodbye or self._is_torn or self._has_ended.is_set())
+        return is_usable and not self._is_sending and not self._rest and self._send_now is not None
+
+    def post(self, frame: bytes) -> bool:
+        assert self._send_now is not None, "only a clear way takes what is posted"
+        data = encode_frame(BINARY, frame, masked=self._masks)
+        self._rest = data[self._send_now(data) :]
+        return not self._rest
+
+    async def drain(self) -> None:
+        if self._rest:
+            await self._send(b"")
 
     async def receive(self) -> bytes | None:
         if not self._is_closed:
@@ -185,6 +203,8 @@ class WebsocketTransport:
         if self._has_said_goodbye:
             raise ConnectionLost("the connection is being closed")
         self._is_sending = self._is_torn = True
+        if self._rest:
+            data, self._rest = self._rest + data, b""
         try:
             await self._send_all(data)
             self._is_torn = False

@@ -4,6 +4,10 @@ Callers name files and folders and wait. Whoever comes while a round is under wa
 thousand appends cost a few syncs (group commit), and the files of a round sync side by side. A call is answered
 by a round that began after it: what was written before the call is durable when it returns.
 
+A round that begins while nothing else is under way is led by whoever asks for it, in its own task: that is every
+publish with acks=all on a quiet node, and the way to the committer's task and back would cost it two turns of the
+event loop. A leader that is cancelled hears what came of its round all the same, as nothing stops a sync.
+
 A failure of any kind reaches exactly those whose file failed. The system tells of a failed sync only once and then
 calls the file sound, so one whose callers were all cancelled is kept for the next who asks. A file that nobody
 waits for any more is left alone: those who were cancelled may have closed it.
@@ -40,6 +44,7 @@ class Committer:
         self._disk = disk
         self._gathering = Round()
         self._work = trio.Event()
+        self._is_syncing = False
         self._unheard: dict[Target, Exception] = {}
         self._stopped = False
         self.rounds = 0
@@ -53,14 +58,34 @@ class Committer:
         targets: list[Target] = [*files, *directories]
         self._raise_first(self._unheard, targets)
         current.count_callers(targets, 1)
-        self._work.set()
         try:
-            await current.done.wait()
+            await self._see_to(current)
         finally:
             current.count_callers(targets, -1)
         if current.abandoned:
             raise Closed("the committer stopped before this was durable")
         self._raise_first(current.failures, targets)
+
+    async def _see_to(self, current: Round) -> None:
+        if self._is_syncing or self._work.is_set():
+            await current.done.wait()
+        else:
+            await self._lead()
+
+    async def _lead(self) -> None:
+        """Sync the round that is gathered, and have `run` do the next if others came meanwhile."""
+        current, self._gathering = self._gathering, Round()
+        self._is_syncing = True
+        try:
+            await self._sync_round(current)
+        except BaseException:
+            current.abandoned = True
+            raise
+        finally:
+            self._is_syncing = False
+            current.done.set()
+            if self._gathering.callers:
+                self._work.set()
 
     def _raise_first(self, failures: dict[Target, Exception], targets: Iterable[Target]) -> None:
         found = {target: failures[target] for target in targets if target in failures}
@@ -72,19 +97,15 @@ class Committer:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Sync round after round, until cancelled."""
         task_status.started()
-        current = self._gathering
         try:
             while True:
                 await self._work.wait()
-                current, self._gathering = self._gathering, Round()
                 self._work = trio.Event()
-                await self._sync_round(current)
-                current.done.set()
+                await self._lead()
         finally:
             self._stopped = True
-            for unfinished in (current, self._gathering):
-                unfinished.abandoned = not unfinished.done.is_set()
-                unfinished.done.set()
+            self._gathering.abandoned = True
+            self._gathering.done.set()
 
     async def _sync_round(self, current: Round) -> None:
         self.rounds += 1

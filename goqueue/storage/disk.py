@@ -12,12 +12,14 @@ import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar, cast
+from functools import partial
+from typing import TypeVar
 
 import trio
 
 from goqueue.environment import Space
 from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull
+from goqueue.storage.threads import Threads
 from goqueue.types import Buffer
 
 Result = TypeVar("Result")
@@ -43,26 +45,6 @@ def typed(error: OSError, path: str) -> DiskFull | DiskFailed:
     if error.errno in NO_ROOM:
         return DiskFull(f"no room to write {path}; free some space, then try again", path=path)
     return DiskFailed(f"{path}: {error.strerror}; look at the system's log", path=path)
-
-
-class Threads:
-    """How many may work at once. Trio's own limiter lets others run first even when there is room."""
-
-    def __init__(self, most: int) -> None:
-        self._places = trio.CapacityLimiter(most)
-
-    async def acquire_on_behalf_of(self, borrower: object) -> None:
-        try:
-            self._places.acquire_on_behalf_of_nowait(borrower)
-        except trio.WouldBlock:
-            await self._places.acquire_on_behalf_of(borrower)
-
-    def release_on_behalf_of(self, borrower: object) -> None:
-        self._places.release_on_behalf_of(borrower)
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        # Trio asks for no more than these two methods, but its types name its own limiter.
-        return await trio.to_thread.run_sync(work, limiter=cast(trio.CapacityLimiter, self))
 
 
 class RealFile:
@@ -103,8 +85,10 @@ class RealFile:
 
     async def sync(self) -> None:
         descriptor = self._open_descriptor()
-        with typed_errors(self.path):
-            await self._in_thread(lambda: os.fdatasync(descriptor))
+        try:
+            await self._in_thread(partial(os.fdatasync, descriptor))
+        except OSError as error:  # for every publish with acks=all: without a context manager
+            raise typed(error, self.path) from error
 
     def close(self) -> None:
         self._closed = True
@@ -243,6 +227,9 @@ class RealDisk:
         with typed_errors(path):
             found = os.statvfs(path)
         return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
+
+    def rest(self) -> None:
+        self._threads.dismiss_all()
 
     def lock(self, path: str) -> RealLock:
         with typed_errors(path):

@@ -246,9 +246,13 @@ class GrowingLog:
         Whoever waits for a turn while another's commit covers it shares that one.
         """
         wanted = self._end
-        async with self._exclusively():
+        await self._take_turn()
+        try:  # for every publish with acks=all: without a context manager
+            self._check_writable()
             if self._durable < wanted or self._has_unsynced_names_or_cuts():
                 await self._commit()
+        finally:
+            self._turn.release()
         return self._durable
 
     def _has_unsynced_names_or_cuts(self) -> bool:

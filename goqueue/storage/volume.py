@@ -106,6 +106,7 @@ class Volume:
     def close(self) -> None:
         for path in list(self._open_files):
             self.forget(path)
+        self.disk.rest()
 
     # Files that grow: of those with nothing unsynced, the one that rests longest is closed when there are too many.
 

@@ -110,6 +110,9 @@ class SimulatedDisk:
         PowerLoss(self._medium.random, self.faults.garbage_odds).strike(names)
         return self._next_process(names)
 
+    def rest(self) -> None:
+        """It has no threads."""
+
     def fail_next_sync(self, path: str | None = None) -> None:
         """Let the next sync that begins fail; with a path, the next one of just that file or folder."""
         self._medium.fail_next_sync(path)

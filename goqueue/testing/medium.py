@@ -57,7 +57,9 @@ class Medium:
         """Wait as long as the platter takes; whether it succeeded."""
         seconds = self.random.uniform(*self.faults.sync_seconds)
         fails = self.random.random() < self.faults.sync_failure_odds or self._is_to_fail(path)
-        await trio.sleep(seconds)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        with trio.CancelScope(shield=True):
+            await trio.sleep(seconds)
         return not fails
 
     async def wait_for_read(self) -> None:

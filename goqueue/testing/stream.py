@@ -138,6 +138,17 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             await trio.lowlevel.checkpoint()
             await self._send(bytes(data))
 
+    def send_now(self, data: Buffer) -> int:
+        """How many of the bytes are taken without waiting: all, none or some, as the seed has it."""
+        try:
+            self._check_sending()
+        except (trio.ClosedResourceError, trio.BrokenResourceError):
+            return 0
+        taken = min(self._outgoing.room, self._random.choice((0, len(data) // 2, len(data), len(data))))
+        if taken > 0:
+            self._outgoing.put(bytes(data[:taken]))
+        return max(0, taken)
+
     @contextmanager
     def _sending_alone(self) -> Iterator[None]:
         if self._is_sending:

@@ -411,3 +411,20 @@ async def test_below_the_free_minimum_publishes_are_refused_and_reads_go_on(
         disk.capacity = capacity
         await trio.sleep(1)
         assert (await ref.call(publish(b"b"))).base_offset == 1
+
+
+async def test_a_stop_on_a_slow_disk_comes_before_the_seals_of_a_checkpoint_under_way(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G15: what was accepted is on disk within the supervisor's patience, however much there is to seal."""
+    small = LogConfig(segment_bytes=200)
+    async with partition(disk, small) as ref:
+        for _ in range(60):
+            await ref.call(publish(bytes(150), acks=Acks.LEADER))
+        disk.faults.sync_seconds = (0.5, 0.5)
+        await trio.sleep(6)  # a checkpoint began when the writing stopped, and has 60 segments to seal
+        await ref.call(publish(b"last", acks=Acks.LEADER))
+    crashed = disk.crash()
+    crashed.faults.sync_seconds = (0.0, 0.0)
+    async with partition(crashed, small) as ref:
+        assert (await ref.call(Describe())).end_offset == 61

@@ -162,6 +162,8 @@ async def test_a_failure_reaches_exactly_those_whose_file_failed(
 ) -> None:
     disk.make_directory("/data")
     good, bad = await new_file(disk, "/good"), await new_file(disk, "/bad")
+    Waiter(nursery, committer, "/")
+    await wait_all_tasks_blocked()
     disk.fail_next_sync("/bad")
     disk.fail_next_sync("/data")
     asked: list[tuple[File | str, ...]] = [(good,), (bad,), (good, bad), ("/",), (good, "/data"), (good, "/")]
@@ -170,7 +172,7 @@ async def test_a_failure_reaches_exactly_those_whose_file_failed(
     answers = [waiter.answer for waiter in waiters]
     failed = [error.details["path"] if isinstance(error, DiskFailed) else error for error in answers]
     assert failed == ["durable", "/bad", "/bad", "durable", "/data", "durable"]
-    assert committer.rounds == 1
+    assert committer.rounds == 2
 
 
 async def test_after_a_failure_the_committer_goes_on(
@@ -236,6 +238,8 @@ async def test_a_file_is_synced_while_one_of_its_callers_is_left(
 ) -> None:
     file = await new_file(disk, "/a")
     file.write(0, [b"x"])
+    Waiter(nursery, committer, file)
+    await wait_all_tasks_blocked()
     leaves, stays = Waiter(nursery, committer, file), Waiter(nursery, committer, file)
     await trio.lowlevel.checkpoint()
     leaves.scope.cancel()
@@ -253,8 +257,10 @@ async def test_a_failure_that_nobody_heard_is_told_to_the_next_caller(
     asked: File | str = file if target == "file" else "/"
     disk.faults.sync_seconds = (1.0, 1.0)
     disk.fail_next_sync("/a" if target == "file" else "/")
-    cancelled = Waiter(nursery, committer, asked)
+    Waiter(nursery, committer, other)
     await trio.sleep(0.5)
+    cancelled = Waiter(nursery, committer, asked)
+    await trio.sleep(1)
     cancelled.scope.cancel()
     await trio.sleep(1)
     told, beside = Waiter(nursery, committer, asked), Waiter(nursery, committer, other)
@@ -266,28 +272,48 @@ async def test_a_failure_that_nobody_heard_is_told_to_the_next_caller(
     assert later.answer == "durable"
 
 
+async def test_whoever_leads_a_round_is_not_called_back_from_it_and_hears_what_came_of_it(
+    committer: Committer, disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    file = await new_file(disk, "/a")
+    disk.faults.sync_seconds = (1.0, 1.0)
+    disk.fail_next_sync("/a")
+    leader = Waiter(nursery, committer, file)
+    await trio.sleep(0.5)
+    leader.scope.cancel()
+    await trio.sleep(5)
+    assert isinstance(leader.answer, DiskFailed)
+    assert leader.answered_at == pytest.approx(1.0, abs=0.01)
+    later = Waiter(nursery, committer, file)
+    await trio.sleep(5)
+    assert later.answer == "durable"
+
+
 # Stopping.
 
 
 async def test_whoever_waits_when_the_committer_stops_is_told_so(
     disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """G15: in the round under way and in the next; nobody waits for ever, nobody is told that it is durable."""
+    """G15: the sync under way goes on to its end; the next never begins, and nobody waits for it for ever."""
     committer = Committer(disk)
     file, other = await new_file(disk, "/a"), await new_file(disk, "/b")
     disk.faults.sync_seconds = (1.0, 1.0)
     async with trio.open_nursery() as running:
         await running.start(committer.run)
-        under_way = Waiter(nursery, committer, file)
+        Waiter(nursery, committer, other)
         await trio.sleep(0.5)
+        under_way = Waiter(nursery, committer, file)
+        await trio.sleep(1)
         gathered = Waiter(nursery, committer, file, other)
         await trio.sleep(0.1)
         running.cancel_scope.cancel()
     await wait_all_tasks_blocked()
-    assert [type(waiter.answer) for waiter in (under_way, gathered)] == [Closed, Closed]
+    assert under_way.answer == "durable"
+    assert isinstance(gathered.answer, Closed)
     with pytest.raises(Closed):
         await committer.sync([file])
-    assert committer.syncs == 1
+    assert committer.syncs == 2
 
 
 async def test_a_committer_may_stop_when_nobody_waits(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

@@ -137,7 +137,7 @@ async def test_a_failed_sync_stops_the_journal_until_it_is_reopened(
     assert (await found_on(crashed.crash())).entries == [b"a", b"c"]
 
 
-async def test_a_sync_that_failed_after_its_commit_was_cancelled_stops_the_journal_too(
+async def test_a_sync_that_failed_while_its_commit_was_cancelled_stops_the_journal_too(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """The system would tell the next commit that all is well."""
@@ -145,9 +145,8 @@ async def test_a_sync_that_failed_after_its_commit_was_cancelled_stops_the_journ
     journal.append([b"b"])
     disk.faults.sync_seconds = (1.0, 1.0)
     disk.fail_next_sync(PATH)
-    with trio.move_on_after(0.5):
+    with pytest.raises(LogStopped), trio.move_on_after(0.5):
         await journal.commit()
-    await trio.sleep(1)
     with pytest.raises(LogStopped):
         await journal.commit()
 
