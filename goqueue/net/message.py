@@ -28,6 +28,7 @@ _PREFIXED = _DELAYED | _HEADERS
 """Flags of records whose value section holds more than the value."""
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
 _TIMESTAMP, _PRIORITY_AT, _FLAGS_AT = Struct(">16xQ"), 24, 3
+_KEY_SIZE = Struct(">26xH")
 _BOUNDS = Struct(">3xB4xQ10xHI")
 """Of a record's header: flags, relative offset, size of the key, size of the value section."""
 
@@ -50,17 +51,21 @@ class _Batch:
 
 
 class Message:
-    """Bytes of a batch until somebody looks: reading without looking costs next to nothing."""
+    """Its offset and its value; all else stays in the bytes of the batch until somebody looks.
 
-    __slots__ = ("_batch", "_begin", "_end", "_position", "offset")
+    The value is cut out at once, since everybody looks at it: a property would cost twice as much as the cut.
+    """
 
-    def __init__(self, batch: _Batch, offset: Offset, position: int, begin: int, end: int) -> None:
-        """The record lies from `position` to `end` in its batch; its value section begins at `begin`."""
+    __slots__ = ("_batch", "_position", "offset", "value")
+
+    value: bytes
+
+    def __init__(self, batch: _Batch, offset: Offset, position: int, value: bytes) -> None:
+        """The record begins at `position` in its batch; `value` is its value section."""
         self._batch = batch
         self.offset = offset
         self._position = position
-        self._begin = begin
-        self._end = end
+        self.value = value
 
     def __repr__(self) -> str:
         return f"<Message {self.topic}/{self.partition} offset {self.offset}, {len(self.value)} bytes>"
@@ -92,16 +97,12 @@ class Message:
 
     @property
     def key(self) -> bytes | None:
-        return self._batch.body[self._position + HEADER_SIZE : self._begin] or None
+        begin = self._position + HEADER_SIZE
+        return self._batch.body[begin : begin + _KEY_SIZE.unpack_from(self._batch.body, self._position)[0]] or None
 
     @property
     def headers(self) -> Mapping[str, bytes]:
         return {}
-
-    @property
-    def value(self) -> bytes:
-        # A slice, made anew each time: faster than to keep one and ask whether it is there.
-        return self._batch.body[self._begin : self._end]
 
     def has_expired(self, now: Microseconds) -> bool:  # noqa: ARG002
         return False
@@ -110,7 +111,12 @@ class Message:
 class _FlaggedMessage(Message):
     """One whose value section holds more than the value."""
 
-    __slots__ = ("_headers",)
+    __slots__ = ("_headers", "_packed_headers")
+
+    def __init__(self, batch: _Batch, offset: Offset, position: int, value: bytes) -> None:
+        begin, end = _packed_headers_in(batch.body[position + _FLAGS_AT], value)
+        super().__init__(batch, offset, position, value[end:])
+        self._packed_headers = value[begin:end]
 
     @property
     def headers(self) -> Mapping[str, bytes]:
@@ -121,26 +127,21 @@ class _FlaggedMessage(Message):
             self._headers: Mapping[str, bytes] = {name: each for name, each in everything if name not in _NOT_SHOWN}
             return self._headers
 
-    @property
-    def value(self) -> bytes:
-        return self._batch.body[self._headers_at()[1] : self._end]
-
     def has_expired(self, now: Microseconds) -> bool:
         expiry = self._all_headers().get(EXPIRES_AT_HEADER)
         return expiry is not None and EXPIRES_AT.unpack(expiry)[0] <= now
 
     def _all_headers(self) -> dict[str, bytes]:
-        begin, end = self._headers_at()
-        return msgpack.unpackb(self._batch.body[begin:end]) if end > begin else {}
+        return msgpack.unpackb(self._packed_headers) if self._packed_headers else {}
 
-    def _headers_at(self) -> tuple[int, int]:
-        """Where the packed headers begin and end; the value begins there."""
-        flags = self._batch.body[self._position + _FLAGS_AT]
-        position = self._begin + (DUE_TIME.size if flags & _DELAYED else 0)
-        if not flags & _HEADERS:
-            return position, position
-        begin = position + HEADERS_LENGTH.size
-        return begin, begin + HEADERS_LENGTH.unpack_from(self._batch.body, position)[0]
+
+def _packed_headers_in(flags: int, value_section: bytes) -> tuple[int, int]:
+    """Where the packed headers begin and end; the value begins there."""
+    position = DUE_TIME.size if flags & _DELAYED else 0
+    if not flags & _HEADERS:
+        return position, position
+    begin = position + HEADERS_LENGTH.size
+    return begin, begin + HEADERS_LENGTH.unpack_from(value_section, position)[0]
 
 
 class Slice:
@@ -181,7 +182,9 @@ class Slice:
             flags, relative_offset, key_size, value_size = bounds(body, position)
             offset, begin = base + relative_offset, position + HEADER_SIZE + key_size
             end = begin + value_size
-            if not flags & HIDDEN and offset >= start:
+            if not flags and offset >= start:
+                yield Message(batch, offset, position, body[begin:end])
+            elif not flags & HIDDEN and offset >= start:
                 kind = _FlaggedMessage if flags & _PREFIXED else Message
-                yield kind(batch, offset, position, begin, end)
+                yield kind(batch, offset, position, body[begin:end])
             position = end
