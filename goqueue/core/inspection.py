@@ -81,10 +81,12 @@ def _walk(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
         word, crc, offset, timestamp, lane, key_size, value_size = unpack(body, position)
         begin = position + CHECKSUMMED_FROM
         position += HEADER_SIZE + key_size + value_size
-        piece = body[begin:position] if value_size < COPIED_SIZE_MAX else view[begin:position]
-        if checksum(piece) != crc or offset != index:
-            return None
-        if word != _PLAIN_WORD or value_size >= COPIED_SIZE_MAX:
+        if word == _PLAIN_WORD and value_size < COPIED_SIZE_MAX:
+            if checksum(body[begin:position]) != crc or offset != index:
+                return None
+        else:
+            if checksum(view[begin:position]) != crc or offset != index:
+                return None
             if not _is_sound(word, view[position - value_size : position], value_size, allowed_flags, names):
                 return None
             words |= word

@@ -14,7 +14,6 @@ alike: whole, binary, alone in what was received. A frame's length is compared w
 waited for. Whatever breaks the rules raises `Breach`, with the code to close with, and nothing else is raised.
 """
 
-from random import randbytes
 from struct import Struct
 from typing import NamedTuple
 
@@ -27,6 +26,9 @@ FINAL, RESERVED, MASKED = 0x80, 0x70, 0x80
 CONTROL_SIZE_MAX = 125
 PIECES_MAX = 1_024
 """Of one message: however small they are, taking them has an end."""
+NO_MASK = bytes(4)
+"""The key with which our clients mask: XOR with it changes nothing, and costs nothing. Masks keep scripts in
+browsers from writing what a proxy takes for HTTP; a client that runs nobody else's scripts has no such guest."""
 SMALL_SIZE_MAX = 512
 """Up to here one large number is unmasked faster than four rows of bytes."""
 
@@ -63,16 +65,7 @@ def encode_frame(opcode: int, payload: bytes, *, masked: bool) -> bytes:
         head = _HEAD_16.pack(FINAL | opcode, mask_bit | 126, size)
     else:
         head = _HEAD_64.pack(FINAL | opcode, mask_bit | 127, size)
-    if not masked:
-        return head + payload
-    key = _new_key(size)
-    return head + key + mask(payload, key)
-
-
-def _new_key(size: int) -> bytes:
-    """Masks keep scripts in browsers from writing what a proxy takes for HTTP. For a client that runs no one else's
-    scripts chance of a byte will do, and a large payload is masked in a fifth of the time by four equal bytes."""
-    return randbytes(4) if size <= SMALL_SIZE_MAX else randbytes(1) * 4
+    return head + NO_MASK + payload if masked else head + payload
 
 
 def encode_close(code: int, reason: str, *, masked: bool) -> bytes:
@@ -95,6 +88,8 @@ def decode_close(payload: bytes) -> tuple[int, str]:
 
 def mask(payload: Buffer, key: bytes) -> bytes:
     """Masked, or unmasked: it is the same."""
+    if key == NO_MASK:
+        return bytes(payload)
     size = len(payload)
     if size <= SMALL_SIZE_MAX:
         keys = (key * (size // 4 + 1))[:size]
