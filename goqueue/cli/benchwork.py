@@ -228,8 +228,9 @@ class OpenLoop:
         room = trio.Semaphore(IN_FLIGHT_MAX)
         async with PlainNursery() as nursery:
             for number in range(self.count):
-                await trio.sleep_until(self.due(number))
-                await room.acquire()
+                if (due := self.due(number)) > trio.current_time():
+                    await trio.sleep_until(due)
+                await _take_place(room)
                 nursery.start_soon(self._send_one, number, room, nursery.cancel_scope)
         if self._failure is not None:
             self._failure.message = f"{self.times.count:,} messages were confirmed, then: {self._failure.message}"
@@ -246,6 +247,14 @@ class OpenLoop:
         self.times.note(trio.current_time() - self.due(number))
         self.advance(1)
         room.release()
+
+
+async def _take_place(room: trio.Semaphore) -> None:
+    """Without a turn of the event loop while there is room: all that are due begin in one."""
+    try:
+        room.acquire_nowait()
+    except trio.WouldBlock:
+        await room.acquire()
 
 
 async def follow(client: Client, topic: str, loop: OpenLoop, times: Times) -> None:
