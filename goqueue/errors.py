@@ -155,6 +155,49 @@ class OffsetOutOfRange(GoQueueError):
     code = "offset_out_of_range"
 
 
+# What a member of a group asked.
+
+
+class UnknownGroup(GoQueueError):
+    """There is no group of this name. The first consumer that joins makes it."""
+
+    code = "unknown_group"
+
+
+class GroupConflict(GoQueueError):
+    """The group works in another way, or has members that stand against it; nothing was changed.
+
+    `details` has `settings`, the names of what differs, or `members`, how many there are.
+    """
+
+    code = "group_conflict"
+
+
+class UnknownMember(GoQueueError):
+    """The group has no such member, or no longer. Join again."""
+
+    code = "unknown_member"
+
+
+class StaleGeneration(GoQueueError):
+    """What was said rests on an assignment that does not hold. Nothing was changed; await the newest."""
+
+    code = "stale_generation"
+
+
+class StaleReceipt(GoQueueError):
+    """The lease has ended, or never was: another consumer may have the message. Nothing was changed for it.
+
+    `receipts` names every stale one; the others of the same call are settled.
+    """
+
+    code = "stale_receipt"
+
+    def __init__(self, message: str, receipts: Sequence[str] = (), **details: Any) -> None:
+        super().__init__(message, **details)
+        self.receipts = list(receipts)
+
+
 # What the disk did.
 
 

@@ -28,10 +28,9 @@ ALWAYS = "fsynced before it is confirmed (always)"
 
 @contextmanager
 def started(folder: Path) -> Iterator[Peer]:
-    if redis is None:
-        raise Unavailable("its client redis-py is not installed")
+    check_installed()
     port = free_port()
-    with server(_command(folder, port), folder, port), redis.Redis(HOST, port) as client:
+    with server(command(folder, port), folder, port), connect(port) as client:
         streams = Streams(client)
         pipelines = f"XADD in pipelines of {BATCH}"
         group = f"XREADGROUP of {BATCH} with XACK"
@@ -49,7 +48,16 @@ def started(folder: Path) -> Iterator[Peer]:
         )
 
 
-def _command(folder: Path, port: int) -> list[str]:
+def check_installed() -> None:
+    if redis is None:
+        raise Unavailable("its client redis-py is not installed")
+
+
+def connect(port: int) -> Any:
+    return redis.Redis(HOST, port)
+
+
+def command(folder: Path, port: int) -> list[str]:
     """Without snapshots and without rewrites of its log, which would only cost it time here."""
     settings = {
         "bind": HOST,
@@ -115,7 +123,7 @@ class Streams:
                 return acked
             answers = pipeline.execute()
             acked += answers.pop(0) if ids else 0
-            entries = _entries(answers[0]) if answers else []
+            entries = entries_of(answers[0]) if answers else []
             found += [fields[b"v"] for _, fields in entries]
             ids = [each for each, _ in entries]
 
@@ -153,7 +161,7 @@ class Streams:
         return publish
 
 
-def _entries(answer: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+def entries_of(answer: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
     """Of the only stream; a list of pairs or a dictionary, as the protocol's version has it."""
     [(_, entries)] = answer.items() if isinstance(answer, dict) else answer
     return entries[0] if len(entries) == 1 and isinstance(entries[0], list) else entries

@@ -3,6 +3,9 @@
     broker ▸ storage       the data directory's lock, the committer
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        what there is; starts and stops partitions
+           ▸ groupregister which groups there are, durably
+           ▸ groupactors   a supervisor; one child for each group, restarted alone
+           ▸ groups        finds, makes and removes groups
            ▸ janitor       retention and compaction, now and then; empties what deleted topics left
            ▸ watchdog      where the broker is a process of its own: stalls of the event loop, garbage
 
@@ -19,6 +22,8 @@ import trio
 
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec, supervised
+from goqueue.actors.groupregister import GroupRegister
+from goqueue.actors.groups import Groups
 from goqueue.actors.handlers import answers
 from goqueue.actors.janitor import Janitor
 from goqueue.actors.messages import Request
@@ -45,6 +50,7 @@ class Broker:
 
     environment: Environment
     topics: ActorRef
+    groups: ActorRef
     cluster: bytes
     node: str
     statistics: Statistics
@@ -100,14 +106,23 @@ async def running_broker(
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH))
     topics = ChildSpec(
         "topics",
-        lambda: Topics(environment, volume, data, partitions.ref, disk_free_min),
+        lambda: Topics(environment, volume, data, partitions.ref, disk_free_min, counts=statistics.groups),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
+    )
+    register = ChildSpec("groupregister", lambda: GroupRegister(volume, data))
+    actors = supervised("groupactors", lambda: Supervisor(width=WIDTH))
+    groups = ChildSpec(
+        "groups",
+        lambda: Groups(environment, volume, data, topics=topics.ref, register=register.ref, supervisor=actors.ref),
     )
     storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))
     children = [
         storage,
         partitions,
         topics,
+        register,
+        actors,
+        groups,
         ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data)),
     ]
     if process is not None:
@@ -115,4 +130,4 @@ async def running_broker(
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
     async with running(root):
         meta = await storage.ref.call(Identify())
-        yield Broker(environment, topics.ref, meta.cluster.bytes, meta.node, statistics)
+        yield Broker(environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics)

@@ -10,11 +10,13 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from random import Random
 
 import trio
 
-from goqueue.actors.base import Actor
+from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
+from goqueue.actors.ledgers import LedgerDesk
 from goqueue.actors.logkeeper import LogKeeper
 from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import (
@@ -32,9 +34,10 @@ from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
 from goqueue.core.batch import HOLDS_IDS, ZSTD, Batch, accept, decompress
+from goqueue.core.brokerproducers import let_jump_ahead
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import GivenId, MessageIds, ids_in
-from goqueue.core.record import VALUE_SIZE_MAX
+from goqueue.core.record import FLAGS_FROM_BROKER, VALUE_SIZE_MAX
 from goqueue.environment import Space, WallClock
 from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.idrecall import recall_ids
@@ -56,6 +59,7 @@ class _Arrival:
     acks: Acks
     reply: Reply[Produced]
     ids: Sequence[GivenId] = ()
+    by_broker: bool = False
 
 
 @dataclass(slots=True)
@@ -88,7 +92,7 @@ class _Waiting:
             self.reply.resolve(self.answer)
 
 
-class Partition(Actor):
+class Partition(LedgerDesk):
     def __init__(
         self,
         volume: Volume,
@@ -98,7 +102,10 @@ class Partition(Actor):
         *,
         admission: Admission | None = None,
         disk_free_min: int = DISK_FREE_MIN,
+        random: Random | None = None,
+        counts: GroupCounts | None = None,
     ) -> None:
+        super().__init__(volume, clock, directory, random or Random(), counts or GroupCounts())
         self._volume = volume
         self._clock = clock
         self._directory = directory
@@ -123,6 +130,7 @@ class Partition(Actor):
         self._volume.logs.enter(self._open_log)
         self._keeper = LogKeeper(self._open_log, self._show, self.wake)
         self.background(self._keeper.run, endless=True)
+        await self.open_ledgers()
 
     def _report_what_recovery_found(self) -> None:
         found = self.log.statistics()
@@ -135,6 +143,7 @@ class Partition(Actor):
         """Everything accepted is on disk, everybody is answered (G15)."""
         self._dismiss_readers()
         await self.keeper.stop()
+        await self.close_ledgers()
         await self.log.close()
         self.settle(self.log.durable_offset)
 
@@ -146,11 +155,13 @@ class Partition(Actor):
         """Those at the end look again and find nothing: a stop does not wait for a long poll."""
         for reply in self._readers.all():
             reply.resolve(None)
+        self.dismiss_members()
 
     def close(self) -> None:
         if self._open_log is not None:
             self._volume.logs.leave(self._open_log)
             self._open_log.abandon()
+        self.book.abandon()
 
     @property
     def log(self) -> Log:
@@ -162,10 +173,16 @@ class Partition(Actor):
         assert self._keeper is not None, "likewise"
         return self._keeper
 
+    def note_awaited(self) -> None:
+        self.keeper.note_awaited()
+
     # Producing
 
     @defers(Produce)
     async def produce(self, message: Produce, reply: Reply[Produced]) -> None:
+        if message.by_broker:
+            self._arrived.append(_moved_by_broker(message, reply))
+            return
         self._admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self._admission.message_bytes_max < VALUE_SIZE_MAX:
@@ -181,7 +198,7 @@ class Partition(Actor):
         now = self._clock.now()
         judged = self._judged(arrived, now)
         try:
-            self._check_room(judged.new)
+            self._check_room([arrival for arrival in judged.new if not arrival.by_broker])
             bases = self.log.append([arrival.batch for arrival in judged.new], now)
         except (TopicFull, DiskFull) as error:
             self._refuse(judged.all(), error)
@@ -222,11 +239,15 @@ class Partition(Actor):
             for segment in self.log.finished_segments():
                 if self._admission.excess(self.log.size, self.log.end_offset - self.log.log_start):
                     await self.log.delete_before(segment.end_offset)
+                    self.note_removed()
         self._is_dropping = False
 
     def _judged(self, arrived: Sequence[_Arrival], now: Microseconds) -> _Judged:
         """What is to be written, and what repeats something. Others are refused by name."""
         now = max(now, self.log.append_time)
+        for arrival in arrived:
+            if arrival.by_broker:
+                let_jump_ahead(self.log.producers, arrival.batch.producer, self.log.end_offset, now)
         judgement = AppendJudgement(self.log.producers, self._ids, self.log.end_offset, now)
         judged = _Judged()
         for arrival in arrived:
@@ -253,7 +274,11 @@ class Partition(Actor):
             for relative_offset, message_id in arrival.ids:
                 self._ids.note(message_id, base + relative_offset, self.log.append_time)
         self._ids.forget(self.log.append_time)
-        awaited = bool(len(self._readers)) or any(arrival.acks is Acks.ALL for arrival in arrived)
+        awaited = (
+            bool(len(self._readers))
+            or self.has_waiting_members
+            or any(arrival.acks is Acks.ALL for arrival in arrived)
+        )
         self.keeper.note_written(sum(arrival.batch.size for arrival in arrived), awaited=awaited)
 
     def answer(self, arrival: _Arrival, answer: Produced) -> None:
@@ -311,6 +336,7 @@ class Partition(Actor):
     async def delete_before(self, message: DeleteBefore) -> None:
         end = self.log.high_watermark
         await self.log.delete_before(end if message.offset is None else message.offset)
+        self.note_removed()
 
     @defers(Maintain)
     async def maintain(self, message: Maintain, reply: Reply[None]) -> None:
@@ -319,6 +345,7 @@ class Partition(Actor):
     async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
         try:
             await retain(self.log, self._clock.now())
+            self.note_removed()
             if message.compact:
                 await compact_by_key(self.log, self._clock.now())
         except DiskFull as error:
@@ -337,25 +364,41 @@ class Partition(Actor):
     # Deadlines, and what the disk has done.
 
     def next_deadline(self) -> float | None:
-        return _earlier(self._readers.next_deadline(), self.keeper.next_deadline())
+        readers = _earlier(self._readers.next_deadline(), self.next_ledger_deadline())
+        return _earlier(readers, self.keeper.next_deadline())
 
     async def tick(self, now: float) -> None:
         for reply in self._readers.expired(now):
             reply.resolve(None)
+        self.tick_ledgers(now)
         self.keeper.begin_what_is_due(now)
 
     def _show(self, durable: Offset) -> None:
         """Everything below is durable: answer who waited for it, let readers see it."""
+        before = self.log.high_watermark
         self.log.advance_high_watermark(durable)
         self.settle(durable)
         for reply in self._readers.reached(durable):
             reply.resolve(None)
+        if self.log.high_watermark > before:
+            self.show_to_members()
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)
+
+
+def _moved_by_broker(message: Produce, reply: Reply[Produced]) -> _Arrival:
+    batch = accept(
+        message.body,
+        message.record_count,
+        attributes=message.attributes,
+        producer=message.producer,
+        allowed_flags=FLAGS_FROM_BROKER,
+    )
+    return _Arrival(batch, message.acks, reply, by_broker=True)
 
 
 def _records(batch: Batch) -> Buffer:

@@ -26,6 +26,8 @@ class Produce(Request[Produced]):
     attributes: int = 0
     producer: Producer = NO_PRODUCER
     acks: Acks = Acks.ALL
+    by_broker: bool = False
+    """Moved by the broker, and checked when it was first accepted (G16): neither limits nor a low disk stop it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from goqueue.actors.groupcounts import GROUP_COUNTERS, GroupCounts
 from goqueue.actors.messages import Request
 from goqueue.actors.partitionrequests import Produced
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
@@ -37,6 +38,7 @@ COUNTERS = {
     "fetched.messages": "offsets read by clients, gaps of compaction among them",
     "fetched.slices": "reads of one partition that found something",
     "fetched.bytes": "of batches, as they lie on disk",
+    **GROUP_COUNTERS,
     "logs.bytes": "all segments of all partitions",
     "fsync.rounds": "of the committer",
     "fsync.syncs": "of files and folders, in these rounds",
@@ -93,6 +95,7 @@ class Statistics:
         self.repeats = 0
         self.refused: dict[str, int] = {}
         self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
+        self.groups = GroupCounts()
         self.stalls: Stalls | None = None
         """Where somebody measures them."""
         self.memory: Callable[[], int] | None = None
@@ -118,7 +121,7 @@ class Statistics:
 
     # What there is to tell
 
-    def report(self, topics: TopicCounts) -> dict[str, Scalar]:
+    def report(self, topics: TopicCounts, groups: int) -> dict[str, Scalar]:
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -127,6 +130,7 @@ class Statistics:
             "connections.accepted": self.accepted,
             "requests": self.requests,
             **self._traffic(),
+            **self.groups.report(groups),
             **self._disk_work(),
             "mailbox.depth_highest": topics.depth_highest,
             **self._loop(),

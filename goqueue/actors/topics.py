@@ -18,6 +18,7 @@ from uuid import UUID
 from goqueue.actors.backup import SnapshotView, TakeSnapshot, snapshot_of
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
+from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply, Request
 from goqueue.actors.partition import Partition
@@ -26,6 +27,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts
 from goqueue.actors.supervisor import AddChildren, RemoveChildren
+from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, Watchers, WatchTopics
 from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
 from goqueue.core.admission import DISK_FREE_MIN, Admission
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
@@ -80,6 +82,8 @@ class CreateTopic(Request[TopicView]):
     config: dict[str, Any]
     token: UUID | None = None
     """A repeat with the same one is answered with the topic that the first made."""
+    by_broker: bool = False
+    """A dead-letter topic, whose name may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,10 @@ class Topics(Actor):
         data: str,
         partitions: ActorRef,
         disk_free_min: int = DISK_FREE_MIN,
+        *,
+        counts: GroupCounts | None = None,
     ) -> None:
+        self._counts = counts or GroupCounts()
         self._environment = environment
         self._volume = volume
         self._supervisor = partitions
@@ -136,6 +143,7 @@ class Topics(Actor):
         self._refs: dict[tuple[UUID, int], ActorRef] = {}
         self._unavailable: set[tuple[UUID, int]] = set()
         """Those with a stand-in."""
+        self._watchers = Watchers(self._metadata)
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -169,12 +177,18 @@ class Topics(Actor):
 
     async def _create(self, message: CreateTopic, uuid: UUID) -> Topic:
         record = self._metadata.create_topic(
-            message.name, message.partitions, message.config, uuid, token=message.token
+            message.name,
+            message.partitions,
+            message.config,
+            uuid,
+            token=message.token,
+            by_broker=message.by_broker,
         )
         await self._folders.make_way(message.name, self._metadata)
         await self._write(record)
         topic = self._metadata.topic(message.name)
         await self._start_partitions([Place(topic, number) for number in topic.numbers])
+        self._watchers.tell(self.name)
         return topic
 
     @defers(AlterTopic)
@@ -190,6 +204,7 @@ class Topics(Actor):
         await self._write(self._metadata.add_partitions(message.name, message.total))
         topic = self._metadata.topic(message.name)
         await self._start_partitions([Place(topic, number) for number in topic.numbers[before.partitions :]])
+        self._watchers.tell(self.name)
         await self._configure(topic, before.numbers)  # each has a smaller share of the limits
         self.background(self._tell_topic, topic, reply)
 
@@ -204,6 +219,7 @@ class Topics(Actor):
         for number in topic.numbers:
             self._refs.pop((topic.uuid, number), None)
             self._unavailable.discard((topic.uuid, number))
+        self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
             await self._folders.discard(topic)
 
@@ -297,6 +313,14 @@ class Topics(Actor):
             raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
         return ref
 
+    @answers(WatchTopics)
+    async def watch(self, message: WatchTopics) -> Sequence[TopicOutline]:
+        return self._watchers.add(message.listener)
+
+    @answers(OutlineTopics)
+    async def outline(self, _: OutlineTopics) -> Sequence[TopicOutline]:
+        return self._watchers.outline
+
     @answers(CountTopics)
     async def count(self, _: CountTopics) -> TopicCounts:
         partitions = sum(topic.partitions for topic in self._metadata)
@@ -373,6 +397,8 @@ class Topics(Actor):
                 settings.config,
                 admission=settings.admission,
                 disk_free_min=self._disk_free_min,
+                random=self._environment.random,
+                counts=self._counts,
             )
 
         return factory

@@ -5,7 +5,9 @@ there and back. Nothing is bound to one event loop: whoever calls waits in its o
 """
 
 from goqueue.aio.client import Client, Connecting, connect
+from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
+from goqueue.net.delivery import DeliveredMessage
 
-__all__ = ["Client", "Connecting", "Producer", "Reader", "connect"]
+__all__ = ["Client", "Connecting", "Consumer", "DeliveredMessage", "Producer", "Reader", "connect"]

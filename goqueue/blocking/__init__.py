@@ -6,8 +6,10 @@ its block wait.
 """
 
 from goqueue.blocking.client import Client, Connecting, connect
+from goqueue.blocking.consumer import Consumer
+from goqueue.blocking.message import DeliveredMessage
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
 from goqueue.portal.waiting import fail_after
 
-__all__ = ["Client", "Connecting", "Producer", "Reader", "connect", "fail_after"]
+__all__ = ["Client", "Connecting", "Consumer", "DeliveredMessage", "Producer", "Reader", "connect", "fail_after"]

@@ -1,17 +1,19 @@
 """The client with `with`, and calls that wait by themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from goqueue.blocking.asking import ask
+from goqueue.blocking.consumer import Consumer
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
 from goqueue.environment import Network, WallClock
 from goqueue.net.client import Client as TrioClient
 from goqueue.net.client import Topic, address_of
 from goqueue.net.client import connect as connect_in_trio
+from goqueue.net.groupviews import Group, Redriven, ResetPartition
 from goqueue.net.message import Published
 from goqueue.net.reader import Start
 from goqueue.portal.host import Host
@@ -127,6 +129,120 @@ class Client:
         """The messages of a topic, without a group. Follows unless `end` is given."""
         reader = ask_now(self._host, self._client.read, topic, partition=partition, start=start, end=end)
         return Reader(self._host, reader)
+
+    def consumer(
+        self,
+        topics: str | Sequence[str],
+        *,
+        group: str,
+        mode: str = "queue",
+        shared: bool | None = None,
+        key_order: bool | None = None,
+        lanes: str | None = None,
+        max_deliveries: int | None = None,
+        start: Start = "earliest",
+        max_in_flight: int = 4_000,
+        max_in_flight_bytes: int = 16 * 1024 * 1024,
+        visibility_timeout: float = 30.0,
+        auto_extend: bool | None = None,
+        member_id: str | None = None,
+    ) -> Consumer:
+        """A member of a group: `with client.consumer("orders", group="billing") as consumer`.
+
+        `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
+        has it, which its first member decides.
+        """
+        consumer = ask_now(
+            self._host,
+            self._client.consumer,
+            topics,
+            group=group,
+            mode=mode,
+            shared=shared,
+            key_order=key_order,
+            lanes=lanes,
+            max_deliveries=max_deliveries,
+            start=start,
+            max_in_flight=max_in_flight,
+            max_in_flight_bytes=max_in_flight_bytes,
+            visibility_timeout=visibility_timeout,
+            auto_extend=auto_extend,
+            member_id=member_id,
+        )
+        return Consumer(self._host, consumer)
+
+    # Groups
+
+    def groups(self) -> list[Group]:
+        return ask(self._host, self._client.groups)
+
+    def group(self, name: str) -> Group:
+        """Its members, and for each partition how far it is."""
+        return ask(self._host, self._client.group, name)
+
+    def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
+        """Other settings; None resets one. Of a group with members only by `force`."""
+        return ask(self._host, self._client.alter_group, name, settings, force=force)
+
+    def reset_group(
+        self,
+        name: str,
+        start: Start,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> list[ResetPartition]:
+        """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
+        return ask(
+            self._host,
+            self._client.reset_group,
+            name,
+            start,
+            topic=topic,
+            partition=partition,
+            dry_run=dry_run,
+            force=force,
+        )
+
+    def delete_group(self, name: str) -> None:
+        """A group without members, and its progress."""
+        ask(self._host, self._client.delete_group, name)
+
+    def redrive(
+        self,
+        topic: str,
+        *,
+        group: str | None = None,
+        partition: int | None = None,
+        offsets: Sequence[Offset] | None = None,
+        reason: str | None = None,
+        to: str | None = None,
+        all_groups: bool = False,
+        max_messages: int | None = None,
+        per_second: int | None = None,
+        dry_run: bool = False,
+    ) -> Redriven:
+        """Send dead letters of a topic back, each once: those that fit all that is given.
+
+        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
+        They go to the group that gave them up, with `all_groups` to all, or to another topic.
+        """
+        return ask(
+            self._host,
+            self._client.redrive,
+            topic,
+            group=group,
+            partition=partition,
+            offsets=offsets,
+            reason=reason,
+            to=to,
+            all_groups=all_groups,
+            max_messages=max_messages,
+            per_second=per_second,
+            dry_run=dry_run,
+        )
 
 
 class Connecting:

@@ -7,6 +7,8 @@ from goqueue.cli.backup import backup, restore
 from goqueue.cli.bench import bench
 from goqueue.cli.config import config
 from goqueue.cli.consume import consume
+from goqueue.cli.dlq import dlq
+from goqueue.cli.group import group
 from goqueue.cli.log import log
 from goqueue.cli.produce import produce
 from goqueue.cli.running import Program
@@ -21,5 +23,5 @@ def main() -> None:
     """A durable message broker."""
 
 
-for command in (backup, bench, config, consume, log, produce, restore, serve, stats, topic):
+for command in (backup, bench, config, consume, dlq, group, log, produce, restore, serve, stats, topic):
     main.add_command(command)

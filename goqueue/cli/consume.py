@@ -1,4 +1,4 @@
-"""`goqueue consume`: the messages of a topic on stdout, without a group."""
+"""`goqueue consume`: the messages of a topic on stdout, without a group or as a member of one."""
 
 import json
 import math
@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import click
 
 from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.consumegroup import consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse
 from goqueue.net.client import Client
@@ -61,6 +62,7 @@ def _seconds(text: str) -> float:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     topic: str
+    group: str | None
     partition: int | None
     start: Start | None
     from_time: float | None
@@ -73,6 +75,8 @@ class Wanted:
             raise Misuse("--from and --from-time both say where to begin; give one")
         if self.to_time is not None and self.follow:
             raise Misuse("--to-time ends the reading and --follow never does; give one")
+        if self.group is not None and (self.partition is not None or self.to_time is not None):
+            raise Misuse("a group shares out partitions and has no end; leave out --partition and --to-time")
 
     @property
     def begin(self) -> Start:
@@ -87,6 +91,7 @@ class Wanted:
 
 @click.command()
 @click.argument("topic")
+@click.option("--group", help="As a member of this group: what is written is acked, and the group goes on there.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
 @click.option("--from", "start", type=Place(), help="Where to begin.  [default: earliest]")
 @click.option(
@@ -102,7 +107,8 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
     """Write a topic's messages to stdout, to the end that it has now.
 
     A line is a value, or with `--format ndjson` (or `-o json`) an object that `produce --format ndjson` takes.
-    There is no order between partitions.
+    There is no order between partitions. With `--group` it writes what the group has not done yet, and where to
+    begin is for a group that has not begun; TOPIC may be a pattern like `orders-*`.
     """
     stdout = sys.stdout.buffer
     plain_line = terminal_line if stdout.isatty() else value_line
@@ -112,6 +118,14 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 
 
 async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
+    if wanted.group is not None:
+        consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin)
+        await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
+    else:
+        await _read(client, wanted, line_of, stdout)
+
+
+async def _read(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
     await _check_offset(client, wanted)
     end = None if wanted.follow else LATEST
     written = 0

@@ -50,7 +50,7 @@ def create(name: str, partitions: int, pairs: Sequence[str], broker: BrokerAddre
     """Make a topic."""
     given = {key: value for key, value in _settings_in(pairs).items() if value is not None}
     made = ask(broker, lambda client: client.create_topic(name, partitions, given))
-    _say(output, topic_fields(made), f"{name} was created with {_count(len(made.partitions), 'partition')}")
+    say(output, topic_fields(made), f"{name} was created with {counted(len(made.partitions), 'partition')}")
 
 
 @topic.command("list")
@@ -99,7 +99,7 @@ def alter(name: str, pairs: Sequence[str], partitions: int | None, broker: Broke
     if not changes and partitions is None:
         raise Misuse("nothing to change; give --config KEY=VALUE or --partitions N")
     altered = ask(broker, lambda client: _alter(client, name, changes, partitions))
-    _say(output, topic_fields(altered), f"{name} was altered")
+    say(output, topic_fields(altered), f"{name} was altered")
 
 
 @topic.command()
@@ -109,9 +109,9 @@ def alter(name: str, pairs: Sequence[str], partitions: int | None, broker: Broke
 @output_option
 def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
     """Delete a topic and all that is in it."""
-    _confirm(yes, f"Delete {printable(name)} and all its messages?")
+    confirm(yes, f"Delete {printable(name)} and all its messages?")
     ask(broker, lambda client: client.delete_topic(name))
-    _say(output, {"topic": name, "deleted": True}, f"{name} was deleted")
+    say(output, {"topic": name, "deleted": True}, f"{name} was deleted")
 
 
 @topic.command()
@@ -121,9 +121,9 @@ def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
 @output_option
 def purge(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
     """Delete all messages of a topic, and keep the topic."""
-    _confirm(yes, f"Delete all messages of {printable(name)}?")
+    confirm(yes, f"Delete all messages of {printable(name)}?")
     ask(broker, lambda client: client.purge(name))
-    _say(output, {"topic": name, "purged": True}, f"{name} was purged")
+    say(output, {"topic": name, "purged": True}, f"{name} was purged")
 
 
 async def _alter(client: Client, name: str, changes: dict[str, Any], partitions: int | None) -> Topic:
@@ -177,7 +177,7 @@ def _fraction(text: str) -> float | str:
         return text
 
 
-def _confirm(yes: bool, question: str) -> None:
+def confirm(yes: bool, question: str) -> None:
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
@@ -198,9 +198,9 @@ def _list_row(topic: Topic) -> list[str]:
     return [printable(topic.name), str(len(topic.partitions)), str(offsets)]
 
 
-def _say(output: str, fields: dict[str, Any], sentence: str) -> None:
+def say(output: str, fields: dict[str, Any], sentence: str) -> None:
     write_json(fields) if output == JSON else click.echo(printable(sentence))
 
 
-def _count(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

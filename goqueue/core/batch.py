@@ -53,11 +53,14 @@ class Attribute(IntFlag):
     HOLDS_DELAYED = 16
     HOLDS_IDS = 32
     HOLDS_EXPIRING = 64
+    HOLDS_FOR_ONE_GROUP = 128
 
 
 KNOWN_ATTRIBUTES = sum(Attribute)
 """A plain number, whose complement has every other bit."""
-_COMPUTED = int(Attribute.HOLDS_DELAYED | Attribute.HOLDS_IDS | Attribute.HOLDS_EXPIRING)
+_COMPUTED = int(
+    Attribute.HOLDS_DELAYED | Attribute.HOLDS_IDS | Attribute.HOLDS_EXPIRING | Attribute.HOLDS_FOR_ONE_GROUP
+)
 ATTRIBUTES_FROM_BROKER = KNOWN_ATTRIBUTES & ~_COMPUTED
 ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
 """What a batch holds is for nobody to say who sends it: `accept` looks."""
@@ -65,7 +68,7 @@ ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
 
 # Plain numbers for what runs for each batch: `&` with an IntFlag costs as much as a checksum.
 ZSTD, HOLDS_DELAYED, HOLDS_IDS = int(Attribute.ZSTD), int(Attribute.HOLDS_DELAYED), int(Attribute.HOLDS_IDS)
-_DELAYED = int(Flag.DELAYED)
+_DELAYED, _FOR_ONE_GROUP = int(Flag.DELAYED), int(Flag.FOR_ONE_GROUP)
 
 
 class Producer(NamedTuple):
@@ -146,6 +149,8 @@ def held_attributes(contents: Contents) -> int:
         held |= Attribute.HOLDS_IDS
     if contents.holds_expiring:
         held |= Attribute.HOLDS_EXPIRING
+    if contents.flags & _FOR_ONE_GROUP:
+        held |= Attribute.HOLDS_FOR_ONE_GROUP
     return held
 
 

@@ -6,22 +6,25 @@ be done within 30 s fails with `Unavailable`. Errors come as themselves, never i
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import trio
 
-from goqueue.core.names import check_publishable, check_topic_name
+from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed, GoQueueError, Unavailable
+from goqueue.net import groupmessages
 from goqueue.net import messages as wire
+from goqueue.net.bodies import Answer, Request
+from goqueue.net.consumer import Consumer
+from goqueue.net.consumeroptions import ConsumerOptions, start_text
 from goqueue.net.content import acks_of
 from goqueue.net.errors import ConnectionLost, GoingAway
-from goqueue.net.failures import error_of
+from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
 from goqueue.net.keepalive import OF_CLIENTS, kept_alive
 from goqueue.net.link import Link
 from goqueue.net.message import Published
@@ -29,10 +32,13 @@ from goqueue.net.producer import Producer
 from goqueue.net.publishers import Publishers
 from goqueue.net.reader import Reader, Start
 from goqueue.net.sender import Sender
+from goqueue.net.topicviews import Partition, Topic, only_topic, topic_of
 from goqueue.net.websocket import connect_websocket
 from goqueue.nursery import PlainNursery
 from goqueue.tcp import TcpStream
 from goqueue.types import Acks, Offset, Priority
+
+__all__ = ["Client", "Connecting", "Partition", "Topic", "address_of", "connect"]
 
 logger = logging.getLogger("goqueue.client")
 
@@ -43,31 +49,12 @@ DEFAULT_PORT = 7710
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    number: int
-    start: Offset
-    """The first offset still there."""
-    end: Offset
-    """The offset that the next message will get."""
-    error: GoQueueError | None = None
-    """Why it cannot be used, and nothing is known of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    name: str
-    uuid: UUID
-    config: Mapping[str, Any]
-    partitions: list[Partition]
-
-
 class Client:
     """Made by `connect`."""
 
     def __init__(self, host: str, port: int, name: str, network: Network, clock: WallClock) -> None:
         self._host, self._port = host, port
-        self._name = name
+        self.name = name
         self._network = network
         self.clock = clock
         self.link: Link | None = None
@@ -84,16 +71,18 @@ class Client:
     async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
         check_topic_name(name)
         token = uuid4().bytes  # one for all repeats: a lost answer does not make the topic somebody else's
-        return _only(await self.call(wire.CreateTopic(name, partitions, dict(config or {}), token), wire.Topics))
+        return only_topic(
+            await self.call(wire.CreateTopic(name, partitions, dict(config or {}), token), wire.Topics)
+        )
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
         check_publishable(name)
-        return _only(await self.call(wire.AlterTopic(name, dict(config)), wire.Topics))
+        return only_topic(await self.call(wire.AlterTopic(name, dict(config)), wire.Topics))
 
     async def add_partitions(self, name: str, partitions: int) -> Topic:
         """`partitions` is how many there shall be."""
         check_publishable(name)
-        topic = _only(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
+        topic = only_topic(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
         for sender in list(self.senders):
             if sender.topic.name == name:
                 await sender.refresh()
@@ -106,11 +95,11 @@ class Client:
         self._publishers.forget(name)
 
     async def topics(self) -> list[Topic]:
-        return [_topic(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
+        return [topic_of(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
 
     async def topic(self, name: str) -> Topic:
         check_topic_name(name, by_broker=True)
-        return _only(await self.call(wire.DescribeTopics((name,)), wire.Topics))
+        return only_topic(await self.call(wire.DescribeTopics((name,)), wire.Topics))
 
     async def purge(self, name: str) -> None:
         check_publishable(name)
@@ -192,9 +181,113 @@ class Client:
         self._check_open()
         return Reader(self, topic, partition, start, end)
 
+    def consumer(
+        self,
+        topics: str | Sequence[str],
+        *,
+        group: str,
+        mode: str = "queue",
+        shared: bool | None = None,
+        key_order: bool | None = None,
+        lanes: str | None = None,
+        max_deliveries: int | None = None,
+        start: Start = "earliest",
+        max_in_flight: int = 4_000,
+        max_in_flight_bytes: int = 16 * 1024 * 1024,
+        visibility_timeout: float = 30.0,
+        auto_extend: bool | None = None,
+        member_id: str | None = None,
+    ) -> Consumer:
+        """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
+
+        `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
+        has it, which its first member decides.
+        """
+        self._check_open()
+        options = ConsumerOptions(
+            topics=topics,
+            group=group,
+            mode=mode,
+            shared=shared,
+            key_order=key_order,
+            lanes=lanes,
+            max_deliveries=max_deliveries,
+            start=start,
+            max_in_flight=max_in_flight,
+            max_in_flight_bytes=max_in_flight_bytes,
+            visibility_timeout=visibility_timeout,
+            auto_extend=auto_extend,
+            member_id=member_id,
+        )
+        return Consumer(self, options)
+
+    # Groups
+
+    async def groups(self) -> list[Group]:
+        answer = await self.call(groupmessages.DescribeGroups(None), groupmessages.Groups)
+        return [group_of(each) for each in answer.groups]
+
+    async def group(self, name: str) -> Group:
+        """Its members, and for each partition how far it is."""
+        return await self._one_group(groupmessages.DescribeGroups((check_group_name(name),)))
+
+    async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
+        """Other settings; None resets one. Of a group with members only by `force`."""
+        return await self._one_group(groupmessages.AlterGroup(check_group_name(name), dict(settings), force))
+
+    async def _one_group(self, request: groupmessages.DescribeGroups | groupmessages.AlterGroup) -> Group:
+        [description] = (await self.call(request, groupmessages.Groups)).groups
+        return group_of(description)
+
+    async def reset_group(
+        self,
+        name: str,
+        start: Start,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> list[ResetPartition]:
+        """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
+        request = groupmessages.ResetGroup(
+            check_group_name(name), topic, partition, start_text(start), dry_run, force
+        )
+        answer = await self.call(request, groupmessages.GroupReset)
+        return [ResetPartition(*each) for each in answer.partitions]
+
+    async def delete_group(self, name: str) -> None:
+        """A group without members, and its progress."""
+        await self.call(groupmessages.DeleteGroup(check_group_name(name)), wire.Done)
+
+    async def redrive(
+        self,
+        topic: str,
+        *,
+        group: str | None = None,
+        partition: int | None = None,
+        offsets: Sequence[Offset] | None = None,
+        reason: str | None = None,
+        to: str | None = None,
+        all_groups: bool = False,
+        max_messages: int | None = None,
+        per_second: int | None = None,
+        dry_run: bool = False,
+    ) -> Redriven:
+        """Send dead letters of a topic back, each once: those that fit all that is given.
+
+        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
+        They go to the group that gave them up, with `all_groups` to all, or to another topic.
+        """
+        chosen = None if offsets is None else tuple(offsets)
+        request = groupmessages.Redrive(
+            topic, group, partition, chosen, reason, to, all_groups, max_messages, per_second, dry_run
+        )
+        return Redriven(*await self.call(request, groupmessages.Redriven))
+
     # The connection
 
-    async def call(self, request: wire.Request, kind: type[AnswerT]) -> AnswerT:
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT:
         """Ask; again when the connection is lost or the broker says that a repeat may help."""
         self._check_open()
         deadline = trio.current_time() + CALL_SECONDS_MAX
@@ -212,7 +305,7 @@ class Client:
                 assert isinstance(answer, kind)
                 return answer
 
-    async def _ask(self, request: wire.Request, deadline: float) -> wire.Answer:
+    async def _ask(self, request: Request, deadline: float) -> Answer:
         with trio.CancelScope(deadline=deadline):
             while self.link is None:
                 await self._connected.wait()
@@ -263,7 +356,7 @@ class Client:
         transport = await connect_websocket(stream, f"{self._host}:{self._port}")
         link = Link(transport)
         try:
-            await link.greet(self._name)
+            await link.greet(self.name)
             self._adopt(link)
             async with kept_alive(transport, OF_CLIENTS):
                 await link.run(self._forget_link)
@@ -339,16 +432,3 @@ def _final(error: GoQueueError) -> GoQueueError:
 def _refuse_itself(stream: trio.abc.Stream) -> None:
     if isinstance(stream, TcpStream) and stream.connects_itself:
         raise ConnectionLost("the socket had connected to itself")
-
-
-def _only(answer: wire.Topics) -> Topic:
-    [description] = answer.topics
-    return _topic(description)
-
-
-def _topic(description: wire.TopicDescription) -> Topic:
-    partitions = [
-        Partition(each.partition, each.start, each.end, each.error and error_of(each.error))
-        for each in description.partitions
-    ]
-    return Topic(description.name, UUID(bytes=description.uuid), description.config, partitions)

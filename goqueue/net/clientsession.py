@@ -4,11 +4,12 @@ from dataclasses import replace
 from typing import cast
 
 from goqueue.errors import Closed, GoQueueError
+from goqueue.net.bodies import ANSWERS, Answer, Request
 from goqueue.net.codec import CORRELATION_MAX, Frame, Opening, read_body
 from goqueue.net.errors import GoingAway, ProtocolError, TooManyRequests, UnsupportedVersion
 from goqueue.net.events import AnswerReceived, Event, GoAwayReceived, Refused, RequestFailed, Welcomed
 from goqueue.net.failures import error_of
-from goqueue.net.messages import ANSWERS, Answer, Error, GoAway, Hello, Request, Welcome
+from goqueue.net.messages import Error, GoAway, Hello, Welcome
 from goqueue.net.session import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
 
 

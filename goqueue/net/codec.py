@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 
 import msgpack
 
+from goqueue.net.bodies import BODIES, KINDS, Body, Kind
 from goqueue.net.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.fields import U32
-from goqueue.net.messages import BODIES, KINDS, Body, Kind
 from goqueue.net.reading import UNREADABLE, Reader, Source, body_reader, reader_of, reason_of
 from goqueue.types import Buffer
 

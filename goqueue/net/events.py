@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from goqueue.errors import GoQueueError
-from goqueue.net.messages import Answer, Hello, Request, Welcome
+from goqueue.net.bodies import Answer, Request
+from goqueue.net.messages import Hello, Welcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from goqueue.net.fields import LIST_COUNT_MAX
+
 MIB = 1024 * 1024
 
 FRAME_SIZE_MAX = MIB
@@ -23,3 +25,5 @@ class Limits:
     """Messages of which some parts have come."""
     partial_bytes_max: int = 2 * MESSAGE_SIZE_MAX
     """What all of these will have together when they are whole."""
+    items_max: int = 2 * LIST_COUNT_MAX
+    """Of all lists of a request together. Lists within lists would be millions, and reading them takes seconds."""

@@ -12,10 +12,12 @@ from typing import TypeAlias
 import trio
 
 from goqueue.errors import Closed, GoQueueError, InvalidMessage
+from goqueue.net.bodies import Answer, Request
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.errors import ConnectionLost, ProtocolError
 from goqueue.net.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
-from goqueue.net.messages import Answer, Fetch, Hello, Produce, Request, Welcome
+from goqueue.net.groupmessages import Heartbeat, Receive
+from goqueue.net.messages import Fetch, Hello, Produce, Welcome
 from goqueue.net.session import HIGHEST_VERSION
 from goqueue.net.transport import Transport, post_lone_frame
 
@@ -58,10 +60,12 @@ class Link:
         self._something_to_send = trio.Event()
         requests_max = self._session.limits.requests_max
         self._places = trio.CapacityLimiter(requests_max // 8)
-        self._polls = trio.CapacityLimiter(requests_max * 3 // 8)
-        self._batches_max = requests_max // 2
-        """Fetches may wait long at the broker and have places of their own, and so have batches. So nobody
-        starves the others."""
+        self._polls = trio.CapacityLimiter(requests_max // 4)
+        self._receives = trio.CapacityLimiter(requests_max // 8)
+        self._heartbeats = trio.CapacityLimiter(requests_max // 8)
+        self._batches_max = requests_max * 3 // 8
+        """Fetches, receives and heartbeats may wait long at the broker and have places of their own, and so have
+        batches. So nobody starves the others."""
         self._batches = 0
         self._want_room: deque[Callable[[], None]] = deque()
         self._left: dict[Fetch, Pending] = {}
@@ -100,8 +104,22 @@ class Link:
         if isinstance(request, Fetch):
             async with self._polls:
                 return await self._poll(request)
-        async with self._places:
+        async with self._places_for(request):
             return await self._ask(request).wait()
+
+    def _places_for(self, request: Request) -> trio.CapacityLimiter:
+        if isinstance(request, Receive):
+            return self._receives
+        return self._heartbeats if isinstance(request, Heartbeat) else self._places
+
+    @property
+    def receives_are_many(self) -> bool:
+        """All places are taken: whoever receives now should not keep one for long."""
+        return self._receives.available_tokens == 0
+
+    @property
+    def heartbeats_are_many(self) -> bool:
+        return self._heartbeats.available_tokens == 0
 
     async def _poll(self, request: Fetch) -> Answer:
         """A reader that is cancelled and comes back, again and again, leaves one fetch at the broker, not many."""

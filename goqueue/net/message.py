@@ -39,7 +39,7 @@ class Published(NamedTuple):
     offset: Offset | None
 
 
-class _Batch:
+class Batch:
     """What the messages of a batch share."""
 
     __slots__ = ("body", "partition", "topic")
@@ -60,7 +60,7 @@ class Message:
 
     value: bytes
 
-    def __init__(self, batch: _Batch, offset: Offset, position: int, value: bytes) -> None:
+    def __init__(self, batch: Batch, offset: Offset, position: int, value: bytes) -> None:
         """The record begins at `position` in its batch; `value` is its value section."""
         self._batch = batch
         self.offset = offset
@@ -108,12 +108,12 @@ class Message:
         return False
 
 
-class _FlaggedMessage(Message):
+class FlaggedMessage(Message):
     """One whose value section holds more than the value."""
 
     __slots__ = ("_headers", "_packed_headers")
 
-    def __init__(self, batch: _Batch, offset: Offset, position: int, value: bytes) -> None:
+    def __init__(self, batch: Batch, offset: Offset, position: int, value: bytes) -> None:
         begin, end = _packed_headers_in(batch.body[position + _FLAGS_AT], value)
         super().__init__(batch, offset, position, value[end:])
         self._packed_headers = value[begin:end]
@@ -147,6 +147,9 @@ def _packed_headers_in(flags: int, value_section: bytes) -> tuple[int, int]:
 class Slice:
     """Batches as they came from the broker, found sound as a whole before the first message is given out."""
 
+    _plain: type[Message] = Message
+    _flagged: type[Message] = FlaggedMessage
+
     def __init__(self, topic: str, partition: int, data: Buffer) -> None:
         self.topic, self.partition = topic, partition
         self._batches: list[tuple[Envelope, memoryview]] = []
@@ -174,17 +177,20 @@ class Slice:
             found = (message for message in found if not message.has_expired(now))
         return found
 
+    def _batch_of(self, body: bytes) -> Batch:
+        return Batch(self.topic, self.partition, body)
+
     def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset) -> Iterator[Message]:
         body = bytes(records_of(envelope, stored))
-        batch = _Batch(self.topic, self.partition, body)
+        batch, plain = self._batch_of(body), self._plain
         base, position, bounds = envelope.base_offset, 0, _BOUNDS.unpack_from
         for _ in range(envelope.record_count):
             flags, relative_offset, key_size, value_size = bounds(body, position)
             offset, begin = base + relative_offset, position + HEADER_SIZE + key_size
             end = begin + value_size
             if not flags and offset >= start:
-                yield Message(batch, offset, position, body[begin:end])
+                yield plain(batch, offset, position, body[begin:end])
             elif not flags & HIDDEN and offset >= start:
-                kind = _FlaggedMessage if flags & _PREFIXED else Message
+                kind = self._flagged if flags & _PREFIXED else plain
                 yield kind(batch, offset, position, body[begin:end])
             position = end

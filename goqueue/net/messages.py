@@ -1,49 +1,16 @@
-"""Every message of the protocol: its kind, and the fields of its body in their order on the wire.
+"""The messages of the protocol: the fields of each body in their order on the wire.
 
 A body is an array of its fields. It grows only at its end: a new field has a default, which stands in when an older
 end leaves it out, and an older end ignores what it does not know. A field is never removed, moved or given another
 meaning; a message that needs that gets a new kind.
 
-A message that asks has an even number from 16 on; what answers it has a number of its own, listed in `ANSWERS`, or
-is an `Error`.
+What groups say is in groupmessages.py; bodies.py has the kinds of them all.
 """
 
-from enum import IntEnum
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple
 
 from goqueue.net.fields import U16, U32, U63, Blob, Many, Name, Properties, Prose, Range, Secret, Uuid
 from goqueue.types import Acks
-
-
-class Kind(IntEnum):
-    HELLO = 1
-    WELCOME = 2
-    GO_AWAY = 3
-    ERROR = 4
-    PART = 5
-    DONE = 7
-
-    CREATE_TOPIC = 16
-    TOPICS = 17
-    ALTER_TOPIC = 18
-    ADD_PARTITIONS = 20
-    DESCRIBE_TOPICS = 22
-    DELETE_TOPIC = 24
-    PURGE = 26
-    DELETE_BEFORE = 28
-    INIT_PRODUCER = 32
-    PRODUCER_READY = 33
-    PRODUCE = 34
-    PRODUCED = 35
-    FETCH = 36
-    FETCHED = 37
-    OFFSET_AT_TIME = 38
-    OFFSET_FOUND = 39
-    STATS = 40
-    STATS_REPORT = 41
-    TAKE_SNAPSHOT = 42
-    SNAPSHOT = 43
-
 
 # The session's own.
 
@@ -313,69 +280,3 @@ class Snapshot(NamedTuple):
     topics: Annotated[tuple[TopicPoint, ...], Many]
     cluster: Uuid
     node: Name
-
-
-Request: TypeAlias = (
-    CreateTopic
-    | AlterTopic
-    | AddPartitions
-    | DescribeTopics
-    | DeleteTopic
-    | Purge
-    | DeleteBefore
-    | InitProducer
-    | Produce
-    | Fetch
-    | OffsetAtTime
-    | Stats
-    | TakeSnapshot
-)
-Answer: TypeAlias = Topics | Done | ProducerReady | Produced | Fetched | OffsetFound | StatsReport | Snapshot
-Body: TypeAlias = Hello | Welcome | GoAway | Error | Part | Request | Answer
-
-BODIES: dict[int, type[Body]] = {
-    Kind.HELLO: Hello,
-    Kind.WELCOME: Welcome,
-    Kind.GO_AWAY: GoAway,
-    Kind.ERROR: Error,
-    Kind.PART: Part,
-    Kind.DONE: Done,
-    Kind.CREATE_TOPIC: CreateTopic,
-    Kind.TOPICS: Topics,
-    Kind.ALTER_TOPIC: AlterTopic,
-    Kind.ADD_PARTITIONS: AddPartitions,
-    Kind.DESCRIBE_TOPICS: DescribeTopics,
-    Kind.DELETE_TOPIC: DeleteTopic,
-    Kind.PURGE: Purge,
-    Kind.DELETE_BEFORE: DeleteBefore,
-    Kind.INIT_PRODUCER: InitProducer,
-    Kind.PRODUCER_READY: ProducerReady,
-    Kind.PRODUCE: Produce,
-    Kind.PRODUCED: Produced,
-    Kind.FETCH: Fetch,
-    Kind.FETCHED: Fetched,
-    Kind.OFFSET_AT_TIME: OffsetAtTime,
-    Kind.OFFSET_FOUND: OffsetFound,
-    Kind.STATS: Stats,
-    Kind.STATS_REPORT: StatsReport,
-    Kind.TAKE_SNAPSHOT: TakeSnapshot,
-    Kind.SNAPSHOT: Snapshot,
-}
-KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
-
-ANSWERS: dict[type[Body], type[Body]] = {
-    CreateTopic: Topics,
-    AlterTopic: Topics,
-    AddPartitions: Topics,
-    DescribeTopics: Topics,
-    DeleteTopic: Done,
-    Purge: Done,
-    DeleteBefore: Done,
-    InitProducer: ProducerReady,
-    Produce: Produced,
-    Fetch: Fetched,
-    OffsetAtTime: OffsetFound,
-    Stats: StatsReport,
-    TakeSnapshot: Snapshot,
-}
-"""Each request, and what answers it unless an `Error` does."""

@@ -19,6 +19,7 @@ from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
+from goqueue.net.bodies import Request
 from goqueue.net.failures import error_of
 from goqueue.net.link import Link, Pending
 from goqueue.net.message import Message, Slice
@@ -47,7 +48,7 @@ class Caller(Protocol):
 
     async def topic(self, name: str) -> "Topic": ...
 
-    async def call(self, request: wire.Request, kind: type[AnswerT]) -> AnswerT: ...
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Reader:

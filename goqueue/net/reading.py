@@ -38,7 +38,7 @@ UNREADABLE = (ProtocolError, ValueError, UnpackException)
 class Source:
     """A frame that is being read. Without `feed` and its copy, msgpack offers no reading step by step."""
 
-    __slots__ = ("array_header", "frame", "map_header", "skip", "tell", "unpack")
+    __slots__ = ("array_header", "frame", "items_left", "map_header", "skip", "tell", "unpack")
 
     def __init__(self, frame: Buffer) -> None:
         unpacker = msgpack.Unpacker(
@@ -51,6 +51,8 @@ class Source:
         )
         unpacker.feed(frame)
         self.frame = frame
+        self.items_left = len(frame)
+        """How many items its lists may still have, all together. An item takes a byte at least."""
         self.unpack = unpacker.unpack
         self.array_header = unpacker.read_array_header
         self.map_header = unpacker.read_map_header
@@ -163,6 +165,9 @@ def _optional(read: Reader) -> Reader:
 def _list(read: Reader, most: int) -> Reader:
     def read_all(source: Source) -> tuple[Any, ...]:
         count = _bounded(source.array_header(), most)
+        source.items_left -= count
+        if source.items_left < 0:
+            raise ProtocolError("all lists together have more items than a request may have, or than follow")
         return tuple([read(source) for _ in range(count)])
 
     return read_all

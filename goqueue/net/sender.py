@@ -36,6 +36,7 @@ from goqueue.errors import (
     UnknownTopic,
 )
 from goqueue.net import messages as wire
+from goqueue.net.bodies import Answer
 from goqueue.net.errors import ConnectionLost
 from goqueue.net.failures import error_of
 from goqueue.net.link import Link
@@ -220,7 +221,7 @@ class Sender:
 
     # Answers
 
-    def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: wire.Answer | GoQueueError) -> None:
+    def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
         if not row.messages.awaits(batch, attempt):
             return
         outcome = _outcome(answer)
@@ -382,7 +383,7 @@ class Sender:
             self._rearm.set()
 
 
-def _outcome(answer: wire.Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
+def _outcome(answer: Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
     if isinstance(answer, GoQueueError):
         return answer
     assert isinstance(answer, wire.Produced)

@@ -3,6 +3,7 @@
 from typing import cast
 
 from goqueue.errors import GoQueueError
+from goqueue.net.bodies import ANSWERS, Answer, Request
 from goqueue.net.codec import Frame, Opening, read_body
 from goqueue.net.errors import (
     FrameTooLarge,
@@ -14,7 +15,7 @@ from goqueue.net.errors import (
 )
 from goqueue.net.events import Event, HelloReceived, Refused, RequestReceived
 from goqueue.net.limits import Limits
-from goqueue.net.messages import ANSWERS, Answer, Error, GoAway, Hello, Request, Welcome
+from goqueue.net.messages import Error, GoAway, Hello, Welcome
 from goqueue.net.parts import Room
 from goqueue.net.session import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
 
@@ -100,6 +101,7 @@ class ServerSession(Session):
             raise ProtocolError(f"a request came under id {correlation}, which is still in use")
         try:
             self._check_room()
+            opening.source.items_left = self.limits.items_max
             request = _request_of(read_body(opening))
         except (ProtocolError, TooManyRequests, GoingAway) as error:
             return self._turn_down(correlation, error)

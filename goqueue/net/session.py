@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from enum import Enum, auto
 
 from goqueue.errors import Closed, GoQueueError
+from goqueue.net.bodies import Body, Kind
 from goqueue.net.codec import NOBODY, Frame, Opening, encode, open_frame, read_body
 from goqueue.net.errors import ProtocolError, TooManyRequests
 from goqueue.net.events import Event, SessionClosed
 from goqueue.net.failures import error_body, error_of
 from goqueue.net.limits import Limits
-from goqueue.net.messages import Body, Error, Kind, Part
+from goqueue.net.messages import Error, Part
 from goqueue.net.parts import Assembly, Outbox, Room, message_too_large
 
 LOWEST_VERSION = 1

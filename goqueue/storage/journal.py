@@ -172,6 +172,11 @@ class Journal:
             finally:
                 self._current.file.close()
 
+    def abandon(self) -> None:
+        """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
+        self._closed = True
+        self._current.file.close()
+
 
 def _move(frames: list[bytes], target: _Target) -> None:
     target.write(frames)

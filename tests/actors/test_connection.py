@@ -8,54 +8,20 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.connection import BYTES_WAITING_MAX, QUESTIONS_MAX, READS_MAX, UNFINISHED_BYTES_MAX, Connection
+from goqueue.actors.connection import UNFINISHED_BYTES_MAX, Connection
+from goqueue.actors.polls import QUESTIONS_MAX, READS_MAX
+from goqueue.actors.speaking import BYTES_WAITING_MAX
 from goqueue.core.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
+from goqueue.net import groupmessages as group
 from goqueue.net import messages as wire
-from goqueue.net.clientsession import ClientSession
 from goqueue.net.codec import encode
-from goqueue.net.events import AnswerReceived, RequestFailed, SessionClosed, Welcomed
-from goqueue.net.transport import MemoryTransport, memory_transport_pair
+from goqueue.net.events import AnswerReceived, RequestFailed, SessionClosed
+from goqueue.net.transport import memory_transport_pair
 from goqueue.testing.disk import SimulatedDisk
+from tests.actors.bareclient import BareClient
 from tests.actors.shelves import broker
 from tests.storage.logs import records_in
-
-
-class BareClient:
-    """Asks one thing at a time, or sends several and takes what comes."""
-
-    def __init__(self, transport: MemoryTransport, connection: Connection) -> None:
-        self.transport = transport
-        self.connection = connection
-        self.session = ClientSession()
-
-    async def greet(self) -> Welcomed:
-        self.session.hello(wire.Hello(1, (), "test"))
-        await self.flush()
-        event = await self.next_event()
-        assert isinstance(event, Welcomed)
-        return event
-
-    async def flush(self) -> None:
-        while (frame := self.session.next_frame()) is not None:
-            await self.transport.send(frame)
-
-    async def next_event(self) -> object:
-        while True:
-            frame = await self.transport.receive()
-            assert frame is not None, "the connection was closed"
-            event = self.session.receive(frame)
-            if event is not None:
-                return event
-
-    async def ask(self, request: wire.Request) -> object:
-        self.session.request(request)
-        await self.flush()
-        event = await self.next_event()
-        if isinstance(event, RequestFailed):
-            raise event.error
-        assert isinstance(event, AnswerReceived)
-        return event.answer
 
 
 @asynccontextmanager
@@ -298,3 +264,27 @@ async def test_a_connection_that_is_lost_gives_back_the_room_of_its_unfinished_m
         client.transport.cut()
         await wait_all_tasks_blocked()
         assert room.left == UNFINISHED_BYTES_MAX
+
+
+async def test_messages_are_received_and_acked_by_a_member_of_a_group(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: through the whole broker, and what is acked does not come again."""
+    async with connected(disk) as client:
+        await client.greet()
+        topic = await made(client)
+        membership = await client.ask(group.JoinGroup("billing", "m", "test", ("orders",), {}))
+        assert isinstance(membership, group.Membership)
+        await client.ask(wire.Produce(2, (batch(topic, b"a", b"b", b"c"),)))
+        where = tuple(group.ReceivePartition(each.uuid, each.partition) for each in membership.assignment)
+        asked = group.Receive("billing", "m", membership.generation, 1_000, 2, 10**6, 30_000, False, where)
+        received = await client.ask(asked)
+        assert isinstance(received, group.Received)
+        [delivery] = received.partitions
+        assert delivery.runs == (group.DeliveryRun(0, 1, 1),)
+        ack = group.SettleDelivery(topic.uuid, 0, delivery.nonce, int(group.Action.ACK), delivery.runs)
+        assert await client.ask(group.Settle("billing", (ack,))) == group.Settled((group.SettledDelivery(None),))
+        rest = await client.ask(asked)
+        assert isinstance(rest, group.Received)
+        assert rest.partitions[0].runs == (group.DeliveryRun(2, 2, 1),)
+        assert await client.ask(group.LeaveGroup("billing", "m")) == wire.Done()

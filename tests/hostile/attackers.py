@@ -12,6 +12,16 @@ from typing import TypeAlias
 import trio
 
 from goqueue.net.codec import encode
+from goqueue.net.fields import Scalar
+from goqueue.net.groupmessages import (
+    Action,
+    DeliveryRun,
+    JoinGroup,
+    Receive,
+    ReceivePartition,
+    Settle,
+    SettleDelivery,
+)
 from goqueue.net.messages import Fetch, FetchPartition, Hello, Stats
 from tests.hostile.frames import frames_of
 
@@ -26,6 +36,12 @@ FIN, COMPRESSED, MASKED = 0x80, 0x40, 0x80
 FLOOD_ROUNDS, FLOOD_PAUSE = 6, 0.01
 FLOOD_BYTES = 60_000
 """Of each round."""
+STRANGE_SETTINGS: tuple[dict[str, Scalar], ...] = (
+    {},
+    {"mode": "nonsense"},
+    {"max_deliveries": -1},
+    {"shared": True},
+)
 
 
 def websocket_frame(opcode: int, payload: bytes = b"", *, first: int = FIN, mask: int = MASKED) -> bytes:
@@ -224,6 +240,38 @@ async def long_polls_for_nothing(stream: trio.abc.HalfCloseableStream, random: R
         await trio.sleep(FLOOD_PAUSE)
 
 
+async def receives_for_nothing(stream: trio.abc.HalfCloseableStream, random: Random) -> None:
+    """As a member that nobody knows, of partitions that do not exist, and the answers are not read."""
+    await greet(stream)
+    partitions = tuple(ReceivePartition(random.randbytes(16), number) for number in range(1_000))
+    for number in range(1, 300):
+        asked = Receive("nobody", "nobody", number, 30_000, 2**32 - 1, 2**32 - 1, 1, True, partitions)
+        await stream.send_all(binary(encode(asked, number)))
+        await trio.sleep(FLOOD_PAUSE)
+
+
+async def settles_what_it_never_had(stream: trio.abc.HalfCloseableStream, random: Random) -> None:
+    """As many runs as fit a frame, of which all overlap."""
+    await greet(stream)
+    runs = (DeliveryRun(0, 2**63 - 1, 1),) * 10_000
+    for number in range(1, 20):
+        words = (SettleDelivery(random.randbytes(16), 0, number, int(random.choice(list(Action))), runs, 1, "x"),)
+        await stream.send_all(binary(encode(Settle("nobody", words), number)))
+        await trio.sleep(FLOOD_PAUSE)
+    await until_thrown_out(stream)
+
+
+async def comes_and_goes_as_a_member(stream: trio.abc.HalfCloseableStream, random: Random) -> None:
+    """Joins under many names, asks for what no group has, and never beats."""
+    await greet(stream)
+    for number in range(1, 200):
+        member = f"hostile-{random.getrandbits(32):x}"
+        settings, start = random.choice(STRANGE_SETTINGS), random.choice(("latest", "offset:9", "?"))
+        asked = JoinGroup("siege", member, "x", ("orders",), settings, start)
+        await stream.send_all(binary(encode(asked, number)))
+        await trio.sleep(FLOOD_PAUSE)
+
+
 ATTACKS: tuple[Attack, ...] = (
     noise,
     silence,
@@ -249,4 +297,7 @@ ATTACKS: tuple[Attack, ...] = (
     hostile_frames,
     questions_without_end,
     long_polls_for_nothing,
+    receives_for_nothing,
+    settles_what_it_never_had,
+    comes_and_goes_as_a_member,
 )

@@ -8,20 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from goqueue.net.bodies import ANSWERS, BODIES, KINDS, Body, Kind
 from goqueue.net.codec import decode, encode, open_frame, read_body
 from goqueue.net.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.fields import LIST_COUNT_MAX
+from goqueue.net.groupmessages import JoinGroup, LeaveGroup, Received, Settled
 from goqueue.net.messages import (
-    ANSWERS,
-    BODIES,
-    KINDS,
-    Body,
     CreateTopic,
     DescribeTopics,
     Done,
     Fetched,
     Hello,
-    Kind,
     Part,
     Produce,
     ProduceBatch,
@@ -78,6 +75,8 @@ def test_newer_fields_inside_a_list_are_ignored_too() -> None:
 def test_a_field_that_an_older_version_leaves_out_has_its_default() -> None:
     assert decode(packed(Kind.HELLO, [1, [], "old"]), MIB).body == Hello(1, (), "old", None, None)
     assert "at least 3" in refused(packed(Kind.HELLO, [1, []])).message
+    joined = decode(packed(Kind.JOIN_GROUP, ["g", "m", "c", ["orders"], {}]), MIB).body
+    assert joined == JoinGroup("g", "m", "c", ("orders",), {}, "earliest", 30_000, False)
 
 
 HOSTILE = {
@@ -130,6 +129,16 @@ HOSTILE = {
     "an empty extension": packed(Kind.ALTER_TOPIC, ["a", {"b": msgpack.ExtType(5, b"")}]),
     "a timestamp": packed(Kind.ALTER_TOPIC, ["a", {"b": msgpack.Timestamp(1, 2)}]),
     "too many names": packed(Kind.DESCRIBE_TOPICS, [["a"] * (LIST_COUNT_MAX + 1)]),
+    "a delivery that is no array": packed(Kind.SETTLE, ["g", [5]]),
+    "an action that does not exist": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 5, []]]]),
+    "a run with a field too few": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[4, 5]]]]]),
+    "a run below zero": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[-1, 5, 1]]]]]),
+    "a reason without end": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 2, [], None, "x" * 4_097]]]),
+    "too many runs": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[1, 1, 1]] * (LIST_COUNT_MAX + 1)]]]),
+    "a receive from a topic by name": packed(Kind.RECEIVE, ["g", "m", 1, 0, 1, 1, 1, False, [["orders", 0]]]),
+    "a number where a member is busy": packed(Kind.RECEIVE, ["g", "m", 1, 0, 1, 1, 1, 0, []]),
+    "a subscription that is text": packed(Kind.JOIN_GROUP, ["g", "m", "c", "orders", {}]),
+    "a setting of a group that is a list": packed(Kind.JOIN_GROUP, ["g", "m", "c", ["orders"], {"mode": [1]}]),
     "a throttle below zero": packed(Kind.DONE, [], -1),
     "bytes behind the frame": packed(Kind.STATS, []) + b"\x00",
     "a byte that msgpack never uses": b"\x93\x1a\x07\x91\xc1",
@@ -237,3 +246,6 @@ def test_kinds_and_names_stay_what_they_are() -> None:
     assert encode(CreateTopic("a", 3, {"b": 1}), 4) == b"\x93\x10\x04\x94\xa1a\x03\x81\xa1b\x01\xc0"
     assert encode(Part(9, 4, b"xy"), 5) == b"\x93\x05\x05\x93\x09\x04\xc4\x02xy"
     assert encode(Fetched(()), 6) == b"\x93\x25\x06\x91\x90"
+    assert encode(LeaveGroup("a", "b"), 7) == b"\x93\x34\x07\x92\xa1a\xa1b"
+    assert encode(Received(()), 8) == b"\x93\x37\x08\x91\x90"
+    assert encode(Settled(()), 9) == b"\x93\x39\x09\x91\x90"

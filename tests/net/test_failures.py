@@ -16,10 +16,11 @@ from goqueue.errors import (
     OffsetOutOfRange,
     TooLarge,
 )
+from goqueue.net.bodies import Kind
 from goqueue.net.codec import decode, encode
 from goqueue.net.failures import CLASSES, error_body, error_of
 from goqueue.net.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
-from goqueue.net.messages import BadRecordNote, Error, Kind
+from goqueue.net.messages import BadRecordNote, Error
 from tests.net.strategies import bodies_of
 
 

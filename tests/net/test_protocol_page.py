@@ -3,20 +3,23 @@
 import re
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import pytest
 
 from goqueue.core.inspection import inspect_records
 from goqueue.core.record import FLAGS_FROM_CLIENTS, decode_records
+from goqueue.net.bodies import ANSWERS, BODIES, KINDS, Answer, Kind, Request
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.codec import decode, encode
 from goqueue.net.events import AnswerReceived, HelloReceived, RequestReceived, Welcomed
 from goqueue.net.failures import CLASSES
 from goqueue.net.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
+from goqueue.net.groupmessages import Action, JoinGroup, Receive, Received, Settle
 from goqueue.net.limits import FRAME_SIZE_MAX
-from goqueue.net.messages import ANSWERS, BODIES, KINDS, Hello, Kind, Produce, Produced, Welcome
+from goqueue.net.messages import Hello, Produce, Welcome
 from goqueue.net.serversession import ServerSession
+from tests.storage.logs import records_in
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
 WORDS = {
@@ -84,7 +87,7 @@ def test_the_page_has_the_fields_of_every_kind(kind: Kind) -> None:
 
 def test_the_page_has_the_fields_of_what_lies_inside() -> None:
     inside = {part.__name__: part for body in BODIES.values() for part in parts_of(body) if part not in KINDS}
-    assert len(inside) == 10
+    assert len(inside) == 20
     for name, part in inside.items():
         assert rows(section(name)) == fields_of(part)
 
@@ -111,11 +114,8 @@ def example(title: str) -> bytes:
 def test_the_examples_are_a_conversation() -> None:
     client = ClientSession()
     hello, welcome = decode(example("Hello"), FRAME_SIZE_MAX).body, decode(example("Welcome"), FRAME_SIZE_MAX).body
-    produce, produced = decode(example("Produce"), FRAME_SIZE_MAX), decode(example("Produced"), FRAME_SIZE_MAX)
     assert isinstance(hello, Hello)
     assert isinstance(welcome, Welcome)
-    assert isinstance(produce.body, Produce)
-    assert isinstance(produced.body, Produced)
     server = ServerSession(welcome.cluster, welcome.node)
     client.hello(hello)
     assert client.next_frame() == example("Hello")
@@ -123,12 +123,33 @@ def test_the_examples_are_a_conversation() -> None:
     server.welcome()
     assert server.next_frame() == example("Welcome")
     assert client.receive(example("Welcome")) == Welcomed(welcome)
-    assert client.request(produce.body) == 1
-    assert client.next_frame() == example("Produce")
-    assert server.receive(example("Produce")) == RequestReceived(1, produce.body)
-    server.answer(1, produced.body)
-    assert server.next_frame() == example("Produced")
-    assert client.receive(example("Produced")) == AnswerReceived(1, produced.body)
+    for number, kind in enumerate((Produce, JoinGroup, Receive, Settle), start=1):
+        asks_and_is_answered(client, server, number, kind)
+
+
+def asks_and_is_answered(client: ClientSession, server: ServerSession, number: int, kind: type[Any]) -> None:
+    asked, answered = example(kind.__name__), example(ANSWERS[kind].__name__)
+    request, answer = decode(asked, FRAME_SIZE_MAX).body, decode(answered, FRAME_SIZE_MAX).body
+    assert type(request) is kind
+    assert client.request(cast(Request, request)) == number
+    assert client.next_frame() == asked
+    assert server.receive(asked) == RequestReceived(number, cast(Request, request))
+    server.answer(number, cast(Answer, answer))
+    assert server.next_frame() == answered
+    assert client.receive(answered) == AnswerReceived(number, cast(Answer, answer))
+
+
+def test_the_delivery_of_the_example_is_the_message_that_was_published() -> None:
+    received, settle = (
+        decode(example("Received"), FRAME_SIZE_MAX).body,
+        decode(example("Settle"), FRAME_SIZE_MAX).body,
+    )
+    assert isinstance(received, Received)
+    assert isinstance(settle, Settle)
+    [delivery], [settled] = received.partitions, settle.deliveries
+    [record] = records_in(delivery.data)
+    assert (record.key, record.value, record.offset) == (b"k", b"hello", delivery.runs[0].first)
+    assert (settled.nonce, settled.runs, settled.action) == (delivery.nonce, delivery.runs, Action.ACK)
 
 
 def test_the_record_of_the_example_is_sound() -> None:

@@ -14,6 +14,7 @@ from goqueue.core.record import Flag, encode_record
 from goqueue.environment import SystemClock, WallClock
 from goqueue.errors import DamagedData, UnknownPartition
 from goqueue.net import messages as wire
+from goqueue.net.bodies import Request
 from goqueue.net.client import Partition, Topic
 from goqueue.net.failures import error_body
 from goqueue.net.link import Link
@@ -336,7 +337,7 @@ class Scripted:
     async def topic(self, name: str) -> Topic:
         return self._topic
 
-    async def call(self, request: wire.Request, kind: type[Any]) -> Any:
+    async def call(self, request: Request, kind: type[Any]) -> Any:
         assert isinstance(request, wire.Fetch)
         self.asked.append(request.partitions[0].offset)
         return wire.Fetched((self._slices.pop(0),))

@@ -1,5 +1,7 @@
 """A session's rules, told by two ends joined by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from goqueue.errors import Closed, OffsetOutOfRange
@@ -23,6 +25,7 @@ from goqueue.net.events import (
     SessionClosed,
     Welcomed,
 )
+from goqueue.net.groupmessages import DeliveryRun, Settle, SettleDelivery
 from goqueue.net.limits import Limits
 from goqueue.net.messages import (
     Done,
@@ -288,6 +291,21 @@ def test_a_client_knows_its_own_bound() -> None:
     with pytest.raises(TooManyRequests):
         client.request(Stats())
     assert len(client.under_way) == SMALL.requests_max
+
+
+def test_the_lists_of_a_request_are_bounded_all_together() -> None:
+    """G14: lists in lists, in a message of 33 MiB, would be millions of items, which take seconds to read."""
+    limits = replace(SMALL, items_max=30)
+    client, server = joined(limits, limits)
+    run = DeliveryRun(1, 9, 1)
+    good = Settle("g", (SettleDelivery(CLUSTER, 0, 1, 0, (run,) * 14),) * 2)
+    bad = Settle("g", (SettleDelivery(CLUSTER, 0, 1, 0, (run,) * 9),) * 3 + (SettleDelivery(CLUSTER, 0, 1, 0, ()),))
+    ids = [client.request(good), client.request(bad)]
+    taken, refused = sorted(take_all(client, server), key=lambda event: getattr(event, "correlation", 0))
+    assert taken == RequestReceived(ids[0], good)
+    assert isinstance(refused, Refused)
+    assert (refused.correlation, refused.error.code) == (ids[1], "protocol_error")
+    assert "Settle.deliveries" in refused.error.message
 
 
 def drained(*ends: Session) -> list[bool]:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from goqueue.errors import OffsetOutOfRange
+from goqueue.net.bodies import Body
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.codec import encode
 from goqueue.net.errors import GoingAway, TooManyRequests
 from goqueue.net.events import AnswerReceived, Event, GoAwayReceived, Refused, RequestFailed, RequestReceived
-from goqueue.net.messages import AlterTopic, Body, Stats, StatsReport, TopicDescription, Topics
+from goqueue.net.messages import AlterTopic, Stats, StatsReport, TopicDescription, Topics
 from goqueue.net.session import State
 from tests.net.ends import HELLO, SMALL, Wire, joined, new_server
 from tests.net.strategies import any_body, any_request, correlations

@@ -10,9 +10,10 @@ from goqueue.actors.partitionrequests import Produced
 from goqueue.core import partitioner, producers
 from goqueue.core.admission import Admission
 from goqueue.core.sendrow import SendRow
+from goqueue.net.bodies import Request
 from goqueue.net.client import Client
 from goqueue.net.clientsession import ClientSession
-from goqueue.net.messages import Fetch, Fetched, Produce, Request
+from goqueue.net.messages import Fetch, Fetched, Produce
 from tests.sim.bugs import replaced
 from tests.sim.clientworld import ClientTally, ClientWorld
 

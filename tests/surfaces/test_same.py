@@ -1,6 +1,7 @@
 """Three surfaces, one set of names: what one can do, the others can, by the same words."""
 
 import inspect
+import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -11,9 +12,11 @@ import goqueue
 from goqueue import aio, blocking
 from goqueue.net.client import Connecting
 
-KINDS = ["Client", "Producer", "Reader"]
+KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
 FOR_THE_INSIDE = {
     "Client": {"call", "close", "open", "spawn"},
+    "Consumer": {"extends_at_work", "next_batch", "serve", "take_back"},
+    "DeliveredMessage": set[str](),
     "Producer": {"is_idle", "open", "stop"},
     "Reader": set[str](),
 }
@@ -30,8 +33,14 @@ SURFACES: list[ModuleType] = [blocking, aio]
 def names_of(kind: type, without: set[str]) -> dict[str, Callable[..., Any]]:
     """Public methods, and those behind `with` and `for` by their name in Trio."""
     spoken = {blocked: name for name, blocked in WITHOUT_AWAIT.items()}
-    found = {spoken.get(name, name): value for name, value in vars(kind).items() if name not in without}
+    found = {
+        spoken.get(name, name): function_of(value) for name, value in vars(kind).items() if name not in without
+    }
     return {name: value for name, value in found.items() if name in WITHOUT_AWAIT or not name.startswith("_")}
+
+
+def function_of(value: Any) -> Any:
+    return value.fget if isinstance(value, property) else value
 
 
 def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -58,7 +67,11 @@ def test_a_name_has_the_parameters_defaults_and_types_that_it_has_elsewhere(kind
 def answer_of(function: Callable[..., Any]) -> str:
     """By name, since each surface has a Producer and a Reader of its own."""
     answer = inspect.signature(function).return_annotation
-    return str(answer) if hasattr(answer, "__args__") else str(getattr(answer, "__name__", answer))
+    return re.sub(r"\b\w+\.", "", str(answer)) if hasattr(answer, "__args__") else answer_name(answer)
+
+
+def answer_name(answer: Any) -> str:
+    return str(getattr(answer, "__name__", answer))
 
 
 def test_a_name_waits_where_it_waits_in_trio() -> None:

@@ -34,6 +34,7 @@ UNTOLD = {
     Attribute.HOLDS_DELAYED: "a record is delayed, but the envelope does not say so",
     Attribute.HOLDS_IDS: "a record has a message id, but the envelope does not say so",
     Attribute.HOLDS_EXPIRING: "a record expires, but the envelope does not say so",
+    Attribute.HOLDS_FOR_ONE_GROUP: "a record is for one group, but the envelope does not say so",
 }
 
 

@@ -1,0 +1,412 @@
+"""A group: who is a member, and who reads what. Messages and progress are the partitions' business.
+
+The core decides; this performs what it wants done, in its order: partitions learn their owner, then members hear of
+what they have. Whatever a member is told has been made durable before: that the group is there, its settings, where
+it began on each topic, and generations, of which a block is reserved at a time.
+
+A member waits for news in its heartbeat, a long poll. One that names the newest generation has let go of what that
+one took from it.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from goqueue.actors.base import Actor
+from goqueue.actors.bounded import call_within, with_each
+from goqueue.actors.deadletters import Undertaker
+from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments
+from goqueue.actors.groupdescription import describe_group, reset_group
+from goqueue.actors.groupoffsets import OffsetsFile
+from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
+from goqueue.actors.grouprequests import (
+    Alter,
+    AttachGroup,
+    AwaitMembership,
+    DeadLettersWait,
+    DescribeGroup,
+    Join,
+    Leave,
+    MemberLost,
+    ReleaseMember,
+    Reset,
+    TopicsChanged,
+)
+from goqueue.actors.groupseats import Seats
+from goqueue.actors.handlers import answers, defers, hears
+from goqueue.actors.messages import Reply, Request
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.core import rebalance
+from goqueue.core.assignors import Assignment, TopicPartition
+from goqueue.core.groupeffects import Assign, Effect, Expelled, Tell
+from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
+from goqueue.core.groupsettings import GroupSettings
+from goqueue.core.ledger import LedgerSettings
+from goqueue.core.names import DEAD_LETTER_SUFFIX
+from goqueue.errors import GoQueueError, GroupConflict
+from goqueue.net.groupmessages import AssignedPartition, GroupDescription, Membership, ResetPartition
+from goqueue.storage.volume import Volume
+
+logger = logging.getLogger("goqueue.group")
+
+MEMBERS_MAX = 10_000
+GENERATIONS_RESERVED = 1_000
+GENERATIONS_LEFT_MIN = 4
+"""No event takes more."""
+LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
+"""Between two looks after partitions that were down or have been started again."""
+OFFSETS_SECONDS, IDLE_ROUNDS = 5.0, 12
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEmpty(Request[None]):
+    """`GroupConflict` while the group has members."""
+
+
+class Group(Actor):
+    def __init__(self, name: str, volume: Volume, data: str, topics: ActorRef, register: ActorRef) -> None:
+        self._name = name
+        self._topics = topics
+        self._register = register
+        self._known = KnownGroup(name, 0)
+        self._there: dict[str, TopicOutline] = {}
+        self._core = rebalance.Group({})
+        self._seats = Seats(self._as_membership)
+        self._postponed_until = 0.0
+        self._looks_again = False
+        self._roused = trio.Event()
+        self._starts: dict[str, str] = {}
+        """Of topics that the group sees and that the register has not taken yet."""
+        self._attachments = Attachments(name, topics, self._introduction, self._report)
+        self._undertaker = Undertaker(name, topics, self._attachments, self.background, self._report)
+        self._offsets = OffsetsFile(volume, data, name)
+        self.reports: list[str] = []
+
+    async def start(self) -> None:
+        self._known = await self._register.call(ReadGroup(self._name))
+        self._there = _by_name(await self._topics.call(WatchTopics(self.ref)))
+        self._core = rebalance.Group(
+            self._partition_counts(), settings=self._known.settings, generation=self._known.generation
+        )
+        for seen in self._known.topics.values():
+            self._attach(seen)
+        self.background(self._look_after_partitions, endless=True)
+        self.background(self._show_offsets, endless=True)
+
+    def stop_asked(self) -> None:
+        """A stop does not wait for heartbeats."""
+        self._seats.answer_all()
+
+    def _report(self, text: str) -> None:
+        self.reports.append(text)
+        del self.reports[:-100]
+        logger.warning("%s", text)
+
+    # Members
+
+    @answers(Join)
+    async def join(self, message: Join) -> Membership:
+        settings = self._asked_for(message.settings)
+        check_start(message.start)
+        if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
+            raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
+        await self._reserve_generations()
+        await self._fix_settings(message, settings)
+        effects = self._enter(self._core, message, settings)
+        self._seats.take(message)
+        self._roused.set()
+        await self._begin(message.subscription.resolve(self._there), message.start)
+        await self._perform(effects)
+        return self._seats.membership_of(message.member)
+
+    def _asked_for(self, given: Mapping[str, Any]) -> GroupSettings:
+        """What a member leaves out is as the group has it."""
+        there = {} if self._core.settings is None else self._core.settings.to_plain()
+        return GroupSettings.from_plain({**there, **given})
+
+    def _enter(self, core: rebalance.Group, message: Join, settings: GroupSettings) -> list[Effect]:
+        return core.join(
+            trio.current_time(),
+            message.member,
+            client=message.client,
+            subscription=message.subscription,
+            settings=settings,
+            session_timeout=message.session_timeout,
+            is_static=message.is_static,
+        )
+
+    async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
+        """Of the first member, if it may become one: tried on a group that nobody sees."""
+        if self._core.settings is None:
+            self._enter(rebalance.Group({}), message, settings)
+            self._known = await self._register.call(NoteSettings(self._name, settings))
+
+    @defers(AwaitMembership)
+    async def await_membership(self, message: AwaitMembership, reply: Reply[Membership]) -> None:
+        await self._hear(message)
+        self._seats.wait(message, reply)
+
+    async def _hear(self, message: AwaitMembership) -> None:
+        now = trio.current_time()
+        if not self._seats.confirms(message):
+            await self._perform(self._core.heartbeat(now, message.member, message.generation))
+            return
+        await self._reserve_generations()
+        effects = self._core.revoked(now, message.member, message.generation)
+        self._seats.note_confirmed(message.member)
+        await self._perform(effects)
+
+    @answers(Leave)
+    async def leave(self, message: Leave) -> None:
+        await self._reserve_generations()
+        effects = self._core.leave(trio.current_time(), message.member)
+        had = self._seats.leave(message.member, "it has left")
+        await self._release(message.member, had)
+        await self._perform(effects)
+
+    async def _release(self, member: str, had: Set[TopicPartition]) -> None:
+        """What it holds comes again at once. A partition that cannot be reached keeps it until its lease ends."""
+
+        async def release(place: Attachment) -> None:
+            if place.ref is not None and place.trouble is None:
+                try:
+                    await call_within(ANSWER_SECONDS_MAX, place.ref, ReleaseMember(self._name, member))
+                except GoQueueError as error:
+                    self._report(f"{place.ref.name} did not give back what {member} held: {error.message}")
+
+        await with_each(release, [place for place in self._attachments if place.key in had])
+
+    @answers(MemberLost)
+    async def member_lost(self, message: MemberLost) -> None:
+        """Of a connection that the member has left for another it is no news."""
+        if self._seats.is_on(message.member, message.connection):
+            await self._perform(self._core.connection_lost(trio.current_time(), message.member))
+
+    # Topics
+
+    @hears(TopicsChanged)
+    async def topics_changed(self, _sender: str, _news: TopicsChanged) -> None:
+        try:
+            there = _by_name(await call_within(ANSWER_SECONDS_MAX, self._topics, OutlineTopics()))
+            await self._reserve_generations()
+        except GoQueueError as error:
+            self._look_again(error)
+        else:
+            await self._take_topics(there)
+
+    def _look_again(self, error: GoQueueError) -> None:
+        self._report(f"group {self._name} is not up to date with its topics: {error.message}; it is tried again")
+        self._looks_again = True
+        self._roused.set()
+
+    async def _take_topics(self, there: dict[str, TopicOutline]) -> None:
+        """A topic that was made again is another one: first the old one goes."""
+        before, now = self._there, trio.current_time()
+        again = {name for name, each in there.items() if name in before and before[name].uuid != each.uuid}
+        effects = list[Effect]()
+        if again:
+            self._there = {name: each for name, each in there.items() if name not in again}
+            effects += self._core.topics_changed(now, self._partition_counts())
+        self._there = there
+        effects += self._core.topics_changed(now, self._partition_counts())
+        await self._let_go_of_topics()
+        for seen in self._known.topics.values():
+            self._attach(seen)
+        # What came later was all published after the group began (G5).
+        await self._begin(self._seats.topics_read(there), EARLIEST)
+        await self._perform(effects)
+
+    async def _let_go_of_topics(self) -> None:
+        for seen in list(self._known.topics.values()):
+            there = self._there.get(seen.name)
+            if there is None or there.uuid != seen.uuid:
+                self._attachments.drop(seen.name)
+                await self._note(NoteCeased(self._name, seen.name, seen.uuid))
+
+    async def _begin(self, names: Iterable[str], start: str) -> None:
+        """The group sees these topics, perhaps for the first time: where it begins is durable before it reads."""
+        for name in sorted(names):
+            there, seen = self._there[name], self._known.topics.get(name)
+            if seen is None or seen.uuid != there.uuid:
+                await self._begin_one(there, start)
+            if name in self._known.topics:
+                self._attach(self._known.topics[name])
+
+    async def _begin_one(self, there: TopicOutline, start: str) -> None:
+        start = self._starts.setdefault(there.name, start)
+        if await self._note(NoteBegun(self._name, there.name, there.uuid, there.partitions, start)):
+            del self._starts[there.name]
+
+    async def _note(self, note: Request[KnownGroup]) -> bool:
+        try:
+            self._known = await self._register.call(note)
+        except GoQueueError as error:
+            self._look_again(error)
+            return False
+        return True
+
+    def _partition_counts(self) -> dict[str, int]:
+        return {name: each.partitions for name, each in self._there.items()}
+
+    def _attach(self, seen: SeenTopic) -> None:
+        there = self._there.get(seen.name)
+        if there is not None and there.uuid == seen.uuid:
+            self._attachments.add(seen, there.partitions)
+
+    # Operators
+
+    @answers(CheckEmpty)
+    async def check_empty(self, _: CheckEmpty) -> None:
+        if len(self._seats):
+            raise GroupConflict(
+                f"group {self._name} has {len(self._seats)} members; stop them first", members=len(self._seats)
+            )
+
+    @defers(DescribeGroup)
+    async def describe(self, _: DescribeGroup, reply: Reply[GroupDescription]) -> None:
+        self.background(self._tell_description, reply)
+
+    async def _tell_description(self, reply: Reply[GroupDescription]) -> None:
+        now = trio.current_time()
+        view = self._core.view(now)
+        uuids = {name: each.uuid for name, each in self._there.items()}
+        reply.resolve(await describe_group(self._name, view, now, uuids, list(self._attachments)))
+
+    @defers(Alter)
+    async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:
+        await self._reserve_generations()
+        settings = (self._core.settings or GroupSettings()).altered(message.settings)
+        altered = deepcopy(self._core)
+        effects = altered.alter(trio.current_time(), settings, force=message.force)
+        self._known = await self._register.call(NoteSettings(self._name, settings))
+        self._core = altered
+        self._attachments.introduce_again()
+        await self._perform(effects)
+        await self._attachments.settle()
+        self.background(self._tell_description, reply)
+
+    @defers(Reset)
+    async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
+        check_start(message.start)
+        if not message.force:
+            await self.check_empty(CheckEmpty())
+        self.background(reset_group, self._name, message, list(self._attachments), reply)
+
+    # What the core wants done
+
+    async def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Expelled):
+                self._expel(effect)
+            elif isinstance(effect, Assign):
+                self._attachments.want(effect)
+        if effects:
+            await self._attachments.settle()
+        for effect in effects:
+            if isinstance(effect, Tell):
+                self._seats.tell(effect)
+
+    def _expel(self, effect: Expelled) -> None:
+        logger.warning("group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
+        self._seats.leave(effect.member, effect.reason)
+
+    def _as_membership(self, told: Tell) -> Membership:
+        settings = self._core.settings or GroupSettings()
+        assignment, revoked = self._as_assigned(told.assignment), self._as_assigned(told.revoked)
+        return Membership(told.member, told.generation, settings.to_plain(), assignment, revoked)
+
+    def _as_assigned(self, assignment: Assignment) -> tuple[AssignedPartition, ...]:
+        """A topic that is gone has nothing to let go of."""
+        return tuple(
+            AssignedPartition(topic, self._there[topic].uuid.bytes, partition)
+            for topic, partition in sorted(assignment)
+            if topic in self._there
+        )
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        waiting, core = self._seats.next_deadline(), self._core.next_deadline()
+        times = [waiting, None if core is None else max(core, self._postponed_until)]
+        return min((time for time in times if time is not None), default=None)
+
+    async def tick(self, now: float) -> None:
+        self._seats.answer_due(now)
+        due = self._core.next_deadline()
+        if due is not None and due <= now and now >= self._postponed_until:
+            await self._let_time_pass(now)
+
+    async def _let_time_pass(self, now: float) -> None:
+        try:
+            await self._reserve_generations()
+        except GoQueueError as error:
+            self._report(f"group {self._name} cannot go on: {error.message}; it is tried again")
+            self._postponed_until = now + LOOK_SECONDS
+        else:
+            await self._perform(self._core.tick(now))
+
+    async def _reserve_generations(self) -> None:
+        """A generation that was given out is never given out again, whatever crashes."""
+        if self._core.generation + GENERATIONS_LEFT_MIN > self._known.generation:
+            reserved = self._core.generation + GENERATIONS_RESERVED
+            self._known = await self._register.call(NoteGeneration(self._name, reserved))
+
+    # Partitions
+
+    def _introduction(self, place: Attachment) -> AttachGroup:
+        settings = self._core.settings or GroupSettings()
+        buries = not place.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
+        return AttachGroup(
+            self._name,
+            self._known.id,
+            LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0),
+            place.start,
+            self.ref,
+            place.wanted.member,
+            place.wanted.generation,
+            settings.shared,
+        )
+
+    @hears(DeadLettersWait)
+    async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
+        place = self._attachments.find(TopicPartition(news.topic, news.partition))
+        if place is not None:
+            self._undertaker.call_for(place)
+
+    async def _look_after_partitions(self) -> None:
+        while True:
+            await self._attachments.mend()
+            if self._looks_again:
+                self._looks_again = False
+                self.ref.news(self._name, TopicsChanged())
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Long, when nobody is here and nothing is wrong: a thousand groups that are not used cost nothing."""
+        if not len(self._seats) and not self._attachments.has_trouble:
+            self._roused = trio.Event()
+            with trio.move_on_after(IDLE_SECONDS):
+                await self._roused.wait()
+        await trio.sleep(LOOK_SECONDS)
+
+    async def _show_offsets(self) -> None:
+        """Without members hardly anything moves, so it is looked at less often."""
+        rounds = 0
+        while True:
+            await trio.sleep(OFFSETS_SECONDS)
+            rounds += 1
+            if not len(self._seats) and rounds % IDLE_ROUNDS:
+                continue
+            try:
+                await self._offsets.show(list(self._attachments))
+            except GoQueueError as error:
+                self._report(f"the offsets of group {self._name} cannot be shown: {error.message}")
+
+
+def _by_name(outline: Iterable[TopicOutline]) -> dict[str, TopicOutline]:
+    return {each.name: each for each in outline}

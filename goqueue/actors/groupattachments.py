@@ -1,0 +1,160 @@
+"""What the partitions know of a group, and what they are to know.
+
+A partition is told everything once (`AttachGroup`), later only who owns it. It forgets the owner when it is started
+again: the count of its lives says so, and it is told everything anew. What a partition did not take (it is down, or
+hangs) is left for later, and the group goes on without it: nobody waits for it twice in a row.
+
+Messages to a partition arrive in the order in which they were sent, so a late one never undoes a newer one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from goqueue.actors.bounded import call_within, with_each
+from goqueue.actors.grouprequests import AssignPartition, AttachGroup
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.topics import FindPartition
+from goqueue.core.assignors import TopicPartition
+from goqueue.core.groupeffects import Assign
+from goqueue.core.groupregistry import SeenTopic
+from goqueue.errors import GoQueueError
+
+ANSWER_SECONDS_MAX = 0.5
+"""So long a group waits for a partition, once; then others are served first."""
+
+
+class Owner(NamedTuple):
+    member: str | None
+    generation: int
+
+
+NOBODY = Owner(None, 0)
+
+
+@dataclass(eq=False, slots=True)
+class Attachment:
+    topic: SeenTopic
+    number: int
+    ref: ActorRef | None = None
+    wanted: Owner = NOBODY
+    known: Owner | None = None
+    """None: it is to be told everything."""
+    lives: int = 0
+    """How often the partition had been started again when it was told."""
+    trouble: str | None = None
+
+    @property
+    def key(self) -> TopicPartition:
+        return TopicPartition(self.topic.name, self.number)
+
+    @property
+    def start(self) -> str:
+        return self.topic.start_of(self.number)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.known == self.wanted and not self.was_restarted
+
+    @property
+    def was_restarted(self) -> bool:
+        return self.ref is not None and self.ref.statistics().restarts != self.lives
+
+
+class Attachments:
+    def __init__(
+        self,
+        group: str,
+        topics: ActorRef,
+        introduction: Callable[[Attachment], AttachGroup],
+        report: Callable[[str], None],
+    ) -> None:
+        """`introduction` is all that a partition is to know."""
+        self._group = group
+        self._topics = topics
+        self._introduction = introduction
+        self._report = report
+        self._places: dict[TopicPartition, Attachment] = {}
+        self._owners: dict[TopicPartition, Owner] = {}
+        """Also of those that are yet to be added."""
+
+    def __iter__(self) -> Iterator[Attachment]:
+        return iter(list(self._places.values()))
+
+    def __contains__(self, place: Attachment) -> bool:
+        return self._places.get(place.key) is place
+
+    def find(self, key: TopicPartition) -> Attachment | None:
+        return self._places.get(key)
+
+    def of_topic(self, name: str) -> list[Attachment]:
+        return [place for place in self if place.topic.name == name]
+
+    def add(self, topic: SeenTopic, partitions: int) -> None:
+        """The group reads this topic, which has so many partitions now. One made again replaces the old one."""
+        for number in range(partitions):
+            key = TopicPartition(topic.name, number)
+            place = self._places.get(key)
+            if place is None or place.topic.uuid != topic.uuid:
+                self._places[key] = Attachment(topic, number, wanted=self._owners.get(key, NOBODY))
+
+    def drop(self, topic: str) -> None:
+        for place in self.of_topic(topic):
+            del self._places[place.key]
+            self._owners.pop(place.key, None)
+
+    def want(self, assign: Assign) -> None:
+        key = TopicPartition(assign.topic, assign.partition)
+        self._owners[key] = Owner(assign.member, assign.generation)
+        if key in self._places:
+            self._places[key].wanted = self._owners[key]
+
+    def introduce_again(self) -> None:
+        """The settings are others now."""
+        for place in self:
+            place.known = None
+
+    async def settle(self) -> None:
+        """Tell those that do not know what they are to know; who was in trouble waits for `mend`."""
+        await self._tell([place for place in self if place.trouble is None and not place.is_settled])
+
+    async def mend(self) -> None:
+        await self._tell([place for place in self if not place.is_settled])
+
+    @property
+    def has_trouble(self) -> bool:
+        return any(place.trouble is not None for place in self._places.values())
+
+    async def _tell(self, places: Sequence[Attachment]) -> None:
+        await with_each(self._tell_one, places)
+
+    async def _tell_one(self, place: Attachment) -> None:
+        try:
+            if place.ref is None:
+                place.ref = await self._find(place)
+            await self._speak(place, place.ref)
+        except GoQueueError as error:
+            self._note_trouble(place, error.message)
+        else:
+            place.trouble = None
+
+    async def _find(self, place: Attachment) -> ActorRef:
+        return await call_within(ANSWER_SECONDS_MAX, self._topics, FindPartition(place.topic.uuid, place.number))
+
+    async def _speak(self, place: Attachment, ref: ActorRef) -> None:
+        """`known` is what was said when it was said: the wish may be another one by the time of the answer."""
+        wanted, lives = place.wanted, ref.statistics().restarts
+        if place.known is None or lives != place.lives:
+            place.known = None
+            await call_within(ANSWER_SECONDS_MAX, ref, self._introduction(place))
+        else:
+            await call_within(ANSWER_SECONDS_MAX, ref, AssignPartition(self._group, *wanted))
+        place.known, place.lives = wanted, lives
+
+    def _note_trouble(self, place: Attachment, message: str) -> None:
+        if place.trouble is None and place in self:
+            self._report(
+                f"group {self._group} cannot reach partition {place.number} of {place.topic.name}: {message}; "
+                "it is tried again"
+            )
+        place.trouble = message

@@ -1,0 +1,69 @@
+"""What a broker counts of its groups: runs of messages, never each message by itself.
+
+Connections note what passes through them. Leases end in the partitions and dead letters leave through the groups:
+those add to `expired` and `dead_letters` themselves.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.net.groupmessages import Action
+
+GROUP_COUNTERS = {
+    "groups": "how many there are",
+    "groups.members": "that speak over an open connection",
+    "delivered.messages": "handed to consumers of groups",
+    "delivered.again": "those of them that had been handed out before",
+    "delivered.bytes": "of batches that hold them",
+    "delivered.expired": "messages whose lease ended before they were settled",
+    "settled.acked": "messages that are done, repeated acks among them",
+    "settled.nacked": "given back to be tried again",
+    "settled.rejected": "given up by a consumer",
+    "settled.released": "given back unopened",
+    "settled.stale": "messages whose receipts were no longer good",
+    "dead_letters": "messages sent to dead-letter topics",
+}
+_SETTLED = {
+    Action.ACK: "settled.acked",
+    Action.NACK: "settled.nacked",
+    Action.REJECT: "settled.rejected",
+    Action.RELEASE: "settled.released",
+}
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    members: int = 0
+    delivered: int = 0
+    again: int = 0
+    bytes: int = 0
+    expired: int = 0
+    stale: int = 0
+    dead_letters: int = 0
+    settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
+
+    def note_taken(self, runs: Iterable[AttemptRun], size: int) -> None:
+        for run in runs:
+            self.delivered += run.size
+            self.again += run.size if run.attempt > 1 else 0
+        self.bytes += size
+
+    def note_settled(self, action: Action, runs: Iterable[AttemptRun], stale: Iterable[AttemptRun]) -> None:
+        refused = sum(run.size for run in stale)
+        self.stale += refused
+        if action in self.settled:
+            self.settled[action] += sum(run.size for run in runs) - refused
+
+    def report(self, groups: int) -> dict[str, int | float]:
+        return {
+            "groups": groups,
+            "groups.members": self.members,
+            "delivered.messages": self.delivered,
+            "delivered.again": self.again,
+            "delivered.bytes": self.bytes,
+            "delivered.expired": self.expired,
+            **{name: self.settled[action] for action, name in _SETTLED.items()},
+            "settled.stale": self.stale,
+            "dead_letters": self.dead_letters,
+        }

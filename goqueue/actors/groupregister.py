@@ -1,0 +1,185 @@
+"""The register of groups as an actor: what it was told is durable when it answers. One sync for all of a turn.
+
+A register that cannot be read is no reason to refuse the topics: every request hears what is wrong, and the file is
+left as it is.
+"""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from goqueue.actors.base import Actor
+from goqueue.actors.handlers import answers
+from goqueue.actors.messages import Request
+from goqueue.core.groupregistry import GroupRegistry, KnownGroup, RegistryEntry
+from goqueue.core.groupsettings import GroupSettings
+from goqueue.errors import DiskFull, UnknownFormat
+from goqueue.storage.groupregistry import StoredRegistry
+from goqueue.storage.volume import Volume
+
+logger = logging.getLogger("goqueue.groups")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRegister(Request[tuple[KnownGroup, ...]]):
+    """Every group there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLeaving(Request[tuple[KnownGroup, ...]]):
+    """Those that were removed and that partitions may still have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroup(Request[KnownGroup]):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMade(Request[KnownGroup]):
+    name: str
+    id: int
+    by_broker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSettings(Request[KnownGroup]):
+    name: str
+    settings: GroupSettings
+
+
+@dataclass(frozen=True, slots=True)
+class NoteGeneration(Request[KnownGroup]):
+    """The group may use generations up to this one."""
+
+    name: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteBegun(Request[KnownGroup]):
+    name: str
+    topic: str
+    uuid: UUID
+    partitions: int
+    start: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCeased(Request[KnownGroup]):
+    name: str
+    topic: str
+    uuid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRemoved(Request[KnownGroup]):
+    """Answered with what it was."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteForgotten(Request[None]):
+    name: str
+
+
+class GroupRegister(Actor):
+    def __init__(self, volume: Volume, data: str) -> None:
+        self._volume = volume
+        self._data = data
+        self._stored: StoredRegistry | None = None
+        self._why_not = ""
+        self._is_dirty = False
+
+    async def start(self) -> None:
+        try:
+            self._stored = await StoredRegistry.open(self._volume, self._data)
+        except UnknownFormat as error:
+            self._why_not = error.message
+            logger.error("no group can be used: %s", error.message)
+
+    async def stop(self) -> None:
+        if self._stored is not None:
+            await self._stored.close()
+
+    def close(self) -> None:
+        if self._stored is not None:
+            self._stored.abandon()
+
+    @property
+    def stored(self) -> StoredRegistry:
+        if self._stored is None:
+            raise UnknownFormat(self._why_not)
+        return self._stored
+
+    @property
+    def registry(self) -> GroupRegistry:
+        return self.stored.registry
+
+    def _write(self, entry: RegistryEntry) -> None:
+        self.stored.write(entry)
+        self._is_dirty = True
+
+    async def end_turn(self) -> None:
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        await self.stored.commit()
+        if self.stored.wants_compaction:
+            with suppress(DiskFull):  # the entries are there; the next turn tries again
+                await self.stored.compact()
+
+    # Questions
+
+    @answers(ReadRegister)
+    async def read(self, _: ReadRegister) -> tuple[KnownGroup, ...]:
+        return tuple(self.registry)
+
+    @answers(ReadLeaving)
+    async def read_leaving(self, _: ReadLeaving) -> tuple[KnownGroup, ...]:
+        return tuple(self.registry.leaving())
+
+    @answers(ReadGroup)
+    async def read_group(self, message: ReadGroup) -> KnownGroup:
+        return self.registry.group(message.name)
+
+    # Changes
+
+    @answers(NoteMade)
+    async def note_made(self, message: NoteMade) -> KnownGroup:
+        self._write(self.registry.make(message.name, message.id, by_broker=message.by_broker))
+        return self.registry.group(message.name)
+
+    @answers(NoteSettings)
+    async def note_settings(self, message: NoteSettings) -> KnownGroup:
+        self._write(self.registry.fix(message.name, message.settings))
+        return self.registry.group(message.name)
+
+    @answers(NoteGeneration)
+    async def note_generation(self, message: NoteGeneration) -> KnownGroup:
+        self._write(self.registry.reserve(message.name, message.generation))
+        return self.registry.group(message.name)
+
+    @answers(NoteBegun)
+    async def note_begun(self, message: NoteBegun) -> KnownGroup:
+        self._write(
+            self.registry.begin(message.name, message.topic, message.uuid, message.partitions, message.start)
+        )
+        return self.registry.group(message.name)
+
+    @answers(NoteCeased)
+    async def note_ceased(self, message: NoteCeased) -> KnownGroup:
+        self._write(self.registry.cease(message.name, message.topic, message.uuid))
+        return self.registry.group(message.name)
+
+    @answers(NoteRemoved)
+    async def note_removed(self, message: NoteRemoved) -> KnownGroup:
+        known = self.registry.group(message.name)
+        self._write(self.registry.remove(message.name))
+        return known
+
+    @answers(NoteForgotten)
+    async def note_forgotten(self, message: NoteForgotten) -> None:
+        self._write(self.registry.forget(message.name))

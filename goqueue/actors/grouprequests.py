@@ -1,0 +1,284 @@
+"""What a partition can be asked about its groups, and what a group can be asked.
+
+Members receive from partitions and settle there: a group only says who may. Each request to a partition names the
+group; `group_id` is drawn anew when a group is made, so that one that was deleted and made again begins anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goqueue.actors.messages import News, Request
+from goqueue.actors.ref import ActorRef
+from goqueue.core.batch import Producer
+from goqueue.core.ledger import LedgerSettings, Progress
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.subscription import Subscription
+from goqueue.net.groupmessages import Action, GroupDescription, Membership, ResetPartition
+from goqueue.types import Buffer, Offset
+
+# To a partition.
+
+
+@dataclass(frozen=True, slots=True)
+class AttachGroup(Request[None]):
+    """From now on this group reads here: its ledger is there, or begins at `start`. Repeating it is harmless.
+
+    `listener` is told `DeadLettersWait` as news. `member` may take from here; None is nobody.
+    In a shared group everybody may.
+    """
+
+    group: str
+    group_id: int
+    settings: LedgerSettings
+    start: str
+    """`earliest`, `latest`, `offset:N` or `time:MICROSECONDS`; what lies outside the log is its nearer end."""
+    listener: ActorRef
+    member: str | None = None
+    generation: int = 0
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AssignPartition(Request[None]):
+    """From now on only this member takes from here; None is nobody."""
+
+    group: str
+    member: str | None
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetGroup(Request[None]):
+    """The group was deleted: its progress goes."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A delivery; without runs nothing was there. `data` is whole batches that hold all of the runs."""
+
+    nonce: int
+    runs: tuple[AttemptRun, ...]
+    data: Buffer
+    is_alone: bool
+    alone_waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Take(Request[Taken]):
+    """What is there for a member, under a lease. Journaled before it is answered. `StaleGeneration` for others."""
+
+    group: str
+    member: str
+    generation: int
+    messages_max: int
+    bytes_max: int
+    visibility: float
+    is_busy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitDeliverable(Request[None]):
+    """Answered when `Take` may find something for this member, at the latest at `deadline`, in Trio's time."""
+
+    group: str
+    member: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRuns(Request[tuple[AttemptRun, ...]]):
+    """Answered, once it is journaled, with those whose receipts are stale. No runs: all of it (`EXTEND` only)."""
+
+    group: str
+    nonce: int
+    action: Action
+    runs: tuple[AttemptRun, ...]
+    delay: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMember(Request[None]):
+    """The member left in good order: what it holds is given back, uncounted."""
+
+    group: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    progress: Progress
+    end: Offset
+    lag: int
+    oldest_unacked_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeLedger(Request[LedgerView | None]):
+    """None when the group has not begun here."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetLedger(Request[tuple[Offset, Offset]]):
+    """Begin again at `start`, as in `AttachGroup`; the committed offset before and after. A dry run says so."""
+
+    group: str
+    start: str
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message on its way to the dead-letter topic, with what its headers will say."""
+
+    offset: Offset
+    record: Buffer
+    """As it lies in the log."""
+    attempts: int
+    first_delivery: int
+    last_delivery: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """Messages that leave together, under a producer that was journaled for them and nobody else ever has."""
+
+    messages: tuple[DeadLetter, ...]
+    producer: Producer
+    sequence: int
+    """Of the departure, by which it is confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeDeadLetters(Request[DeadLetters | None]):
+    """The departure that is under way, after a crash too; else the next to leave; None when there is none."""
+
+    group: str
+    messages_max: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmDeadLetters(Request[None]):
+    """They are in the dead-letter topic, durably."""
+
+    group: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLettersWait(News):
+    """To a group, from a partition: some messages are to leave."""
+
+    topic: str
+    partition: int
+
+
+# To a group.
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Request[Membership]):
+    member: str
+    client: str
+    subscription: Subscription
+    settings: dict[str, Any]
+    start: str
+    session_timeout: float
+    is_static: bool
+    connection: int
+    """Whose end is the loss of this member, unless it came back on another."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitMembership(Request[Membership]):
+    """A heartbeat: answered when the member has something else than in `generation`, or at `deadline`."""
+
+    member: str
+    generation: int
+    deadline: float
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(Request[None]):
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLost(Request[None]):
+    """The connection ended without a word; to be cast."""
+
+    member: str
+    connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeGroup(Request[GroupDescription]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Alter(Request[GroupDescription]):
+    settings: dict[str, Any]
+    force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reset(Request[tuple[ResetPartition, ...]]):
+    topic: str | None
+    partition: int | None
+    start: str
+    dry_run: bool
+    force: bool
+
+
+# To the groups of a node.
+
+
+@dataclass(frozen=True, slots=True)
+class FindGroup(Request[ActorRef]):
+    """The group of this name, made if need be; `UnknownGroup` if it is not to be made."""
+
+    name: str
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListGroups(Request[Sequence[str]]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveGroup(Request[None]):
+    """`GroupConflict` while it has members."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveDeadLetters(Request[tuple[int, int]]):
+    """Answered with how many were sent, or would be, and how many remain. The fields are those of the wire's
+    `Redrive`, in its order."""
+
+    topic: str
+    group: str | None
+    partition: int | None
+    offsets: tuple[Offset, ...] | None
+    reason: str | None
+    to: str | None
+    all_groups: bool
+    messages_max: int | None
+    per_second: int | None
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged(News):
+    """From topics to whoever watches: some came, went or grew."""

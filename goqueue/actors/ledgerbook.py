@@ -1,0 +1,243 @@
+"""The ledgers of a partition's groups, and the journal that they are written to before anybody hears of a change.
+
+The journal is made when the first group comes: a partition without groups has none. A write reaches the file at
+once and so survives the end of the process; it is synced within a second, at a stop, and before the answer where it
+is said so.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+
+import trio
+
+from goqueue.actors.ref import ActorRef
+from goqueue.core.deliverydeadlines import LedgerDeadlines
+from goqueue.core.durability import UNSYNCED_SECONDS_MAX
+from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledgerentries import CutBack, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.environment import WallClock
+from goqueue.errors import Closed, DiskFull, UnknownGroup
+from goqueue.storage.ledgerjournal import (
+    NAME,
+    LedgerJournal,
+    Payload,
+    WrittenLedger,
+    draw_producer_id,
+    forgotten,
+    happened,
+    reads_here,
+)
+from goqueue.storage.log import Log
+from goqueue.storage.volume import Volume
+from goqueue.types import Offset
+
+logger = logging.getLogger("goqueue.ledgers")
+
+
+@dataclass(slots=True, eq=False)
+class GroupHere:
+    """A group as this partition knows it."""
+
+    written: WrittenLedger
+    listener: ActorRef | None = None
+    """Nobody, until the group has said that it is there."""
+    member: str | None = None
+    generation: int = 0
+    is_shared: bool = False
+    removals: int = 0
+    """Counts what may take messages out of a plan: nothing read for an older count is handed out."""
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    """Of those whose messages have to be fetched from the disk, one reads at a time."""
+    readers: int = 0
+    """So many have or await that turn; those who come later go behind them."""
+
+    @property
+    def name(self) -> str:
+        return self.written.group
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.written.ledger
+
+    def may_take(self, member: str, generation: int) -> bool:
+        """The generation says when a partition last changed hands: a member that kept it knows a later one."""
+        return self.is_shared or (member == self.member and generation >= self.generation)
+
+
+class LedgerBook:
+    def __init__(self, volume: Volume, clock: WallClock, directory: str, random: Random) -> None:
+        self._volume = volume
+        self._clock = clock
+        self._directory = directory
+        self._random = random
+        self._journal: LedgerJournal | None = None
+        self._unsynced = trio.Event()
+        self.groups: dict[str, GroupHere] = {}
+        self.deadlines = LedgerDeadlines()
+        self.is_doubtful = False
+        """Groups may have been lost: who is not known begins at the earliest."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._journal is not None
+
+    @property
+    def journal(self) -> LedgerJournal:
+        assert self._journal is not None, "a journal is there before the first group"
+        return self._journal
+
+    def find(self, group: str) -> GroupHere:
+        here = self.groups.get(group)
+        if here is None:
+            raise UnknownGroup(f"group {group} does not read here; join it again")
+        return here
+
+    # The journal's life
+
+    async def open_if_there(self, log: Log) -> None:
+        if self._volume.disk.exists(f"{self._directory}/{NAME}"):
+            await self.open()
+            self._fit_all(log)
+
+    async def open(self) -> None:
+        now, wall = trio.current_time(), self._clock.now()
+        self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall, self._random)
+        self.is_doubtful = found.is_doubtful
+        self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
+        for here in self.groups.values():
+            self._note_deadline(here)
+        if found.lost:
+            logger.warning(
+                "%s/%s lost entries: its groups fall back to where they stood before, and some messages come again",
+                self._directory,
+                NAME,
+            )
+            with suppress(DiskFull):
+                await self._compact()
+
+    def _fit_all(self, log: Log) -> None:
+        """A log that lost its end, or its beginning, takes what was said of it along."""
+        now = trio.current_time()
+        for here in self.groups.values():
+            cut = here.ledger.cut_back(log.end_offset)
+            if cut is not None:
+                logger.warning("group %s had come further than %s goes: cut back", here.name, self._directory)
+                self.write(here, [cut], now)
+        self.note_removed_from_all(log.log_start)
+
+    async def keep(self) -> None:
+        """Sync what was written, and put a snapshot in its place when it has grown, until closed."""
+        with suppress(Closed):
+            while True:
+                await self._unsynced.wait()
+                await trio.sleep(UNSYNCED_SECONDS_MAX)
+                self._unsynced = trio.Event()
+                await self.journal.commit()
+                if self.journal.has_grown:
+                    with suppress(DiskFull):
+                        await self._compact()
+
+    async def _compact(self) -> None:
+        ledgers = [here.written for here in self.groups.values()]
+        await self.journal.compact(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
+
+    async def commit(self) -> None:
+        await self.journal.commit()
+
+    async def close(self) -> None:
+        if self._journal is not None:
+            await self._journal.close()
+
+    def abandon(self) -> None:
+        if self._journal is not None:
+            self._journal.abandon()
+
+    # Changes: journaled, then made
+
+    def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
+        """`DiskFull` changes nothing."""
+        wall, written = self._clock.now(), here.written
+        self._append([happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries)])
+        for entry in entries:
+            written.ledger.apply(entry, now)
+            here.removals += _takes_away(entry)
+        written.number += len(entries)
+        self._note_deadline(here)
+
+    def begin(self, group: str, group_id: int, settings: LedgerSettings, offset: Offset) -> GroupHere:
+        """A group comes for the first time, or anew under the same name."""
+        wall, now, old = self._clock.now(), trio.current_time(), self.groups.get(group)
+        written = WrittenLedger(group, group_id, draw_producer_id(self._random), Ledger(settings))
+        began = written.ledger.begin(offset)
+        parting = [forgotten(old.written, wall)] if old is not None else []
+        self._append([*parting, reads_here(written, wall, settings), happened(written, wall, began, 1)])
+        written.ledger.apply(began, now)
+        written.number += 2
+        if old is not None:
+            old.removals += 1
+        self.groups[group] = here = GroupHere(written)
+        return here
+
+    def change_settings(self, here: GroupHere, settings: LedgerSettings) -> None:
+        if settings != here.ledger.settings:
+            self._append([reads_here(here.written, self._clock.now(), settings)])
+            here.ledger.settings = settings
+            here.written.number += 1
+            here.removals += 1  # what may be handed out beside others has changed
+
+    def forget(self, here: GroupHere) -> None:
+        self._append([forgotten(here.written, self._clock.now())])
+        del self.groups[here.name]
+        self.deadlines.forget(here.name)
+        here.removals += 1
+
+    def _append(self, payloads: Sequence[Payload]) -> None:
+        self.journal.append(payloads)
+        if not self._unsynced.is_set():
+            self._unsynced.set()
+
+    def _note_deadline(self, here: GroupHere) -> None:
+        self.deadlines.note(here.name, here.ledger.next_deadline())
+
+    # What the log and the clock do to them
+
+    def note_removed_from_all(self, log_start: Offset) -> None:
+        """On a full disk it is noted when the group next looks."""
+        with suppress(DiskFull):
+            for here in self.groups.values():
+                self.note_removed(here, log_start)
+
+    def note_removed(self, here: GroupHere, log_start: Offset) -> None:
+        removed = here.ledger.removed_below(log_start)
+        if removed is None:
+            return
+        self.write(here, [removed], trio.current_time())
+        if removed.unacked:
+            logger.warning(
+                "%d messages below offset %d of %s were removed before group %s had done with them",
+                removed.unacked,
+                log_start,
+                self._directory,
+                here.name,
+            )
+
+    def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Expired]]]:
+        """The groups whose time has come, and what has expired there. Without room it is tried again."""
+        for name in self.deadlines.due(now):
+            here = self.groups[name]
+            expired = here.ledger.tick(now)
+            try:
+                if expired:
+                    self.write(here, expired, now)
+            except DiskFull:
+                self.deadlines.note(name, now + UNSYNCED_SECONDS_MAX)
+            else:
+                self._note_deadline(here)
+                yield here, expired
+
+
+def _takes_away(entry: Entry) -> bool:
+    return isinstance(entry, PassedOver | Removed | CutBack | Reset)

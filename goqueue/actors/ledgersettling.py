@@ -1,0 +1,50 @@
+"""What a settlement does to a ledger: the entry for it, and those of its receipts that are stale (G6)."""
+
+from goqueue.actors.grouprequests import SettleRuns
+from goqueue.core.ledger import Ledger
+from goqueue.core.ledgerattempts import AttemptRuns
+from goqueue.core.ledgerentries import Entry, Expired, Nacked, Rejected
+from goqueue.errors import StaleReceipt
+from goqueue.net.groupmessages import Action
+
+VISIBILITY_SECONDS = 30.0
+"""Of an extension that does not say how long."""
+
+
+def settled(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+    """Nothing is changed yet."""
+    nonce, runs = message.nonce, message.runs
+    match message.action:
+        case Action.ACK:
+            return ledger.ack(now, nonce, runs)
+        case Action.NACK:
+            return ledger.nack(now, nonce, runs, message.delay, message.reason)
+        case Action.REJECT:
+            return ledger.reject(now, nonce, runs, message.reason)
+        case Action.RELEASE:
+            return ledger.release(now, nonce, runs)
+        case Action.EXTEND:
+            return _extended(ledger, now, message)
+
+
+def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+    visibility = VISIBILITY_SECONDS if message.delay is None else float(message.delay)
+    entry, stale = ledger.extend(now, message.nonce, message.runs or None, visibility)
+    if entry is None and not message.runs:
+        raise StaleReceipt(
+            f"nothing of delivery {message.nonce:012x} is out; its lease has ended, or all is settled"
+        )
+    return entry, stale
+
+
+def leaves(entry: Entry) -> bool:
+    """Whether messages are on their way to the dead-letter topic by it."""
+    match entry:
+        case Rejected():
+            return True
+        case Nacked():
+            return bool(entry.leaving)
+        case Expired():
+            return entry.reason is not None
+        case _:
+            return False

@@ -1,0 +1,129 @@
+"""What the log has of what a plan allows: the records, and the batches that hold them.
+
+Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
+ones follow each other, and leave in the batches they came in. What was to come again and is not there any more, or
+has expired, is named: its group passes over it. A damaged stretch is gone round.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from goqueue.core.deliverable import EVERYTHING, Deliverable, Reader, cut_down, find_deliverable, join
+from goqueue.core.ledger import Plan
+from goqueue.core.ledgerattempts import AttemptRun, without
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.errors import DamagedData
+from goqueue.storage.log import Log
+from goqueue.storage.logviews import LogSlice
+from goqueue.types import Buffer, Offset
+
+READS_MAX = 16
+"""So often one request reads, for what lies here and there; the rest is for the next."""
+SPARSE_READ_BYTES = 64 * 1024
+SLACK_BYTES = 4 * 1024
+
+
+@dataclass(slots=True)
+class Gathered:
+    scanned_to: Offset
+    again: list[AttemptRun] = field(default_factory=list)
+    gone: list[Run] = field(default_factory=list)
+    fresh: list[Run] = field(default_factory=list)
+    parts: list[Buffer] = field(default_factory=list)
+
+    def add_fresh(self, chosen: Deliverable) -> int:
+        """How many these are. A batch that holds returned messages too must not show them twice."""
+        self.parts += cut_down(chosen.data, chosen.runs) if self.again else [chosen.data]
+        join(self.fresh, chosen.runs)
+        return sum(last - first + 1 for first, last in chosen.runs)
+
+    @property
+    def data(self) -> Buffer:
+        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+
+
+class LogShelf:
+    """A log, as far as a group sees it."""
+
+    def __init__(self, log: Log, report: Callable[[DamagedData], None]) -> None:
+        self._log = log
+        self._report = report
+        self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
+
+    async def gather(self, plan: Plan, reader: Reader, bytes_max: int) -> Gathered:
+        gathered = Gathered(plan.fresh_from)
+        if plan.again:
+            await self._gather_again(gathered, plan.again, reader, bytes_max)
+        room = bytes_max - sum(map(len, gathered.parts))
+        if plan.fresh_max > 0 and room > 0:
+            await self._gather_fresh(gathered, plan, reader, room)
+        return gathered
+
+    async def _gather_again(
+        self, gathered: Gathered, runs: Sequence[AttemptRun], reader: Reader, room: int
+    ) -> None:
+        for _ in range(READS_MAX):
+            if not runs or room <= 0:
+                return
+            found = await self.read(runs[0].first, min(room, self._likely_bytes(runs)))
+            inside, runs = split(runs, _end_of(found))
+            if isinstance(found, DamagedData):
+                gathered.gone += [Run(run.first, run.last) for run in inside]
+                continue
+            again = _sort_out(gathered, found.data, inside, reader)
+            parts = cut_down(found.data, again)
+            gathered.parts += parts
+            room -= sum(map(len, parts))
+
+    def _likely_bytes(self, runs: Sequence[AttemptRun]) -> int:
+        """Of the first of these; of some more when they may lie close together."""
+        size = runs[0].size * self.message_bytes + SLACK_BYTES
+        return size if len(runs) == 1 else max(size, SPARSE_READ_BYTES)
+
+    async def _gather_fresh(self, gathered: Gathered, plan: Plan, reader: Reader, room: int) -> None:
+        """As much is read as so many messages are likely to take: a window is checked as a whole."""
+        offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.fresh_max
+        for _ in range(READS_MAX):
+            if offset >= end or count_left <= 0 or (gathered.parts and room < self.message_bytes):
+                break
+            found = await self.read(offset, min(room, count_left * self.message_bytes + SLACK_BYTES))
+            if isinstance(found, DamagedData):
+                offset = min(_end_of(found), end)
+                continue
+            chosen = find_deliverable(found.data, offset, count_left, reader)
+            if gathered.parts and len(chosen.data) > room:
+                break
+            offset = chosen.scanned_to
+            if chosen.runs:
+                count_left -= gathered.add_fresh(chosen)
+                room -= len(chosen.data)
+        gathered.scanned_to = offset
+
+    async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
+        try:
+            return await self._log.read(offset, bytes_max)
+        except DamagedData as damage:
+            self._report(damage)
+            return damage
+
+
+def _end_of(found: LogSlice | DamagedData) -> Offset:
+    return found.end_offset if isinstance(found, DamagedData) else found.next_offset
+
+
+def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], list[AttemptRun]]:
+    """What of these runs lies before an offset, and the rest."""
+    before = [run._replace(last=min(run.last, end - 1)) for run in runs if run.first < end]
+    return before, [run._replace(first=max(run.first, end)) for run in runs if run.last >= end]
+
+
+def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
+    """Those of the wanted that are there; the others are gone."""
+    there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
+    again = list[AttemptRun]()
+    for run in wanted:
+        found = list(there.runs(run.first, run.last))
+        again += [AttemptRun(*piece, run.attempt) for piece in found]
+        gathered.gone += [Run(rest.first, rest.last) for rest in without(run, found)]
+    gathered.again += again
+    return again

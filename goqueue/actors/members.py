@@ -1,0 +1,81 @@
+"""The members of groups that speak over one connection.
+
+Their groups are told when it ends. A group that has no room for that word just then finds out by itself, when the
+member's session is over.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from goqueue.actors.groupcounts import GroupCounts
+from goqueue.actors.grouprequests import MemberLost
+from goqueue.actors.ref import ActorRef
+from goqueue.errors import GoQueueError
+from goqueue.net.errors import TooManyRequests
+from goqueue.net.groupmessages import ReceivePartition
+
+MEMBERS_MAX = 1_024
+"""Of one connection."""
+
+Name: TypeAlias = tuple[str, str]
+"""A group, and a member of it."""
+
+
+@dataclass(slots=True)
+class _Seat:
+    group: ActorRef
+    served: ReceivePartition | None = None
+    """Which partition gave something last."""
+
+
+class Members:
+    def __init__(self, counts: GroupCounts) -> None:
+        self._counts = counts
+        self._seats: dict[Name, _Seat] = {}
+
+    def group_of(self, name: Name) -> ActorRef | None:
+        """None when it did not speak here before, or its group is no more."""
+        seat = self._seats.get(name)
+        return None if seat is None or seat.group.is_down else seat.group
+
+    def add(self, name: Name, group: ActorRef) -> bool:
+        """Whether it was not here before."""
+        seat = self._seats.get(name)
+        if seat is not None:
+            seat.group = group
+            return False
+        if len(self._seats) >= MEMBERS_MAX:
+            raise TooManyRequests(f"{MEMBERS_MAX:,} members speak over this connection; open another one for more")
+        self._seats[name] = _Seat(group)
+        self._counts.members += 1
+        return True
+
+    def remove(self, name: Name) -> None:
+        if self._seats.pop(name, None) is not None:
+            self._counts.members -= 1
+
+    def lose_all(self, connection: int) -> None:
+        """The connection has ended."""
+        for (_, member), seat in self._seats.items():
+            with suppress(GoQueueError):
+                seat.group.cast(MemberLost(member, connection))
+        self._counts.members -= len(self._seats)
+        self._seats.clear()
+
+    # Whose turn it is
+
+    def next_turn(self, name: Name, partitions: Sequence[ReceivePartition]) -> int:
+        """Which partition is asked first: the one behind that which gave last, so that none waits for ever."""
+        seat = self._seats.get(name)
+        if seat is None or seat.served is None:
+            return 0
+        with suppress(ValueError):  # it is not among them any more
+            return (partitions.index(seat.served) + 1) % len(partitions)
+        return 0
+
+    def note_served(self, name: Name, partition: ReceivePartition) -> None:
+        seat = self._seats.get(name)
+        if seat is not None:
+            seat.served = partition

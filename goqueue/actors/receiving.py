@@ -1,0 +1,122 @@
+"""One receive from many partitions: answered as soon as one of them has something.
+
+All are asked in turn for what is there, each for what is left of the messages and bytes that the member wants. Only
+if nobody has anything, all are asked to say when they do, and the first that does ends the waiting of the others.
+Waiting takes no lease: whoever waits asks again, when there is room for the answer.
+
+What is taken is under a lease and cannot be dropped, as a fetch may drop what does not fit. So nobody is asked any
+more once the bytes or messages are used up, and behind a message that is handed out alone. A batch that would make
+the answer too large to be sent is given back, uncounted.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import trio
+
+from goqueue.actors.grouprequests import AwaitDeliverable, SettleRuns, Take, Taken
+from goqueue.actors.ref import ActorRef
+from goqueue.errors import GoQueueError
+from goqueue.net.groupmessages import Action
+
+TOGETHER_BYTES_MAX = 16 * 1024 * 1024
+"""Of deliveries from several partitions in one answer; a batch alone may have twice that."""
+PAUSE_SECONDS = 0.01
+"""Before somebody who was told of something, and did not find it, asks again: others may be faster every time."""
+NOTHING = Taken(0, (), b"", is_alone=False, alone_waits=False)
+
+Place: TypeAlias = ActorRef | GoQueueError
+"""A partition, or why there is none."""
+Outcome: TypeAlias = Taken | GoQueueError
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a member wants, of all partitions together."""
+
+    group: str
+    member: str
+    generation: int
+    messages_max: int
+    bytes_max: int
+    visibility: float
+    is_busy: bool
+
+
+async def take_what_is_there(places: Sequence[Place], wish: Wish, first: int = 0) -> list[Outcome]:
+    """An outcome for each, in order. Those from `first` on are asked before the others."""
+    outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
+    hand = _Hand(wish)
+    for number in (*range(first, len(places)), *range(first)):
+        place = places[number]
+        if isinstance(place, ActorRef) and not hand.is_full:
+            outcomes[number] = await hand.take_from(place)
+    return outcomes
+
+
+class _Hand:
+    """What has been taken so far, and what is left to take."""
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish = wish
+        self._messages = 0
+        self._bytes = 0
+        self.is_full = False
+
+    async def take_from(self, partition: ActorRef) -> Outcome:
+        try:
+            taken = await partition.call(self._question())
+        except GoQueueError as error:
+            return error
+        if not taken.runs:
+            return taken
+        if self._messages and self._bytes + len(taken.data) > TOGETHER_BYTES_MAX:
+            return await self._give_back(partition, taken)
+        self._note(taken)
+        return taken
+
+    def _question(self) -> Take:
+        wish = self._wish
+        return Take(
+            wish.group,
+            wish.member,
+            wish.generation,
+            wish.messages_max - self._messages,
+            wish.bytes_max - self._bytes,
+            wish.visibility,
+            wish.is_busy or self._messages > 0,
+        )
+
+    def _note(self, taken: Taken) -> None:
+        self._messages += sum(run.size for run in taken.runs)
+        self._bytes += len(taken.data)
+        is_used_up = self._messages >= self._wish.messages_max or self._bytes >= self._wish.bytes_max
+        self.is_full = is_used_up or taken.is_alone
+
+    async def _give_back(self, partition: ActorRef, taken: Taken) -> Outcome:
+        self.is_full = True
+        with suppress(GoQueueError):  # then its lease ends by itself
+            await partition.call(SettleRuns(self._wish.group, taken.nonce, Action.RELEASE, taken.runs))
+        return NOTHING
+
+
+def leads_on(outcome: Outcome) -> bool:
+    """Whether there is something to tell: messages, an error, or that the member is to settle what it holds."""
+    return isinstance(outcome, GoQueueError) or bool(outcome.runs) or outcome.alone_waits
+
+
+async def await_deliverable(places: Sequence[Place], group: str, member: str, deadline: float) -> None:
+    """Return when one of them may have something, or an error to tell, or at the deadline."""
+    question = AwaitDeliverable(group, member, deadline)
+
+    async def wait(partition: ActorRef, scope: trio.CancelScope) -> None:
+        with suppress(GoQueueError):  # who takes next will hear it
+            await partition.call(question)
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for place in places:
+            assert isinstance(place, ActorRef), "an error is told, not waited for"
+            nursery.start_soon(wait, place, nursery.cancel_scope)

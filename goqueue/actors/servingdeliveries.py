@@ -1,0 +1,184 @@
+"""Receiving and settling: how messages reach the members of groups, and what becomes of them there.
+
+What is settled goes to its partition in the order of the frames, straight from the reader: neither a receive nor
+anything else that waits stands before it. A thousand messages are one run, and cost what one costs.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import trio
+
+from goqueue.actors.desk import Desk
+from goqueue.actors.groupcounts import GroupCounts
+from goqueue.actors.grouprequests import SettleRuns
+from goqueue.actors.receiving import (
+    PAUSE_SECONDS,
+    Outcome,
+    Place,
+    Wish,
+    await_deliverable,
+    leads_on,
+    take_what_is_there,
+)
+from goqueue.actors.servingrecords import FETCH_BYTES_MAX, Gathering
+from goqueue.core.groupmember import check_member_id
+from goqueue.core.ledger import REASON_LENGTH_MAX
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.names import check_group_name
+from goqueue.errors import GoQueueError
+from goqueue.net import groupmessages as wire
+from goqueue.net.errors import ProtocolError
+from goqueue.net.failures import error_body
+
+MESSAGES_MAX = 10_000
+"""Of one receive."""
+LEASE_MS_MAX = 12 * 60 * 60 * 1_000
+DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
+
+
+# Receiving
+
+
+async def receive(desk: Desk, request: wire.Receive) -> wire.Received:
+    check_group_name(request.group)
+    check_member_id(request.member)
+    _check_lease("visibility_ms", request.visibility_ms)
+    deadline = trio.current_time() + request.max_wait_ms / 1_000
+    with desk.polls.asking(len(request.partitions)) as poll:
+        places = [await _place(desk, each) for each in request.partitions]
+        answer = await _received(desk, request, places, poll, deadline)
+        is_first = True
+        while answer is None:
+            await await_deliverable(places, request.group, request.member, deadline)
+            answer = await _received(desk, request, places, poll, deadline)
+            if answer is None and not is_first:
+                await trio.sleep(PAUSE_SECONDS)
+            is_first = False
+        return answer
+
+
+async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
+    try:
+        return await desk.partition(asked.topic, asked.partition)
+    except GoQueueError as error:
+        return error
+
+
+async def _received(
+    desk: Desk, request: wire.Receive, places: Sequence[Place], poll: trio.CancelScope, deadline: float
+) -> wire.Received | None:
+    """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
+    only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
+    name = (request.group, request.member)
+    first = desk.members.next_turn(name, request.partitions)
+    async with desk.polls.reads:
+        await desk.speaker.wait_for_room()
+        with desk.polls.undisturbed(poll):
+            outcomes = await take_what_is_there(places, _wish(request), first)
+    for partition, outcome in zip(request.partitions, outcomes, strict=True):
+        if not isinstance(outcome, GoQueueError) and outcome.runs:
+            desk.members.note_served(name, partition)
+            desk.statistics.groups.note_taken(outcome.runs, len(outcome.data))
+    if any(map(leads_on, outcomes)) or not places or trio.current_time() >= deadline:
+        return wire.Received(tuple(map(_delivery, outcomes)))
+    return None
+
+
+def _wish(request: wire.Receive) -> Wish:
+    """Of none there would never be anything, so at least one."""
+    return Wish(
+        request.group,
+        request.member,
+        request.generation,
+        max(1, min(request.messages_max, MESSAGES_MAX)),
+        max(1, min(request.bytes_max, FETCH_BYTES_MAX)),
+        request.visibility_ms / 1_000,
+        request.is_busy,
+    )
+
+
+def _delivery(outcome: Outcome) -> wire.ReceivedPartition:
+    if isinstance(outcome, GoQueueError):
+        return wire.ReceivedPartition(error_body(outcome), 0, (), False, False, b"")
+    runs = tuple(map(wire.DeliveryRun._make, outcome.runs))
+    return wire.ReceivedPartition(
+        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data)
+    )
+
+
+# Settling
+
+_Settle: TypeAlias = Callable[[wire.SettledDelivery], None]
+_DONE = wire.SettledDelivery(None)
+
+
+async def take_settle(desk: Desk, correlation: int, request: wire.Settle) -> None:
+    try:
+        check_group_name(request.group)
+    except GoQueueError as error:
+        desk.speaker.refuse(correlation, error)
+        return
+    size = sum(len(each.runs) + 1 for each in request.deliveries)
+    await desk.settles.add(size)
+    gathering = Gathering(len(request.deliveries), _DONE, partial(_answer, desk, correlation, size))
+    for number, delivery in enumerate(request.deliveries):
+        await _post(desk, request.group, delivery, partial(gathering.settle, number))
+
+
+def _answer(desk: Desk, correlation: int, size: int, deliveries: tuple[wire.SettledDelivery, ...]) -> None:
+    desk.settles.remove(size)
+    desk.speaker.answer_now(correlation, wire.Settled(deliveries), is_last=not desk.settles.amount)
+
+
+async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
+    try:
+        question = _question(group, delivery)
+        if not question.runs and question.action is not wire.Action.EXTEND:
+            settle(_DONE)
+            return
+        ref = await desk.partition(delivery.topic, delivery.partition)
+        reply = await ref.ask(question)
+    except GoQueueError as error:
+        settle(wire.SettledDelivery(error_body(error)))
+        return
+    reply.then(lambda settled: settle(_settled(desk.statistics.groups, question, settled.outcome)))
+
+
+def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
+    action, delay = wire.Action(delivery.action), delivery.delay_ms
+    if action is wire.Action.EXTEND:
+        _check_lease("delay_ms", delay or 0)
+    elif delay is not None and delay > DELAY_MS_MAX:
+        raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
+    runs = tuple(sorted(map(AttemptRun._make, delivery.runs)))
+    _check_runs(runs)
+    seconds = None if delay is None else delay / 1_000
+    return SettleRuns(group, delivery.nonce, action, runs, seconds, delivery.reason[:REASON_LENGTH_MAX])
+
+
+def _check_runs(runs: AttemptRuns) -> None:
+    end = -1
+    for run in runs:
+        if run.first <= end or run.last < run.first:
+            raise ProtocolError(f"runs do not overlap and do not end before they begin, as {tuple(run)} does")
+        end = run.last
+
+
+def _check_lease(name: str, milliseconds: int) -> None:
+    if not 1 <= milliseconds <= LEASE_MS_MAX:
+        raise ProtocolError(f"{name} is {milliseconds}; a lease lasts 1 to {LEASE_MS_MAX}")
+
+
+def _settled(
+    counts: GroupCounts, question: SettleRuns, outcome: AttemptRuns | BaseException
+) -> wire.SettledDelivery:
+    if isinstance(outcome, tuple):
+        counts.note_settled(question.action, question.runs, outcome)
+        return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
+    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+    return wire.SettledDelivery(error_body(outcome))
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {wire.Receive: receive}

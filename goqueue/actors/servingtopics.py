@@ -1,0 +1,115 @@
+"""What clients ask about topics, and about the broker as a whole."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import msgpack
+
+from goqueue.actors.backup import SnapshotView, TakeSnapshot
+from goqueue.actors.broker import Broker
+from goqueue.actors.desk import Desk
+from goqueue.actors.grouprequests import ListGroups
+from goqueue.actors.partitionrequests import DeleteBefore
+from goqueue.actors.statistics import CountTopics
+from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
+from goqueue.errors import UnknownFormat
+from goqueue.net import messages as wire
+from goqueue.net.failures import error_body
+
+
+async def create_topic(desk: Desk, request: wire.CreateTopic) -> wire.Topics:
+    token = UUID(bytes=request.token) if request.token is not None else None
+    topic = CreateTopic(request.name, request.partitions, request.config, token)
+    return _topics(await desk.broker.topics.call(topic))
+
+
+async def alter_topic(desk: Desk, request: wire.AlterTopic) -> wire.Topics:
+    return _topics(await desk.broker.topics.call(AlterTopic(request.name, request.config)))
+
+
+async def add_partitions(desk: Desk, request: wire.AddPartitions) -> wire.Topics:
+    return _topics(await desk.broker.topics.call(AddPartitions(request.name, request.partitions)))
+
+
+async def describe_topics(desk: Desk, request: wire.DescribeTopics) -> wire.Topics:
+    return _topics(*await desk.broker.topics.call(DescribeTopics(request.names)))
+
+
+async def delete_topic(desk: Desk, request: wire.DeleteTopic) -> wire.Done:
+    uuid = UUID(bytes=request.uuid) if request.uuid is not None else None
+    await desk.broker.topics.call(DeleteTopic(request.name, uuid))
+    return wire.Done()
+
+
+async def purge(desk: Desk, request: wire.Purge) -> wire.Done:
+    [topic] = await desk.broker.topics.call(DescribeTopics((request.name,)))
+    for view in topic.partitions:
+        ref = await desk.partition(topic.uuid.bytes, view.partition)
+        await ref.call(DeleteBefore(None))
+    return wire.Done()
+
+
+async def delete_before(desk: Desk, request: wire.DeleteBefore) -> wire.Done:
+    [topic] = await desk.broker.topics.call(DescribeTopics((request.name,)))
+    ref = await desk.partition(topic.uuid.bytes, request.partition)
+    await ref.call(DeleteBefore(request.offset))
+    return wire.Done()
+
+
+async def take_snapshot(desk: Desk, _: wire.TakeSnapshot) -> wire.Snapshot:
+    return _snapshot(await desk.broker.topics.call(TakeSnapshot()), desk.broker)
+
+
+async def stats(desk: Desk, _: wire.Stats) -> wire.StatsReport:
+    topics = await desk.broker.topics.call(CountTopics())
+    return wire.StatsReport(desk.statistics.report(topics, await _count_groups(desk)))
+
+
+async def _count_groups(desk: Desk) -> int:
+    try:
+        return len(await desk.broker.groups.call(ListGroups()))
+    except UnknownFormat:
+        return 0  # the register cannot be read; whoever asks for a group hears why
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+    wire.CreateTopic: create_topic,
+    wire.AlterTopic: alter_topic,
+    wire.AddPartitions: add_partitions,
+    wire.DescribeTopics: describe_topics,
+    wire.DeleteTopic: delete_topic,
+    wire.Purge: purge,
+    wire.DeleteBefore: delete_before,
+    wire.Stats: stats,
+    wire.TakeSnapshot: take_snapshot,
+}
+
+
+def _topics(*views: TopicView) -> wire.Topics:
+    return wire.Topics(tuple(map(_described, views)))
+
+
+def _described(view: TopicView) -> wire.TopicDescription:
+    partitions = tuple(
+        wire.PartitionDescription(
+            each.partition, each.leader_epoch, each.start, each.end, error_body(each.error) if each.error else None
+        )
+        for each in view.partitions
+    )
+    return wire.TopicDescription(view.name, view.uuid.bytes, view.config, partitions)
+
+
+def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:
+    topics = tuple(
+        wire.TopicPoint(
+            topic.name,
+            topic.uuid.bytes,
+            tuple(
+                wire.PartitionPoint(number, each.leader_epoch, each.start, each.end)
+                for number, each in enumerate(topic.partitions)
+            ),
+        )
+        for topic in view.topics
+    )
+    return wire.Snapshot(view.time, msgpack.packb(view.metadata), topics, broker.cluster, broker.node)

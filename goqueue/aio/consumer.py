@@ -1,0 +1,108 @@
+"""The consumer for asyncio: batches cross from the Trio thread, messages do not."""
+
+import asyncio
+from collections.abc import MutableMapping
+from functools import partial
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from goqueue.aio.asking import ask, leave, wait_for
+from goqueue.net.consumer import Consumer as TrioConsumer
+from goqueue.net.consumer import Settled
+from goqueue.net.consumerparcel import Parcel
+from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage
+from goqueue.portal.host import Host
+from goqueue.portal.shelf import Shelf
+
+
+class Consumer:
+    """Made by `client.consumer`; enter it to receive. Tasks that share one share its messages."""
+
+    def __init__(self, client: Host[Any], consumer: TrioConsumer) -> None:
+        self._consumer = consumer
+        self._host = Host("consumer", lambda: consumer, client.thread, within=client)
+        self._shelf: Shelf[DeliveredMessage] = Shelf(consumer.next_batch)
+        self._at_work: MutableMapping[Any, Delivered] = WeakKeyDictionary()
+        consumer.serve(self, OF_TRIO, self._in_hand)
+
+    @property
+    def member_id(self) -> str:
+        """The name under which the group knows it."""
+        return self._consumer.member_id
+
+    async def __aenter__(self) -> "Consumer":
+        await wait_for(self._host.thread, self._host.enter)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shelf.close(self._host.thread)
+        await leave(self._host, failed=kind is not None)
+
+    # Receiving
+
+    async def receive(
+        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+    ) -> list[DeliveredMessage]:
+        """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
+        receive = partial(self._consumer.receive, max_messages, timeout, visibility_timeout=visibility_timeout)
+        parcel = Parcel(self._consumer)
+        try:
+            await ask(self._host, parcel.fill, receive)
+        except BaseException:
+            self._host.thread.tell(parcel.refuse)
+            raise
+        return parcel.messages
+
+    def __aiter__(self) -> "Consumer":
+        return self
+
+    async def __anext__(self) -> DeliveredMessage:
+        worker = asyncio.current_task()
+        self._at_work.pop(worker, None)
+        message = await self._next()
+        if self._consumer.extends_at_work:
+            self._at_work[worker] = message
+        return message
+
+    async def _next(self) -> DeliveredMessage:
+        while True:
+            try:
+                message = self._shelf.items.popleft()
+            except IndexError:
+                await ask(self._host, self._shelf.fill)
+            else:
+                if message.delivery.holds(message.offset):  # else it was lost while it lay here
+                    return message
+
+    def _in_hand(self) -> list[Delivered]:
+        """What lies here and what is worked on. In the Trio thread, while others take and settle."""
+        while True:
+            try:
+                return [*self._shelf.items.copy(), *self._at_work.values()]
+            except RuntimeError:  # somebody took one at this moment
+                continue
+
+    # Settling
+
+    async def ack(self, messages: Settled) -> None:
+        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
+        await ask(self._host, self._consumer.ack, messages)
+
+    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
+        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        await ask(self._host, self._consumer.nack, messages, delay=delay, reason=reason)
+
+    async def reject(self, messages: Settled, reason: str = "") -> None:
+        """They can never succeed: to the dead-letter topic, now."""
+        await ask(self._host, self._consumer.reject, messages, reason)
+
+    async def release(self, messages: Settled) -> None:
+        """Give them back at once; this delivery does not count."""
+        await ask(self._host, self._consumer.release, messages)
+
+    async def extend(self, messages: Settled, seconds: float) -> None:
+        """Their leases end so many seconds from now."""
+        await ask(self._host, self._consumer.extend, messages, seconds)

@@ -1,0 +1,47 @@
+"""A delivered message that settles itself without await."""
+
+from typing import TYPE_CHECKING
+
+from goqueue.net.delivery import Delivered, Kinds
+from goqueue.net.message import FlaggedMessage
+
+if TYPE_CHECKING:
+    from goqueue.blocking.consumer import Consumer
+
+
+class DeliveredMessage(Delivered):
+    """What a consumer hands out. It is to be settled within its lease: acked, nacked, rejected or released."""
+
+    __slots__ = ()
+
+    @property
+    def _consumer(self) -> "Consumer":
+        consumer: Consumer = self.delivery.owner
+        return consumer
+
+    def ack(self) -> None:
+        """It is done."""
+        self._consumer.ack(self)
+
+    def nack(self, *, delay: float | None = None, reason: str = "") -> None:
+        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        self._consumer.nack(self, delay=delay, reason=reason)
+
+    def reject(self, reason: str = "") -> None:
+        """It can never succeed: to the dead-letter topic, now."""
+        self._consumer.reject(self, reason)
+
+    def release(self) -> None:
+        """Give it back at once; this delivery does not count."""
+        self._consumer.release(self)
+
+    def extend(self, seconds: float) -> None:
+        """The lease ends so many seconds from now."""
+        self._consumer.extend(self, seconds)
+
+
+class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
+    __slots__ = ()
+
+
+OF_THREADS = Kinds(DeliveredMessage, FlaggedDelivered)

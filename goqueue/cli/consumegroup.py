@@ -1,0 +1,37 @@
+"""`goqueue consume --group`: as a member of a group, which acks what it has written."""
+
+from collections.abc import Callable
+from typing import BinaryIO
+
+from goqueue.net.consumer import Consumer
+from goqueue.net.delivery import DeliveredMessage
+
+BATCH_MAX = 500
+QUIET_SECONDS = 2.0
+"""Who does not follow ends when nothing has come for so long."""
+WAIT_SECONDS = 30.0
+
+
+async def consume_as_member(
+    member: Consumer,
+    count: int | None,
+    follow: bool,
+    line_of: Callable[[DeliveredMessage], bytes],
+    stdout: BinaryIO,
+) -> None:
+    """What the group has not done yet. A message is acked when its line was written."""
+    left = count
+    async with member as consumer:
+        while left is None or left > 0:
+            messages = await _next_messages(consumer, left, follow)
+            if not messages and not follow:
+                return
+            stdout.writelines(line_of(message) + b"\n" for message in messages)
+            stdout.flush()
+            await consumer.ack(messages)
+            left = None if left is None else left - len(messages)
+
+
+async def _next_messages(consumer: Consumer, left: int | None, follow: bool) -> list[DeliveredMessage]:
+    most = BATCH_MAX if left is None else min(left, BATCH_MAX)
+    return await consumer.receive(most, timeout=WAIT_SECONDS if follow else QUIET_SECONDS)

@@ -1,0 +1,202 @@
+"""`goqueue group`: who consumes what, and how far they are."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.consume import Place, Time
+from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.running import Misuse
+from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
+from goqueue.core.groupsettings import SETTINGS, YesOrNo
+from goqueue.core.topicconfig import Whole
+from goqueue.net.groupviews import Group, GroupMember, GroupPartition, ResetPartition
+from goqueue.net.reader import Start
+
+KINDS = {setting.name: setting.kind for setting in SETTINGS}
+TRUTHS = {"true": True, "false": False}
+
+LIST_COLUMNS = [
+    Column("GROUP", 5),
+    Column("STATE", 5),
+    Column("MEMBERS", 7, is_number=True),
+    Column("LAG", 3, is_number=True),
+]
+MEMBER_COLUMNS = [Column("MEMBER", 6), Column("SUBSCRIPTION", 12), Column("SILENT", 6, is_number=True)]
+PARTITION_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("PARTITION", 9, is_number=True),
+    Column("COMMITTED", 9, is_number=True),
+    Column("END", 3, is_number=True),
+    Column("LAG", 3, is_number=True),
+    Column("IN FLIGHT", 9, is_number=True),
+    Column("RETRIES", 7, is_number=True),
+    Column("MEMBER", 6),
+]
+SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
+RESET_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("PARTITION", 9, is_number=True),
+    Column("BEFORE", 6, is_number=True),
+    Column("AFTER", 5, is_number=True),
+]
+
+
+@click.group()
+def group() -> None:
+    """Look at consumer groups and change them."""
+
+
+@group.command("list")
+@broker_options
+@output_option
+def list_command(broker: BrokerAddress, output: str) -> None:
+    """Show all groups; as JSON, one on each line."""
+    groups = sorted(ask(broker, lambda client: client.groups()), key=lambda each: each.name)
+    if output == JSON:
+        for each in groups:
+            write_json(group_fields(each))
+    else:
+        rows = [[printable(each.name), each.state, str(len(each.members)), str(each.lag)] for each in groups]
+        write_table(LIST_COLUMNS, rows)
+
+
+@group.command()
+@click.argument("name")
+@broker_options
+@output_option
+def describe(name: str, broker: BrokerAddress, output: str) -> None:
+    """Show a group's members, its settings, and how far it is with each partition."""
+    found = ask(broker, lambda client: client.group(name))
+    if output == JSON:
+        write_json(group_fields(found))
+        return
+    click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
+    write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
+    click.echo()
+    write_table(MEMBER_COLUMNS, [_member_row(each) for each in found.members])
+    click.echo()
+    write_table(SETTING_COLUMNS, [[printable(key), printable(str(each))] for key, each in found.settings.items()])
+
+
+@group.command()
+@click.argument("name")
+@config_option
+@click.option("--force", is_flag=True, help="Though it has members, which must ask for the same from now on.")
+@broker_options
+@output_option
+def alter(name: str, pairs: Sequence[str], force: bool, broker: BrokerAddress, output: str) -> None:
+    """Change what the members of a group share."""
+    changes = _settings_in(pairs)
+    if not changes:
+        raise Misuse("nothing to change; give --config KEY=VALUE")
+    altered = ask(broker, lambda client: client.alter_group(name, changes, force=force))
+    say(output, group_fields(altered), f"{name} was altered")
+
+
+@group.command()
+@click.argument("name")
+@click.option("--to", "place", type=Place(), help="Where to begin again.")
+@click.option("--to-time", type=Time(), help="Begin again with messages of this time.")
+@click.option("--topic", help="On this topic only.")
+@click.option("--partition", type=click.IntRange(min=0), metavar="N", help="On this partition only.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be.")
+@click.option("--force", is_flag=True, help="Though it has members.")
+@yes_option
+@broker_options
+@output_option
+def reset(name: str, yes: bool, broker: BrokerAddress, output: str, **wanted: Any) -> None:
+    """Let a group begin again elsewhere."""
+    start = _only_start(wanted.pop("place"), wanted.pop("to_time"))
+    if wanted["partition"] is not None and wanted["topic"] is None:
+        raise Misuse("a partition is of one topic; give --topic")
+    if not wanted["dry_run"]:
+        confirm(yes, f"Let {printable(name)} begin again at {start}?")
+    _show_reset(output, ask(broker, lambda client: client.reset_group(name, start, **wanted)))
+
+
+@group.command()
+@click.argument("name")
+@yes_option
+@broker_options
+@output_option
+def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
+    """Delete a group without members, and its progress."""
+    confirm(yes, f"Delete {printable(name)} and its progress?")
+    ask(broker, lambda client: client.delete_group(name))
+    say(output, {"group": name, "deleted": True}, f"{name} was deleted")
+
+
+# What was given
+
+
+def _only_start(place: Start | None, time: float | None) -> Start:
+    if (place is None) == (time is None):
+        raise Misuse("say where to begin again: give --to or --to-time")
+    return place if place is not None else time or 0.0
+
+
+def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise Misuse(f"{pair!r} is not a setting like max_deliveries=5")
+        if key in settings:
+            raise Misuse(f"{key} is given twice; give one value")
+        settings[key] = None if value == DEFAULT else _value_of(key, value)
+    return settings
+
+
+def _value_of(key: str, text: str) -> str | int | bool:
+    """As the setting wants it. What cannot be stays text, and the broker says what it must be."""
+    kind = KINDS.get(key)
+    if isinstance(kind, YesOrNo):
+        return TRUTHS.get(text.lower(), text)
+    is_number = isinstance(kind, Whole) and text.isascii() and text.isdecimal() and len(text) < 19
+    return int(text) if is_number else text
+
+
+# What is shown
+
+
+def group_fields(found: Group) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "state": found.state,
+        "generation": found.generation,
+        "lag": found.lag,
+        "settings": dict(found.settings),
+        "members": [asdict(each) for each in found.members],
+        "partitions": [_partition_fields(each) for each in found.partitions],
+    }
+
+
+def _partition_fields(partition: GroupPartition) -> dict[str, Any]:
+    return asdict(partition) | {"error": partition.error and partition.error.message}
+
+
+def _partition_row(partition: GroupPartition) -> list[str]:
+    numbers = (partition.partition, partition.committed, partition.end, partition.lag, partition.in_flight)
+    who = printable(partition.member_id or "nobody")
+    return [printable(partition.topic), *map(str, numbers), str(partition.waiting), who]
+
+
+def _member_row(member: GroupMember) -> list[str]:
+    return [
+        printable(member.member_id),
+        printable(", ".join(member.topics)),
+        f"{member.silent_seconds:.1f} s",
+    ]
+
+
+def _show_reset(output: str, moved: Sequence[ResetPartition]) -> None:
+    if output == JSON:
+        for each in moved:
+            write_json(asdict(each))
+        return
+    rows = [[printable(each.topic), str(each.partition), str(each.before), str(each.after)] for each in moved]
+    write_table(RESET_COLUMNS, rows)

@@ -1,0 +1,12 @@
+"""How long a message waits for its next delivery after a nack that names no delay."""
+
+DELAY_FIRST = 1.0
+DELAY_MAX = 60.0
+_DOUBLINGS_MAX = 16
+"""Enough for any first delay to reach the longest one; beyond it powers only grow, and the delay does not."""
+
+
+def backoff(attempt: int, first: float = DELAY_FIRST, longest: float = DELAY_MAX) -> float:
+    """Seconds after this delivery, counted from 1: 1, 2, 4 and so on, 60 at most."""
+    assert attempt >= 1
+    return float(min(longest, first * 2 ** min(attempt - 1, _DOUBLINGS_MAX)))

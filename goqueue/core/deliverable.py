@@ -1,0 +1,206 @@
+"""Which records of a slice of the log a group is handed, and the batches that hold just these.
+
+Most batches are plain: every offset of their range is a message for everybody, so the batch is one run and none of
+its records is looked at. Where the envelope says otherwise, or compaction has left gaps, the records are walked.
+Not handed out are control records, delayed originals, what has expired, and what is meant for another group.
+
+The batches come from a read, which has checked them: they are taken apart here without a second look at their sums.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from goqueue.core.batch import ENVELOPE, ENVELOPE_SIZE, ZSTD, Attribute, Envelope, records_of, seal_envelope
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.offsetset import Run
+from goqueue.core.record import (
+    EXPIRES_AT,
+    EXPIRES_AT_HEADER,
+    Flag,
+    RecordPlace,
+    headers_at,
+    walk_records,
+)
+from goqueue.types import Buffer, Microseconds, Offset
+
+EVERYTHING = 2**63
+FOR_GROUP_HEADER = "goqueue-for-group"
+"""The one group that a record with the flag `FOR_ONE_GROUP` is meant for."""
+_HIDDEN, _FOR_ONE_GROUP = int(Flag.CONTROL | Flag.DELAYED), int(Flag.FOR_ONE_GROUP)
+_EXPIRING = int(Attribute.HOLDS_EXPIRING)
+_SPECIAL = int(
+    Attribute.CONTROL | Attribute.HOLDS_DELAYED | Attribute.HOLDS_EXPIRING | Attribute.HOLDS_FOR_ONE_GROUP
+)
+
+
+_SHAPE = Struct(">8xIIQI4xH")
+"""Of an envelope: length of the body, last offset delta, base offset, count, attributes."""
+
+
+class Reader(NamedTuple):
+    """For whom records are chosen, and when."""
+
+    group: str
+    now: Microseconds
+
+
+class Deliverable(NamedTuple):
+    runs: tuple[Run, ...]
+    scanned_to: Offset
+    """All before it was looked at: behind the last message, or behind the slice when that has no more."""
+    data: memoryview
+    """The whole batches that hold the runs."""
+
+
+def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader) -> Deliverable:
+    """The first so many messages, from `start` on, of the whole batches in `data`."""
+    view, runs, room, unpack = memoryview(data), list[Run](), count_max, _SHAPE.unpack_from
+    begin = end = position = 0
+    scanned_to = start
+    while room > 0 and position < len(view):
+        length, delta, base, count, attributes = unpack(view, position)
+        after, last = position + ENVELOPE_SIZE + length, base + delta
+        if count != delta + 1 or attributes & _SPECIAL:
+            found = _walked(view, position, start, reader)
+        else:
+            found = [Run(base if base > start else start, last)] if last >= start else []
+        if found:
+            begin, end = (begin if runs else position), after
+            room -= join(runs, found, room)
+        scanned_to = max(start, last + 1) if room > 0 else runs[-1].last + 1
+        position = after
+    return Deliverable(tuple(runs), scanned_to, view[begin:end])
+
+
+def _walked(view: memoryview, position: int, start: Offset, reader: Reader) -> list[Run]:
+    """The messages of one batch, by a look at each record."""
+    envelope, runs = _envelope_at(view, position), list[Run]()
+    records = memoryview(records_of(envelope, _body(view, position, envelope)))
+    expires = bool(envelope.attributes & _EXPIRING)
+    for place in walk_records(records, envelope.record_count):
+        offset = envelope.base_offset + place.relative_offset
+        if offset >= start and _is_for(records, place, reader, expires):
+            join(runs, [Run(offset, offset)], 1)
+    return runs
+
+
+def batches_in(view: memoryview) -> Iterator[tuple[int, Envelope]]:
+    """Where each batch begins, and its envelope."""
+    position = 0
+    while position < len(view):
+        envelope = _envelope_at(view, position)
+        yield position, envelope
+        position += envelope.size
+
+
+def _envelope_at(view: memoryview, position: int) -> Envelope:
+    return Envelope._make(ENVELOPE.unpack_from(view, position)[3:])
+
+
+def join(runs: list[Run], found: Sequence[Run], room: int = EVERYTHING) -> int:
+    """Add so many of them, neighbours together; how many that were."""
+    added = 0
+    for first, last in found:
+        if added >= room:
+            break
+        end = min(last + 1, first + room - added)
+        added += end - first
+        if runs and runs[-1].last + 1 == first:
+            runs[-1] = Run(runs[-1].first, end - 1)
+        else:
+            runs.append(Run(first, end - 1))
+    return added
+
+
+def _is_for(records: memoryview, place: RecordPlace, reader: Reader, expires: bool) -> bool:
+    if place.flags & _HIDDEN:
+        return False
+    if not expires and not place.flags & _FOR_ONE_GROUP:
+        return True
+    headers = headers_at(records, place)
+    if place.flags & _FOR_ONE_GROUP and headers.get(FOR_GROUP_HEADER) != reader.group.encode():
+        return False
+    expiry = headers.get(EXPIRES_AT_HEADER)
+    return expiry is None or EXPIRES_AT.unpack(expiry)[0] > reader.now
+
+
+def _body(view: memoryview, position: int, envelope: Envelope) -> memoryview:
+    return view[position + ENVELOPE_SIZE : position + envelope.size]
+
+
+# Batches with fewer records.
+
+
+def cut_down(data: Buffer, runs: Sequence[Run | AttemptRun]) -> list[Buffer]:
+    """Batches that hold these records, named in order, and no others. Offsets stay."""
+    view, kept = memoryview(data), list[Buffer]()
+    waiting = list(reversed(runs))
+    for position, envelope in batches_in(view):
+        wanted = _inside(waiting, envelope)
+        count = sum(last - first + 1 for first, last in wanted)
+        if count == envelope.last_offset_delta + 1 == envelope.record_count:
+            kept.append(view[position : position + envelope.size])
+        elif count:
+            kept += _smaller(envelope, _body(view, position, envelope), wanted)
+    return kept
+
+
+def _inside(waiting: list[Run | AttemptRun], envelope: Envelope) -> list[Run]:
+    """What lies in this batch of those that wait, the first of them last. Those that end in it wait no more."""
+    base, end, found = envelope.base_offset, envelope.end_offset, list[Run]()
+    while waiting and waiting[-1].first < end:
+        run = waiting[-1]
+        if run.last >= base:
+            found.append(Run(max(run.first, base), min(run.last, end - 1)))
+        if run.last >= end:
+            break
+        waiting.pop()
+    return found
+
+
+def _smaller(envelope: Envelope, body: memoryview, wanted: Sequence[Run]) -> list[Buffer]:
+    records = memoryview(records_of(envelope, body))
+    kept = [place for place, _ in _places(records, envelope, wanted)]
+    if not kept:
+        return []
+    smaller = b"".join(records[place.position : place.end] for place in kept)
+    sealed = seal_envelope(
+        envelope._replace(
+            length=len(smaller),
+            record_count=len(kept),
+            attributes=envelope.attributes & ~ZSTD,
+            body_crc=crc32c(smaller),
+            priority_mask=reduce(or_, (1 << place.priority for place in kept)),
+            highest_timestamp=max(place.timestamp for place in kept),
+        )
+    )
+    return [sealed, smaller]
+
+
+def _places(records: memoryview, envelope: Envelope, wanted: Sequence[Run]) -> Iterator[tuple[RecordPlace, Offset]]:
+    waiting = iter(wanted)
+    run = next(waiting, None)
+    for place in walk_records(records, envelope.record_count):
+        offset = envelope.base_offset + place.relative_offset
+        while run is not None and run.last < offset:
+            run = next(waiting, None)
+        if run is None:
+            return
+        if offset >= run.first:
+            yield place, offset
+
+
+def records_at(data: Buffer, runs: Sequence[Run]) -> Iterator[tuple[Offset, bytes]]:
+    """Each of these records that is there, as it lies in the log."""
+    view, waiting = memoryview(data), list[Run | AttemptRun](reversed(runs))
+    for position, envelope in batches_in(view):
+        wanted = _inside(waiting, envelope)
+        if wanted:
+            records = memoryview(records_of(envelope, _body(view, position, envelope)))
+            for place, offset in _places(records, envelope, wanted):
+                yield offset, bytes(records[place.position : place.end])

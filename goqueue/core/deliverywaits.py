@@ -1,0 +1,74 @@
+"""Members that wait until there is something for them, by group.
+
+Each is let go once. Whoever looks for those of a group does not pass those of the others, and whoever publishes
+looks at nobody unless somebody waits.
+"""
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Generic, NamedTuple, TypeVar
+
+_TIDY_FROM = 64
+
+Waiter = TypeVar("Waiter")
+
+
+class _Wait(NamedTuple, Generic[Waiter]):
+    group: str
+    member: str
+    deadline: float
+    waiter: Waiter
+
+
+class DeliveryWaits(Generic[Waiter]):
+    def __init__(self) -> None:
+        self._waits: dict[int, _Wait[Waiter]] = {}
+        self._groups: dict[str, dict[int, None]] = {}
+        self._deadlines: list[tuple[float, int]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    def __contains__(self, group: str) -> bool:
+        return group in self._groups
+
+    def wait(self, group: str, member: str, waiter: Waiter, deadline: float) -> None:
+        number = next(self._numbers)
+        self._waits[number] = _Wait(group, member, deadline, waiter)
+        self._groups.setdefault(group, {})[number] = None
+        heappush(self._deadlines, (deadline, number))
+        if len(self._deadlines) > max(_TIDY_FROM, 2 * len(self._waits)):
+            self._deadlines = [(wait.deadline, number) for number, wait in self._waits.items()]
+            heapify(self._deadlines)
+
+    def of(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> list[Waiter]:
+        """Those of this group whose member is chosen, in the order in which they came; they wait no more."""
+        numbers = list(self._groups.get(group, ()))
+        return [self._let_go(number) for number in numbers if chosen(self._waits[number].member)]
+
+    def all(self) -> list[Waiter]:
+        return [self._let_go(number) for number in list(self._waits)]
+
+    def expired(self, now: float) -> list[Waiter]:
+        """Those whose time is up, earliest first."""
+        gone = []
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, number = heappop(self._deadlines)
+            if number in self._waits:
+                gone.append(self._let_go(number))
+        return gone
+
+    def next_deadline(self) -> float | None:
+        while self._deadlines and self._deadlines[0][1] not in self._waits:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def _let_go(self, number: int) -> Waiter:
+        wait = self._waits.pop(number)
+        group = self._groups[wait.group]
+        del group[number]
+        if not group:
+            del self._groups[wait.group]
+        return wait.waiter

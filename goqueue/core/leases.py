@@ -1,0 +1,276 @@
+"""Deliveries under way: who holds what, until when, and which receipts are good (G6, G7).
+
+A delivery is what one member was handed at once, under one nonce. It has one lease for all of its messages. Only
+when a part of them is extended does that part get a lease of its own. A receipt is good while the message is out
+under its nonce, on the delivery number that it names, and the lease's time has not come. What was acked is
+remembered with the delivery, and of the last 256 deliveries that came to their end, so that an ack repeated after a
+lost answer succeeds.
+
+Deadlines stand in a heap. One that is no longer true is dropped when it comes up; when such ones are the most, the
+heap is made anew.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+from goqueue.core.ledgerattempts import (
+    AttemptRun,
+    AttemptRuns,
+    Attempts,
+    Standing,
+    StandingRun,
+    count,
+    joined,
+    without,
+)
+from goqueue.core.offsetset import Run
+from goqueue.types import Microseconds, Offset
+
+SETTLED_REMEMBERED = 256
+_TIDY_FROM = 64
+_MILLION = 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    deadline: float
+    visibility: float
+    out: Attempts = field(default_factory=Attempts)
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    nonce: int
+    member: str
+    wall: Microseconds
+    is_alone: bool
+    leases: list[Lease]
+    acked: Attempts = field(default_factory=Attempts)
+
+    @property
+    def size(self) -> int:
+        """How many of its messages are still out."""
+        return sum(len(lease.out) for lease in self.leases)
+
+
+@dataclass(slots=True)
+class Held:
+    """What one member holds: a message handed out alone, or whatever else."""
+
+    nonces: dict[int, None] = field(default_factory=dict)
+    count: int = 0
+    is_alone: bool = False
+
+
+class Verdict(NamedTuple):
+    """Which receipts are good, each message named once, and which are stale, as they were handed in."""
+
+    good: AttemptRuns
+    stale: AttemptRuns
+
+
+class Deliveries:
+    def __init__(self) -> None:
+        self._deliveries: dict[int, Delivery] = {}
+        self._held: dict[str, Held] = {}
+        self._settled: dict[int, Attempts] = {}
+        self._deadlines: list[tuple[float, int]] = []
+        self._tidy_at = _TIDY_FROM
+
+    # What is under way
+
+    @property
+    def count(self) -> int:
+        """Messages in flight."""
+        return sum(held.count for held in self._held.values())
+
+    def __contains__(self, nonce: int) -> bool:
+        return nonce in self._deliveries or nonce in self._settled
+
+    def get(self, nonce: int) -> Delivery | None:
+        return self._deliveries.get(nonce)
+
+    def held_by(self, member: str) -> Held:
+        return self._held.get(member) or Held()
+
+    def counts(self) -> dict[str, int]:
+        """Messages in flight by member."""
+        return {member: held.count for member, held in self._held.items()}
+
+    def next_deadline(self) -> float | None:
+        while self._deadlines and not self._is_true(*self._deadlines[0]):
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def due(self, now: float) -> Iterator[tuple[Delivery, Lease]]:
+        """The leases whose time has come, earliest first."""
+        for deadline, nonce in sorted(set(self._passed(now))):
+            delivery = self._deliveries.get(nonce)
+            for lease in delivery.leases if delivery is not None else ():
+                if lease.deadline == deadline:
+                    assert delivery is not None
+                    yield delivery, lease
+
+    def _passed(self, now: float) -> Iterator[tuple[float, int]]:
+        """Deadlines, true or not. In a heap nothing below a later one is earlier."""
+        places = [0]
+        while places:
+            place = places.pop()
+            if place < len(self._deadlines) and self._deadlines[place][0] <= now:
+                yield self._deadlines[place]
+                places += (2 * place + 1, 2 * place + 2)
+
+    def _is_true(self, deadline: float, nonce: int) -> bool:
+        delivery = self._deliveries.get(nonce)
+        return delivery is not None and any(lease.deadline == deadline for lease in delivery.leases)
+
+    # Receipts
+
+    def judge(self, now: float, nonce: int, runs: Iterable[AttemptRun], *, acks: bool = False) -> Verdict:
+        """With `acks`, what was acked under this nonce before is not stale, and not good a second time."""
+        good, stale = list[AttemptRun](), list[AttemptRun]()
+        leases, acked = self._standing(now, nonce), self._acked(nonce) if acks else None
+        for run in runs:
+            found = [piece for lease in leases for piece in lease.out.find(run)]
+            good += [AttemptRun(*piece, run.attempt) for piece in found]
+            repeated = acked.find(run) if acked is not None else []
+            stale += without(run, found + repeated)
+        return Verdict(joined(good), tuple(stale))
+
+    def out(self, now: float, nonce: int) -> AttemptRuns:
+        """Everything under this nonce for which receipts are good."""
+        return joined(run for lease in self._standing(now, nonce) for run in lease.out.runs())
+
+    def _standing(self, now: float, nonce: int) -> Sequence[Lease]:
+        delivery = self._deliveries.get(nonce)
+        return [lease for lease in delivery.leases if lease.deadline > now] if delivery is not None else ()
+
+    def _acked(self, nonce: int) -> Attempts | None:
+        delivery = self._deliveries.get(nonce)
+        return delivery.acked if delivery is not None else self._settled.get(nonce)
+
+    # Changes
+
+    def hand_out(self, delivery: Delivery) -> None:
+        assert delivery.nonce not in self, "a nonce names one delivery"
+        self._deliveries[delivery.nonce] = delivery
+        held = self._held.setdefault(delivery.member, Held())
+        assert not held.is_alone, "whoever holds a message alone is given nothing else"
+        assert not held.nonces or not delivery.is_alone, "a message is handed out alone to who holds nothing"
+        held.nonces[delivery.nonce] = None
+        held.count += delivery.size
+        held.is_alone = delivery.is_alone
+        for lease in delivery.leases:
+            self._note_deadline(delivery, lease)
+
+    def ack(self, nonce: int, runs: AttemptRuns) -> list[StandingRun]:
+        acked = self._deliveries[nonce].acked
+        taken = self._take(nonce, runs)
+        _check_all(taken, runs)
+        for standing, run in taken:
+            acked.add(Standing(standing.attempt, lost=False), run)
+        self._close_if_empty(nonce)
+        return taken
+
+    def take(self, nonce: int, runs: AttemptRuns) -> list[StandingRun]:
+        """These are no longer out."""
+        taken = self._take(nonce, runs)
+        _check_all(taken, runs)
+        self._close_if_empty(nonce)
+        return taken
+
+    def take_within(self, first: Offset, last: Offset) -> None:
+        """Whatever of these is out, whoever holds it. Looks at every delivery, for what is rare."""
+        for nonce in list(self._deliveries):
+            self._take(nonce, [Run(first, last)])
+            self._close_if_empty(nonce)
+
+    def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
+        """These, or all that are out, are held until so many seconds from now."""
+        delivery = self._deliveries[nonce]
+        extended = Lease(now + visibility, visibility)
+        everything = [run for lease in delivery.leases for run in lease.out.runs()]
+        for standing, run in self._take(nonce, everything if runs is None else runs):
+            extended.out.add(standing, run)
+            self._held[delivery.member].count += run.size
+        delivery.leases.append(extended)
+        self._note_deadline(delivery, extended)
+
+    def _take(self, nonce: int, runs: Iterable[AttemptRun | Run]) -> list[StandingRun]:
+        delivery = self._deliveries[nonce]
+        taken = [
+            found for lease in delivery.leases for run in runs for found in lease.out.take(run.first, run.last)
+        ]
+        delivery.leases = [lease for lease in delivery.leases if lease.out]
+        self._held[delivery.member].count -= sum(run.size for _, run in taken)
+        return taken
+
+    def _close_if_empty(self, nonce: int) -> None:
+        delivery = self._deliveries[nonce]
+        if delivery.leases:
+            return
+        del self._deliveries[nonce]
+        held = self._held[delivery.member]
+        del held.nonces[nonce]
+        if not held.nonces:
+            del self._held[delivery.member]
+        if delivery.acked:
+            self._remember(nonce, delivery.acked)
+
+    def _remember(self, nonce: int, acked: Attempts) -> None:
+        self._settled[nonce] = acked
+        if len(self._settled) > SETTLED_REMEMBERED:
+            del self._settled[next(iter(self._settled))]
+
+    def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
+        heappush(self._deadlines, (lease.deadline, delivery.nonce))
+        if len(self._deadlines) >= self._tidy_at:
+            every = self._deliveries.values()
+            self._deadlines = [(lease.deadline, delivery.nonce) for delivery in every for lease in delivery.leases]
+            heapify(self._deadlines)
+            self._tidy_at = max(_TIDY_FROM, 2 * len(self._deadlines))
+
+    # Written down
+
+    def to_plain(self, now: float) -> list[Any]:
+        """The time that is left to each lease is in microseconds."""
+        deliveries = [_delivery_to_plain(delivery, now) for delivery in self._deliveries.values()]
+        return [deliveries, [[nonce, acked.to_plain()] for nonce, acked in self._settled.items()]]
+
+    @classmethod
+    def from_plain(cls, plain: Any, now: float) -> "Deliveries":
+        deliveries = cls()
+        for delivery in plain[0]:
+            deliveries.hand_out(_delivery_from_plain(delivery, now))
+        for nonce, acked in plain[1]:
+            deliveries._remember(nonce, Attempts.from_plain(acked))
+        return deliveries
+
+
+def _check_all(taken: Iterable[StandingRun], runs: AttemptRuns) -> None:
+    assert sum(run.size for _, run in taken) == count(runs), f"not all of {runs} were out"
+
+
+def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:
+    leases = [
+        [round((lease.deadline - now) * _MILLION), lease.visibility, lease.out.to_plain()]
+        for lease in delivery.leases
+    ]
+    return [
+        delivery.nonce,
+        delivery.member,
+        delivery.wall,
+        delivery.is_alone,
+        leases,
+        delivery.acked.to_plain(),
+    ]
+
+
+def _delivery_from_plain(plain: Any, now: float) -> Delivery:
+    nonce, member, wall, is_alone, leases, acked, *_ = plain
+    standing = [
+        Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
+    ]
+    return Delivery(nonce, member, wall, is_alone, standing, Attempts.from_plain(acked))

@@ -1,0 +1,371 @@
+"""The ledger of one group on one partition, in queue mode: what is handed out next, and which receipts are good.
+
+Every change is decided first: the method returns the entry for it and mutates nothing, or names the receipts that
+are stale. The shell journals the entry, then `apply` changes the state, then the shell speaks. After a crash the
+same entries give the same state. Nothing else is applied between a decision and its `apply`, or between a plan and
+its delivery.
+
+    what ended the delivery    comes again                     its number      at the last permitted delivery
+    ack                        never: it is done
+    nack                       after its delay, or backoff     one more        leaves, with the reason
+    expiry                     at once                         one more        leaves
+    release                    at once                         the same        comes again all the same
+    reject                     never: it leaves
+
+What leaves goes to the dead-letter topic, is done once it is there, and holds the group's progress until then.
+
+A consumer that dies takes the whole of a delivery with it, and one poison message would, three times over, send all
+of its neighbours to the dead letters. So a message whose delivery before expired is handed out alone when it is on
+its last permitted one: to a member that holds nothing else, and that gets nothing else from here until it has
+settled. A release does not change what was known of a message before.
+
+`now` is monotonic time in seconds and never falls. A lease ends, and its receipts are stale, when its deadline is
+reached, whether `tick` has been asked yet or not.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from goqueue.core.backoff import DELAY_FIRST, DELAY_MAX, backoff
+from goqueue.core.leases import Delivery, Lease
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, Standing, count, first_messages, in_order
+from goqueue.core.ledgerdepartures import DeadRun, Departure
+from goqueue.core.ledgerentries import (
+    Acked,
+    Began,
+    CutBack,
+    Delivered,
+    Departed,
+    Departing,
+    Entry,
+    Expired,
+    Extended,
+    Nacked,
+    PassedOver,
+    Rejected,
+    Released,
+    Removed,
+    Reset,
+    Retry,
+)
+from goqueue.core.ledgerstate import LedgerState
+from goqueue.core.offsetset import Run
+from goqueue.core.receipts import NONCE_BITS
+from goqueue.types import Microseconds, Offset
+
+REASON_LENGTH_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    max_deliveries: int = 3
+    """0: a message is handed out again for ever."""
+    backoff_first: float = DELAY_FIRST
+    backoff_max: float = DELAY_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a member may be given now."""
+
+    again: AttemptRuns
+    fresh_from: Offset
+    fresh_max: int
+    """So many fresh messages may follow those that are handed out again."""
+    is_alone: bool
+    alone_waiting: bool
+    """A message that must be handed out alone waits, and this member holds others: let it settle them first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    committed: Offset
+    """Everything below is done."""
+    next_fresh: Offset
+    in_flight: int
+    waiting: int
+    ready_again: int
+    leaving: int
+    departing: int
+    removed_unacked: int
+    first_unsettled: Offset | None
+    """Of those handed out; None: all of them are done."""
+
+
+class Ledger:
+    def __init__(self, settings: LedgerSettings) -> None:
+        self.settings = settings
+        """They may be replaced at any time: entries say what was decided by them."""
+        self._state = LedgerState()
+
+    def apply(self, entry: Entry, now: float) -> None:
+        """The entry is journaled, or was. `now` is the time at which it was."""
+        self._state.apply(entry, now)
+
+    # Where the group stands
+
+    @property
+    def has_begun(self) -> bool:
+        return self._state.has_begun
+
+    @property
+    def committed(self) -> Offset:
+        return min(lane.committed for lane in self._state.lanes)
+
+    @property
+    def next_fresh(self) -> Offset:
+        return self._state.lane.next_fresh
+
+    @property
+    def next_sequence(self) -> int:
+        """Behind the last departure."""
+        return self._state.next_sequence
+
+    @property
+    def departure_under_way(self) -> Departure | None:
+        """Begun and not known to have ended: after a crash, to be sent again under its sequence."""
+        return self._state.departures.under_way
+
+    def progress(self, now: float) -> Progress:
+        state, committed, next_fresh = self._state, self.committed, self.next_fresh
+        state.returns.move_on(now)
+        return Progress(
+            committed=committed,
+            next_fresh=next_fresh,
+            in_flight=state.deliveries.count,
+            waiting=state.returns.waiting_count,
+            ready_again=state.returns.ready_count,
+            leaving=state.departures.leaving_count,
+            departing=state.departures.departing_count,
+            removed_unacked=state.removed_unacked,
+            first_unsettled=committed if committed < next_fresh else None,
+        )
+
+    def in_flight_by_member(self) -> dict[str, int]:
+        return self._state.deliveries.counts()
+
+    def has_ready(self, now: float) -> bool:
+        """Whether something is to be handed out again, be it alone."""
+        self._state.returns.move_on(now)
+        return self._state.returns.ready_count > 0
+
+    def next_deadline(self) -> float | None:
+        """When a lease ends or a retry comes due next: time for a `tick`."""
+        times = (self._state.deliveries.next_deadline(), self._state.returns.next_due())
+        return min((time for time in times if time is not None), default=None)
+
+    # Handing out
+
+    def plan(self, now: float, member: str, count_max: int, *, is_busy: bool) -> Plan:
+        """`is_busy`: the member holds messages that it has not settled, of whatever partition."""
+        self._state.returns.move_on(now)
+        held = self._state.deliveries.held_by(member)
+        alone = first_messages(self._state.returns.ready_runs(self._goes_alone), 1)
+        if held.is_alone or count_max <= 0:
+            return self._plan((), 0, alone_waiting=bool(alone))
+        if alone and not is_busy and not held.count:
+            return self._plan(alone, 0, is_alone=True)
+        again = first_messages(self._state.returns.ready_runs(self._goes_with_others), count_max)
+        return self._plan(again, count_max - count(again), alone_waiting=bool(alone))
+
+    def _plan(
+        self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False
+    ) -> Plan:
+        return Plan(again, self.next_fresh, fresh_max, is_alone, alone_waiting)
+
+    def _goes_alone(self, standing: Standing) -> bool:
+        return standing.lost and self._is_last(standing.attempt)
+
+    def _goes_with_others(self, standing: Standing) -> bool:
+        return not self._goes_alone(standing)
+
+    def _is_last(self, attempt: int) -> bool:
+        return 0 < self.settings.max_deliveries <= attempt
+
+    def deliver(
+        self,
+        now: float,
+        wall: Microseconds,
+        member: str,
+        nonce: int,
+        visibility: float,
+        *,
+        again: Sequence[AttemptRun],
+        fresh: Sequence[Run],
+        scanned_to: Offset,
+    ) -> Delivered | PassedOver | None:
+        """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
+
+        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged.
+        """
+        self._check_delivery(now, nonce, again, fresh, scanned_to)
+        if not again and not fresh:
+            return PassedOver((), scanned_to, "") if scanned_to > self.next_fresh else None
+        held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
+        assert not held.is_alone, "whoever holds a message alone is given nothing else"
+        assert not is_alone or (count(again), len(fresh), held.count) == (1, 0, 0)
+        return Delivered(wall, member, nonce, visibility, tuple(again), tuple(fresh), scanned_to, is_alone)
+
+    def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
+        return any(map(self._goes_alone, self._state.returns.standings_of(again)))
+
+    def _check_delivery(
+        self, now: float, nonce: int, again: Iterable[AttemptRun], fresh: Iterable[Run], scanned_to: Offset
+    ) -> None:
+        """A delivery that does not fit must not reach the journal (G7)."""
+        assert self.has_begun
+        assert 0 <= nonce < 1 << NONCE_BITS
+        assert nonce not in self._state.deliveries, "a nonce names one delivery"
+        self._state.returns.move_on(now)
+        for run in again:
+            assert count(self._state.returns.find_ready(run)) == run.size, f"{run} is not ready"
+        at = self.next_fresh
+        for first, last in fresh:
+            assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
+            at = last + 1
+        assert at <= scanned_to
+
+    def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
+        """These were to be handed out again, or to leave, and are no longer in the log: they are done."""
+        gone = tuple(Run(run.first, run.last) for run in runs)
+        assert all(self._state.count_unheld(run) == run.size for run in gone), f"not all of {gone} are to be passed"
+        return PassedOver(gone, self.next_fresh, why[:REASON_LENGTH_MAX])
+
+    # Receipts: the entry, if anything is to be done, and those that are stale (G6)
+
+    def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
+        """What was acked under this nonce before succeeds again, without an entry."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs, acks=True)
+        return (Acked(nonce, good) if good else None), stale
+
+    def nack(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str
+    ) -> tuple[Nacked | None, AttemptRuns]:
+        """A delay replaces the backoff."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        leaving = tuple(run for run in good if self._is_last(run.attempt))
+        retries = self._retries([run for run in good if not self._is_last(run.attempt)], delay)
+        reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
+        return (Nacked(nonce, retries, leaving, reason) if good else None), stale
+
+    def _retries(self, runs: Sequence[AttemptRun], delay: float | None) -> tuple[Retry, ...]:
+        if delay is not None:
+            return (Retry(float(delay), tuple(runs)),) if runs else ()
+        attempts = sorted({run.attempt for run in runs})
+        return tuple(
+            Retry(self._backoff(attempt), tuple(run for run in runs if run.attempt == attempt))
+            for attempt in attempts
+        )
+
+    def _backoff(self, attempt: int) -> float:
+        return backoff(attempt, self.settings.backoff_first, self.settings.backoff_max)
+
+    def reject(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
+    ) -> tuple[Rejected | None, AttemptRuns]:
+        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
+
+    def release(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Released | None, AttemptRuns]:
+        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        return (Released(nonce, good) if good else None), stale
+
+    def extend(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
+    ) -> tuple[Extended | None, AttemptRuns]:
+        """Without runs everything that is out; no entry then means that nothing is."""
+        delivery, out = self._state.deliveries.get(nonce), self._state.deliveries.out(now, nonce)
+        good, stale = (out, ()) if runs is None else self._state.deliveries.judge(now, nonce, runs)
+        if not good or delivery is None:
+            return None, stale
+        is_whole = count(good) == delivery.size
+        return Extended(nonce, None if is_whole else good, visibility), stale
+
+    def release_member(self, now: float, member: str) -> list[Released]:
+        """The member closes in good order: what it has not settled is given back, uncounted."""
+        held = self._state.deliveries.held_by(member)
+        standing = [(nonce, self._state.deliveries.out(now, nonce)) for nonce in held.nonces]
+        return [Released(nonce, out) for nonce, out in standing if out]
+
+    # Time
+
+    def tick(self, now: float, leases_max: int | None = None) -> list[Expired]:
+        """What has expired, earliest first. The entries do not touch each other: all may be journaled at once.
+
+        With a bound the rest stays due: `next_deadline` lies in the past until it has been asked for.
+        """
+        self._state.returns.move_on(now)
+        due = islice(self._state.deliveries.due(now), leases_max)
+        return [expired for delivery, lease in due for expired in self._expiries(delivery, lease)]
+
+    def _expiries(self, delivery: Delivery, lease: Lease) -> list[Expired]:
+        items = lease.out.items()
+        again = tuple(in_order(item for item in items if not self._is_last(item[0].attempt)))
+        expiries = [Expired(delivery.nonce, again, None)] if again else []
+        for attempt in sorted({standing.attempt for standing, _ in items if self._is_last(standing.attempt)}):
+            runs = tuple(in_order(item for item in items if item[0].attempt == attempt))
+            reason = (
+                f"not settled within {lease.visibility:g} s, delivery {attempt} of {self.settings.max_deliveries}"
+            )
+            expiries.append(Expired(delivery.nonce, runs, reason))
+        return expiries
+
+    # Dead letters
+
+    def next_departures(self, count_max: int) -> tuple[DeadRun, ...]:
+        """The next to leave, in offset order."""
+        return self._state.departures.next(count_max)
+
+    def begin_departure(self, sequence: int, runs: Iterable[Run | DeadRun]) -> Departing:
+        """The append to the dead-letter topic may begin once this is journaled; it takes one sequence a message."""
+        leaving = tuple(Run(run.first, run.last) for run in runs)
+        assert self.departure_under_way is None, "one departure at a time"
+        assert leaving
+        assert all(self._state.departures.count_leaving(run) == run.size for run in leaving), "not all are leaving"
+        return Departing(sequence, leaving)
+
+    def departed(self, sequence: int) -> Departed:
+        """They are in the dead-letter topic, durably."""
+        under_way = self.departure_under_way
+        assert under_way is not None
+        assert under_way.sequence == sequence
+        return Departed(sequence)
+
+    # The log, and operators
+
+    def begin(self, offset: Offset) -> Began:
+        assert not self.has_begun
+        return Began(offset)
+
+    def removed_below(self, offset: Offset) -> Removed | None:
+        """Retention took what lies below. Messages that nobody has looked at count as not done."""
+        if offset <= self.committed:
+            return None
+        departing = self._state.departures.count_departing(offset)
+        return Removed(offset, self._state.lane.count_unsettled(offset) - departing)
+
+    def cut_back(self, end: Offset) -> CutBack | None:
+        """The log ends here, and what was done beyond was not."""
+        return CutBack(end) if end < self.next_fresh else None
+
+    def reset(self, offset: Offset) -> Reset:
+        return Reset(offset)
+
+    # Written down
+
+    def snapshot(self, now: float) -> list[Any]:
+        """The whole state, as msgpack takes it. Equal states at equal times give equal snapshots."""
+        return self._state.to_plain(now)
+
+    @classmethod
+    def restore(cls, plain: Any, settings: LedgerSettings, now: float) -> "Ledger":
+        """The ledger as it was; its durations count from now. `UnknownFormat` when it cannot be read."""
+        ledger = cls(settings)
+        ledger._state = LedgerState.from_plain(plain, now)
+        return ledger
+
+
+def _shown(reason: str, otherwise: str) -> str:
+    return (reason or otherwise)[:REASON_LENGTH_MAX]

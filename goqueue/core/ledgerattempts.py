@@ -1,0 +1,142 @@
+"""Offsets by the delivery they are on.
+
+Where a message that was handed out stands is said by two things: the number of its delivery (the one under way, or
+the one that comes next), and whether the delivery before ended without a word. Many messages stand alike, so these
+are few sets, not many messages.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Offset
+
+
+class AttemptRun(NamedTuple):
+    """Neighbouring messages on a delivery of the same number."""
+
+    first: Offset
+    last: Offset
+    attempt: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+AttemptRuns: TypeAlias = tuple[AttemptRun, ...]
+
+
+class Standing(NamedTuple):
+    attempt: int
+    lost: bool
+    """The delivery before expired. A nack says that the consumer lives; an expiry does not."""
+
+
+FRESH = Standing(1, lost=False)
+
+StandingRun: TypeAlias = tuple[Standing, Run]
+
+
+class Attempts:
+    __slots__ = ("_sets",)
+
+    def __init__(self) -> None:
+        self._sets: dict[Standing, OffsetSet] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sets.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._sets)
+
+    def items(self) -> Iterable[tuple[Standing, OffsetSet]]:
+        return self._sets.items()
+
+    def add(self, standing: Standing, run: Run) -> None:
+        offsets = self._sets.get(standing)
+        if offsets is None:
+            offsets = self._sets[standing] = OffsetSet()
+        offsets.add(*run)
+
+    def find(self, run: AttemptRun) -> list[Run]:
+        """What is here of these, on a delivery of that number."""
+        sets = [offsets for standing, offsets in self._sets.items() if standing.attempt == run.attempt]
+        return [found for offsets in sets for found in offsets.runs(run.first, run.last)]
+
+    def take(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """Whatever is here of these, and no longer is."""
+        found = [(standing, run) for standing, offsets in self._sets.items() for run in offsets.runs(first, last)]
+        for standing, run in found:
+            self._sets[standing].discard(*run)
+            if not self._sets[standing]:
+                del self._sets[standing]
+        return found
+
+    def runs(self) -> Iterator[AttemptRun]:
+        """All of them, in offset order."""
+        return in_order(self._sets.items())
+
+    def to_plain(self) -> list[Any]:
+        return [[*standing, offsets.to_plain()] for standing, offsets in sorted(self._sets.items(), key=_standing)]
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "Attempts":
+        attempts = cls()
+        for attempt, lost, offsets in plain:
+            attempts._sets[Standing(attempt, lost)] = OffsetSet.from_plain(offsets)
+        return attempts
+
+
+def _standing(item: tuple[Standing, OffsetSet]) -> Standing:
+    return item[0]
+
+
+def in_order(sets: Iterable[tuple[Standing, OffsetSet]]) -> Iterator[AttemptRun]:
+    return merge(*[_attempt_runs(standing.attempt, offsets) for standing, offsets in sets])
+
+
+def _attempt_runs(attempt: int, offsets: OffsetSet) -> Iterator[AttemptRun]:
+    return (AttemptRun(first, last, attempt) for first, last in offsets.runs())
+
+
+def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
+    """The first so many messages of these runs."""
+    taken = list[AttemptRun]()
+    room = count_max
+    for run in islice(runs, count_max):
+        if room <= 0:
+            break
+        taken.append(run._replace(last=min(run.last, run.first + room - 1)))
+        room -= taken[-1].size
+    return tuple(taken)
+
+
+def count(runs: Iterable[AttemptRun | Run]) -> int:
+    return sum(run.size for run in runs)
+
+
+def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
+    """The same messages in order, each named once, neighbours together."""
+    result = list[AttemptRun]()
+    for run in sorted(runs, key=lambda run: (run.attempt, run.first)):
+        before = result[-1] if result else None
+        if before is not None and before.attempt == run.attempt and run.first <= before.last + 1:
+            result[-1] = before._replace(last=max(before.last, run.last))
+        else:
+            result.append(run)
+    return tuple(sorted(result))
+
+
+def without(run: AttemptRun, found: Sequence[Run]) -> list[AttemptRun]:
+    """What is left of a run besides what was found of it."""
+    rest, first = list[AttemptRun](), run.first
+    for piece in sorted(found):
+        if first < piece.first:
+            rest.append(run._replace(first=first, last=piece.first - 1))
+        first = max(first, piece.last + 1)
+    if first <= run.last or not found:
+        rest.append(run._replace(first=first))
+    return rest

@@ -1,0 +1,134 @@
+"""Messages on their way to the dead-letter topic: those that wait for it, in offset order, and those under way.
+
+At most one departure is under way. Its sequence is journaled before the append, so that after a crash the same
+messages are sent again under the same sequence, and the producer's memory tells whether they are there already:
+each arrives exactly once (G5). The departure stays as it is until it is over, whatever becomes of its messages
+here: retention, a cut or a reset only take from it the right to settle them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Microseconds, Offset
+
+_last = attrgetter("last")
+
+
+class DeadRun(NamedTuple):
+    """Neighbouring messages given up alike."""
+
+    first: Offset
+    last: Offset
+    attempts: int
+    first_delivery: Microseconds
+    last_delivery: Microseconds
+    reason: str
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    sequence: int
+    runs: tuple[DeadRun, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(run.size for run in self.runs)
+
+
+class Departures:
+    def __init__(self) -> None:
+        self._leaving: list[DeadRun] = []
+        self._leaving_count = 0
+        self.under_way: Departure | None = None
+        self._to_settle = OffsetSet()
+
+    @property
+    def leaving_count(self) -> int:
+        return self._leaving_count
+
+    @property
+    def departing_count(self) -> int:
+        """Of those under way the ones that hold the group's progress."""
+        return len(self._to_settle)
+
+    def count_departing(self, end: Offset) -> int:
+        return self._to_settle.count(0, end - 1)
+
+    def next(self, count_max: int) -> tuple[DeadRun, ...]:
+        """The first so many messages that wait."""
+        found, room = list[DeadRun](), count_max
+        for run in self._leaving[: max(0, count_max)]:
+            if room <= 0:
+                break
+            found.append(run._replace(last=min(run.last, run.first + room - 1)))
+            room -= found[-1].size
+        return tuple(found)
+
+    def count_leaving(self, run: Run) -> int:
+        """How many of these wait."""
+        return sum(piece.size for piece in self._find(run))
+
+    def add(self, run: DeadRun) -> None:
+        self._leaving.insert(bisect_left(self._leaving, run.last, key=_last), run)
+        self._leaving_count += run.size
+
+    def take(self, first: Offset, last: Offset) -> list[DeadRun]:
+        """Whatever of these waits, and no longer does."""
+        found = self._find(Run(first, last))
+        if not found:
+            return []
+        begin = bisect_left(self._leaving, first, key=_last)
+        touched = self._leaving[begin : begin + len(found)]
+        outside = (touched[0]._replace(last=first - 1), touched[-1]._replace(first=last + 1))
+        self._leaving[begin : begin + len(found)] = [run for run in outside if run.size > 0]
+        self._leaving_count -= sum(run.size for run in found)
+        return found
+
+    def _find(self, wanted: Run) -> list[DeadRun]:
+        found = list[DeadRun]()
+        place = bisect_left(self._leaving, wanted.first, key=_last)
+        while place < len(self._leaving) and self._leaving[place].first <= wanted.last:
+            run = self._leaving[place]
+            found.append(run._replace(first=max(run.first, wanted.first), last=min(run.last, wanted.last)))
+            place += 1
+        return found
+
+    def begin(self, sequence: int, runs: Iterable[Run]) -> None:
+        assert self.under_way is None, "one departure at a time"
+        taken = [dead for run in runs for dead in self.take(*run)]
+        self.under_way = Departure(sequence, tuple(taken))
+        self._to_settle = OffsetSet(Run(dead.first, dead.last) for dead in taken)
+
+    def end(self) -> list[Run]:
+        """The departure is over: what is done now."""
+        settled = list(self._to_settle.runs())
+        self.under_way, self._to_settle = None, OffsetSet()
+        return settled
+
+    def let_go(self, first: Offset, last: Offset) -> None:
+        """These messages are no longer this group's: they leave no more, and if under way settle nothing here."""
+        self.take(first, last)
+        self._to_settle.discard(first, last)
+
+    def to_plain(self) -> list[Any]:
+        under_way = self.under_way and [self.under_way.sequence, [list(run) for run in self.under_way.runs]]
+        return [[list(run) for run in self._leaving], under_way, self._to_settle.to_plain()]
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "Departures":
+        departures = cls()
+        leaving, under_way, to_settle = plain
+        for run in leaving:
+            departures.add(DeadRun(*run))
+        if under_way is not None:
+            departures.under_way = Departure(under_way[0], tuple(DeadRun(*run) for run in under_way[1]))
+        departures._to_settle = OffsetSet.from_plain(to_settle)
+        return departures

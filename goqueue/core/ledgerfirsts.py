@@ -1,0 +1,69 @@
+"""When each message was first handed out, for the header of its dead letter.
+
+First deliveries follow offset order (G4), so a row of starts, each with its time, answers for every offset by a
+search. Two arrays of numbers hold it. Starts behind which everything is done are left out: always when the row is
+written down, and in memory whenever the row has doubled.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from goqueue.core.offsetset import Run
+from goqueue.types import Microseconds, Offset
+
+FirstUnsettled: TypeAlias = Callable[[Offset], Offset]
+
+_TIDY_FROM = 1_024
+
+
+class FirstDeliveries:
+    def __init__(self) -> None:
+        self._starts, self._walls = array("q"), array("q")
+        self._tidy_at = _TIDY_FROM
+
+    def note(self, start: Offset, wall: Microseconds) -> None:
+        """From here on, until the next note, messages were first handed out at that time."""
+        assert not self._starts or start > self._starts[-1]
+        self._starts.append(start)
+        self._walls.append(wall)
+
+    def split(self, run: Run) -> Iterator[tuple[Run, Microseconds]]:
+        """The run in pieces that were first handed out together."""
+        first = run.first
+        while first <= run.last:
+            place = bisect_right(self._starts, first)
+            assert place, f"offset {first} was never handed out"
+            end = self._starts[place] if place < len(self._starts) else run.last + 1
+            yield Run(first, min(run.last, end - 1)), self._walls[place - 1]
+            first = end
+
+    def tidy(self, first_unsettled: FirstUnsettled, end: Offset) -> None:
+        """Let go of what nobody will ask for, now and then."""
+        if len(self._starts) >= self._tidy_at:
+            self._keep(self._needed(first_unsettled, end))
+            self._tidy_at = max(_TIDY_FROM, 2 * len(self._starts))
+
+    def cut_back(self, end: Offset) -> None:
+        place = bisect_left(self._starts, end)
+        del self._starts[place:], self._walls[place:]
+
+    def to_plain(self, first_unsettled: FirstUnsettled, end: Offset) -> list[Any]:
+        places = self._needed(first_unsettled, end)
+        return [[self._starts[place] for place in places], [self._walls[place] for place in places]]
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "FirstDeliveries":
+        firsts = cls()
+        firsts._starts.extend(plain[0])
+        firsts._walls.extend(plain[1])
+        return firsts
+
+    def _needed(self, first_unsettled: FirstUnsettled, end: Offset) -> list[int]:
+        ends = [*self._starts[1:], end]
+        return [place for place, start in enumerate(self._starts) if first_unsettled(start) < ends[place]]
+
+    def _keep(self, places: list[int]) -> None:
+        self._starts = array("q", [self._starts[place] for place in places])
+        self._walls = array("q", [self._walls[place] for place in places])

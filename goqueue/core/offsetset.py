@@ -1,0 +1,153 @@
+"""A set of offsets as a sparse bitmap, for what is too mixed to be one run.
+
+Offsets are kept in chunks of 4,096, each one Python int with a bit for every offset that is there. A chunk without
+any is not kept; all full chunks share one int. So a million scattered offsets that lie close together take some
+hundred kilobytes, and adding or discarding one costs the same whether the set holds ten or ten million: it touches
+one chunk, and the numbers of the chunks, which are kept in order.
+
+Runs are inclusive at both ends, as receipts and entries name them.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from goqueue.errors import UnknownFormat
+from goqueue.types import Offset
+
+CHUNK_BITS = 12
+CHUNK_SIZE = 1 << CHUNK_BITS
+
+_WITHIN = CHUNK_SIZE - 1
+_FULL = (1 << CHUNK_SIZE) - 1
+
+
+class Run(NamedTuple):
+    first: Offset
+    last: Offset
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+class OffsetSet:
+    __slots__ = ("_chunks", "_numbers", "_size")
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self._chunks: dict[int, int] = {}
+        self._numbers: list[int] = []
+        self._size = 0
+        for run in runs:
+            self.add(*run)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, offset: Offset) -> bool:
+        return bool(self._chunks.get(offset >> CHUNK_BITS, 0) >> (offset & _WITHIN) & 1)
+
+    def add(self, first: Offset, last: Offset) -> int:
+        """How many of them were not there before."""
+        before = self._size
+        for number, mask in _masks(first, last):
+            self._put(number, self._chunks.get(number, 0) | mask)
+        return self._size - before
+
+    def discard(self, first: Offset, last: Offset) -> int:
+        """How many of them were there. A range however long costs only the chunks that exist in it."""
+        before = self._size
+        for number in self._numbers_within(first, last):
+            self._put(number, self._chunks[number] & ~_mask_within(number, first, last))
+        return before - self._size
+
+    def count(self, first: Offset, last: Offset) -> int:
+        """How many there are of this range."""
+        numbers = self._numbers_within(first, last)
+        return sum((self._chunks[number] & _mask_within(number, first, last)).bit_count() for number in numbers)
+
+    def runs(self, first: Offset = 0, last: Offset | None = None) -> Iterator[Run]:
+        """Longest runs, in order, cut to the range. The set must not change meanwhile."""
+        run = self.first_run(first)
+        while run is not None and (last is None or run.last < last):
+            yield run
+            run = self.first_run(run.last + 1)
+        if run is not None and last is not None and run.first <= last:
+            yield Run(run.first, last)
+
+    def first_run(self, at: Offset = 0) -> Run | None:
+        """The first run at or after this offset; of one that has begun before, the rest."""
+        first = self._first_at(at)
+        return None if first is None else Run(first, self.first_gap(first) - 1)
+
+    def first_gap(self, at: Offset) -> Offset:
+        """The first offset from here on that is not in the set."""
+        while True:
+            rest = self._chunks.get(at >> CHUNK_BITS, 0) >> (at & _WITHIN)
+            gap = at + (~rest & (rest + 1)).bit_length() - 1
+            if gap == at or gap & _WITHIN:
+                return gap
+            at = gap
+
+    def _first_at(self, at: Offset) -> Offset | None:
+        rest = self._chunks.get(at >> CHUNK_BITS, 0) >> (at & _WITHIN)
+        if rest:
+            return at + _lowest(rest)
+        place = bisect_right(self._numbers, at >> CHUNK_BITS)
+        if place == len(self._numbers):
+            return None
+        number = self._numbers[place]
+        return (number << CHUNK_BITS) + _lowest(self._chunks[number])
+
+    def _numbers_within(self, first: Offset, last: Offset) -> list[int]:
+        low = bisect_left(self._numbers, first >> CHUNK_BITS)
+        return self._numbers[low : bisect_right(self._numbers, last >> CHUNK_BITS, low)] if first <= last else []
+
+    def _put(self, number: int, mask: int) -> None:
+        before = self._chunks.get(number, 0)
+        self._size += mask.bit_count() - before.bit_count()
+        if mask:
+            self._chunks[number] = _FULL if mask == _FULL else mask
+            if not before:
+                insort(self._numbers, number)
+        elif before:
+            del self._chunks[number]
+            del self._numbers[bisect_left(self._numbers, number)]
+
+    def to_plain(self) -> list[Any]:
+        """Chunk numbers and their masks in turn, the lowest byte first. No bytes at all stand for a full chunk."""
+        return [part for number in self._numbers for part in (number, _bytes_of(self._chunks[number]))]
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "OffsetSet":
+        offsets = cls()
+        try:
+            for number, mask in zip(plain[::2], plain[1::2], strict=True):
+                offsets._put(int(number), int.from_bytes(mask, "little") & _FULL if mask else _FULL)
+        except (TypeError, ValueError) as error:
+            raise UnknownFormat(
+                "a set of offsets is not as it is written; start a goqueue that knows it"
+            ) from error
+        return offsets
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _bytes_of(mask: int) -> bytes:
+    return b"" if mask == _FULL else mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+
+
+def _masks(first: Offset, last: Offset) -> Iterator[tuple[int, int]]:
+    """The chunks of a range, and which part of each."""
+    for number in range(first >> CHUNK_BITS, (last >> CHUNK_BITS) + 1):
+        yield number, _mask_within(number, first, last)
+
+
+def _mask_within(number: int, first: Offset, last: Offset) -> int:
+    base = number << CHUNK_BITS
+    low, high = max(first - base, 0), min(last - base, _WITHIN)
+    if high - low == _WITHIN:
+        return _FULL
+    return ((1 << (high - low + 1)) - 1) << low

@@ -1,0 +1,56 @@
+"""The receipt of one delivery of one message: `group:topic:partition:offset:attempt:nonce`.
+
+Names cannot hold a colon, so the text can be taken apart in one way only. The nonce is drawn anew for each delivery
+and is written as hexadecimal digits; whoever has not been handed the message cannot guess it. Text that is no
+receipt is refused here; whether one still stands is for the ledger to say.
+"""
+
+import re
+from reprlib import repr as shortened
+from typing import NamedTuple
+
+from goqueue.errors import StaleReceipt
+from goqueue.types import Offset
+
+NONCE_BITS = 48
+OFFSET_MAX = 2**63 - 1
+_PARTITION_MAX = 2**31 - 1
+_ATTEMPT_MAX = 2**31 - 1
+
+_NAME = r"([A-Za-z0-9._-]{1,200})"
+_NUMBER = r"(0|[1-9][0-9]{0,18})"
+_SHAPE = re.compile(rf"{_NAME}:{_NAME}:{_NUMBER}:{_NUMBER}:{_NUMBER}:([0-9a-f]{{12}})")
+
+
+class Receipt(NamedTuple):
+    group: str
+    topic: str
+    partition: int
+    offset: Offset
+    attempt: int
+    nonce: int
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.topic}:{self.partition}:{self.offset}:{self.attempt}:{self.nonce:012x}"
+
+    @classmethod
+    def parse(cls, text: object) -> "Receipt":
+        """The receipt that was written so, or `StaleReceipt`: nothing can stand under any other."""
+        shape = _SHAPE.fullmatch(text) if isinstance(text, str) else None
+        if shape is None:
+            raise _malformed(text)
+        group, topic, partition, offset, attempt, nonce = shape.groups()
+        receipt = cls(group, topic, int(partition), int(offset), int(attempt), int(nonce, 16))
+        if not receipt._is_possible():
+            raise _malformed(text)
+        return receipt
+
+    def _is_possible(self) -> bool:
+        return self.partition <= _PARTITION_MAX and self.offset <= OFFSET_MAX and 1 <= self.attempt <= _ATTEMPT_MAX
+
+
+def _malformed(text: object) -> StaleReceipt:
+    return StaleReceipt(
+        f"{shortened(text)} is not a receipt; hand back the one that came with the message, unchanged",
+        [text] if isinstance(text, str) else (),
+    )

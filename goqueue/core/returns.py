@@ -1,0 +1,111 @@
+"""Messages that were handed out and will be again: those that wait for their retry, and those that are ready.
+
+A wait ends by the clock alone; nothing is journaled for it. So whoever asks what is ready says what time it is, and
+what has come due is moved over first. A replay may be a hair off with its times: what it takes is found in both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+from goqueue.core.ledgerattempts import AttemptRun, Attempts, Standing, StandingRun, in_order
+from goqueue.core.offsetset import Run
+from goqueue.types import Offset
+
+_MILLION = 1_000_000
+
+
+class Wait(NamedTuple):
+    """Only a nack makes messages wait, so none of them was lost."""
+
+    due: float
+    first: Offset
+    last: Offset
+    attempt: int
+
+
+class Returns:
+    def __init__(self) -> None:
+        self._ready = Attempts()
+        self._waits: list[Wait] = []
+        self._waiting = 0
+
+    @property
+    def ready_count(self) -> int:
+        return len(self._ready)
+
+    @property
+    def waiting_count(self) -> int:
+        return self._waiting
+
+    def next_due(self) -> float | None:
+        return self._waits[0].due if self._waits else None
+
+    def move_on(self, now: float) -> None:
+        """What has waited long enough is ready."""
+        while self._waits and self._waits[0].due <= now:
+            _, first, last, attempt = heappop(self._waits)
+            self._waiting -= last - first + 1
+            self.make_ready(Standing(attempt, lost=False), Run(first, last))
+
+    def make_ready(self, standing: Standing, run: Run) -> None:
+        self._ready.add(standing, run)
+
+    def hold_back(self, due: float, attempt: int, run: Run) -> None:
+        """Until then they are not handed out."""
+        heappush(self._waits, Wait(due, *run, attempt))
+        self._waiting += run.size
+
+    def ready_runs(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
+        """In offset order."""
+        return in_order([item for item in self._ready.items() if chosen(item[0])])
+
+    def find_ready(self, run: AttemptRun) -> list[Run]:
+        return self._ready.find(run)
+
+    def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
+        """Of those that are ready."""
+        items = self._ready.items()
+        return {standing for run in runs for standing, offsets in items if offsets.count(run.first, run.last)}
+
+    def count_within(self, first: Offset, last: Offset) -> int:
+        """How many of these are ready or wait. Looks at every wait."""
+        waiting = sum(max(0, min(last, wait.last) - max(first, wait.first) + 1) for wait in self._waits)
+        return waiting + sum(offsets.count(first, last) for _, offsets in self._ready.items())
+
+    def take(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """Whatever of these is ready, or waits, and no longer does."""
+        taken = self._ready.take(first, last)
+        if self._waits and sum(run.size for _, run in taken) <= last - first:
+            taken += self._take_waiting(first, last)
+        return taken
+
+    def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """Looks at every wait: only for what is rare."""
+        taken, kept = list[StandingRun](), list[Wait]()
+        for wait in self._waits:
+            inside = Run(max(first, wait.first), min(last, wait.last))
+            if inside.size <= 0:
+                kept.append(wait)
+                continue
+            taken.append((Standing(wait.attempt, lost=False), inside))
+            outside = (wait._replace(last=inside.first - 1), wait._replace(first=inside.last + 1))
+            kept += [rest for rest in outside if rest.first <= rest.last]
+        heapify(kept)
+        self._waits = kept
+        self._waiting -= sum(run.size for _, run in taken)
+        return taken
+
+    def to_plain(self, now: float) -> list[Any]:
+        """Beside what waits, the time that is left in microseconds."""
+        self.move_on(now)
+        waits = [[round((due - now) * _MILLION), *what] for due, *what in self._waits]
+        return [self._ready.to_plain(), sorted(waits)]
+
+    @classmethod
+    def from_plain(cls, plain: Any, now: float) -> "Returns":
+        returns = cls()
+        returns._ready = Attempts.from_plain(plain[0])
+        for left, first, last, attempt in plain[1]:
+            returns.hold_back(now + left / _MILLION, attempt, Run(first, last))
+        return returns

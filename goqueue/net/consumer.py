@@ -1,0 +1,257 @@
+"""A consumer of a group: `async with client.consumer("orders", group="billing") as consumer`.
+
+It is a member of its group from entering to leaving. Three tasks run beside the program: one stays a member
+(membership.py), one asks for messages (consumerreceiving.py), one renews leases (consumerleases.py). What they
+bring lies in the stock (consumerstock.py), from which `receive` and `async for` hand out. So a call may be
+cancelled at any time: it owns nothing.
+
+The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was
+lost. However the block is left, what was not settled is given back at once, and its delivery does not count.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+from types import TracebackType
+from typing import Protocol, TypeAlias, TypeVar
+
+import trio
+
+from goqueue.errors import Closed, GoQueueError, InvalidConfig, InvalidMessage, StaleReceipt
+from goqueue.net.bodies import Request
+from goqueue.net.consumerleases import Leases
+from goqueue.net.consumeroptions import ConsumerOptions, check_seconds
+from goqueue.net.consumerreceiving import MESSAGES_MAX, Receiving
+from goqueue.net.consumersettling import Settling, Word
+from goqueue.net.consumerstock import Stock
+from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds, Portion, open_delivery, portions_of
+from goqueue.net.groupmessages import Action
+from goqueue.net.link import Link
+from goqueue.net.membership import Membership
+
+ITERATION_AHEAD = 500
+"""So many messages an iteration has ahead at most."""
+GRACE_SECONDS = 0.5
+"""For the broker's answer, which comes when the time of a receive is over."""
+LEAVE_SECONDS_MAX, LEAVE_SECONDS_MAX_WITHOUT_LINK = 5.0, 1.0
+REASON_LENGTH_MAX = 1_000
+
+AnswerT = TypeVar("AnswerT")
+Settled: TypeAlias = Delivered | Sequence[Delivered]
+"""What can be settled: one message or many."""
+
+
+class Host(Protocol):
+    """What a consumer needs of its client."""
+
+    name: str
+    link: Link | None
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+    def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None: ...
+
+
+class State(Enum):
+    NEW = "new"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Consumer:
+    """Made by `client.consumer`; enter it to receive."""
+
+    def __init__(self, client: Host, options: ConsumerOptions) -> None:
+        self._client = client
+        self._options = options
+        self._state = State.NEW
+        self._scope = trio.CancelScope()
+        self._stock = Stock(options.max_in_flight, options.max_in_flight_bytes)
+        self._settling = Settling(client, options.group, self._stock)
+        self._leases = Leases(self._stock, self._settling, options.visibility_timeout)
+        self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
+        self._membership = Membership(client, options, self._receiving.forget_rests, self._receiving.fail)
+        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
+
+    def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[Delivered]]) -> None:
+        """For another surface: whose messages these are, of which classes, and what it has in its hands."""
+        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds)
+        self._leases.elsewhere = in_hand
+
+    @property
+    def member_id(self) -> str:
+        """The name under which the group knows it."""
+        return self._membership.member
+
+    async def __aenter__(self) -> "Consumer":
+        if self._state is not State.NEW:
+            raise Closed("a consumer is entered once; make another by client.consumer")
+        self._state = State.OPEN
+        try:
+            await self._membership.join()
+        except GoQueueError:
+            self._state = State.CLOSED
+            raise
+        except BaseException:  # cancelled, and perhaps a member already
+            await self._leave()
+            raise
+        self._client.spawn(self._run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._leave()
+
+    async def _run(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._membership.run)
+                nursery.start_soon(self._receiving.run, self._membership, self._open_delivery)
+                nursery.start_soon(self._leases.run)
+
+    async def _leave(self) -> None:
+        """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""
+        self._state = State.CLOSED
+        self._scope.cancel()
+        self._receiving.fail(self._closed())
+        patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + patience):
+            with suppress(GoQueueError):
+                await self._settling.say(Word(Action.RELEASE), self._stock.unsettled())
+            with suppress(GoQueueError):
+                await self._membership.leave()
+        self._stock.drop(list(self._stock.deliveries))
+
+    # Receiving
+
+    async def receive(
+        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+    ) -> list[DeliveredMessage]:
+        """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
+        self._check_open()
+        _check_count(max_messages)
+        deadline = trio.current_time() + timeout
+        with trio.move_on_at(deadline + GRACE_SECONDS):
+            while not await self._is_at_hand(max_messages):
+                await self._receiving.something(max_messages, deadline)
+                if trio.current_time() >= deadline and not self._stock.ahead:
+                    return []
+            return await self._handed_out(max_messages, visibility_timeout)
+        return []
+
+    async def next_batch(self) -> list[DeliveredMessage]:
+        """What an iteration would hand out one by one, for a surface that does so itself."""
+        while not await self._is_at_hand(ITERATION_AHEAD):
+            await self._receiving.something(ITERATION_AHEAD, math.inf)
+        return self._stock.take(ITERATION_AHEAD)
+
+    def take_back(self, messages: Sequence[Delivered]) -> None:
+        """They reached nobody, and wait for the next call."""
+        self._stock.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))
+
+    def __aiter__(self) -> "Consumer":
+        return self
+
+    async def __anext__(self) -> DeliveredMessage:
+        worker = trio.lowlevel.current_task()
+        self._leases.end_work(worker)
+        while not await self._is_at_hand(1):
+            await self._receiving.something(ITERATION_AHEAD, math.inf)
+        message: DeliveredMessage = self._stock.ahead.popleft()
+        if self.extends_at_work:
+            self._leases.begin_work(worker, message)
+        if len(self._stock.ahead) <= ITERATION_AHEAD // 2:
+            self._receiving.want_ahead(ITERATION_AHEAD - len(self._stock.ahead))
+        return message
+
+    @property
+    def extends_at_work(self) -> bool:
+        """Whether the message that the body of a loop works on keeps its lease."""
+        return self._options.auto_extend is not False
+
+    async def _is_at_hand(self, count_max: int) -> bool:
+        """Whether messages can be handed out, under leases that have just begun."""
+        self._check_open()
+        while old := self._stock.old_ahead(count_max, trio.current_time()):
+            await self._leases.refresh(old)
+            self._check_open()
+        return bool(self._stock.ahead)
+
+    async def _handed_out(self, count_max: int, visibility: float | None) -> list[DeliveredMessage]:
+        messages: list[DeliveredMessage] = self._stock.take(count_max)
+        if self._options.auto_extend:
+            self._leases.keep(messages)
+        elif visibility is not None:
+            await self._begin_leases(messages, visibility)
+        return messages
+
+    async def _begin_leases(self, messages: list[DeliveredMessage], seconds: float) -> None:
+        try:
+            await self.extend(messages, seconds)
+        except StaleReceipt:
+            messages[:] = [message for message in messages if message.delivery.holds(message.offset)]
+        except BaseException:
+            self.take_back(messages)
+            raise
+
+    # Settling
+
+    async def ack(self, messages: Settled) -> None:
+        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
+        await self._say(Word(Action.ACK), messages)
+
+    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
+        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        delay_ms = None if delay is None else round(1000 * check_seconds("delay", delay))
+        await self._say(Word(Action.NACK, delay_ms, _checked_reason(reason)), messages)
+
+    async def reject(self, messages: Settled, reason: str = "") -> None:
+        """They can never succeed: to the dead-letter topic, now."""
+        await self._say(Word(Action.REJECT, None, _checked_reason(reason)), messages)
+
+    async def release(self, messages: Settled) -> None:
+        """Give them back at once; this delivery does not count."""
+        await self._say(Word(Action.RELEASE), messages)
+
+    async def extend(self, messages: Settled, seconds: float) -> None:
+        """Their leases end so many seconds from now."""
+        word = Word(Action.EXTEND, round(1000 * check_seconds("seconds", seconds)))
+        until = trio.current_time() + seconds
+        for portion in await self._say(word, messages):
+            portion.delivery.until = max(portion.delivery.until, until)
+
+    async def _say(self, word: Word, messages: Settled) -> list[Portion]:
+        self._check_open()
+        portions = portions_of([messages] if isinstance(messages, Delivered) else list(messages))
+        for portion in portions:
+            if portion.delivery.origin.group != self._options.group:
+                raise InvalidMessage(
+                    f"a message of group {portion.delivery.origin.group} is settled by its consumer"
+                )
+        outcome = await self._settling.say(word, portions)
+        self._receiving.look_again()
+        outcome.check()
+        return portions
+
+    def _check_open(self) -> None:
+        if self._state is not State.OPEN:
+            raise self._closed()
+
+    def _closed(self) -> Closed:
+        if self._state is State.NEW:
+            return Closed("the consumer is not open yet; enter it by `async with`")
+        return Closed("the consumer is closed, and what it had not settled was given back")
+
+
+def _check_count(max_messages: int) -> None:
+    if not 1 <= max_messages <= MESSAGES_MAX:
+        raise InvalidConfig(f"max_messages={max_messages} must be 1 to {MESSAGES_MAX:,}")
+
+
+def _checked_reason(reason: str) -> str:
+    if len(reason) > REASON_LENGTH_MAX:
+        raise InvalidMessage(f"a reason has {len(reason):,} characters; use {REASON_LENGTH_MAX:,} at most")
+    return reason

@@ -1,0 +1,254 @@
+"""The task that asks for messages, beside the program.
+
+It asks only when somebody wants messages, there is credit for them and nothing waits to be handed out. A partition
+is asked once at a time: one that is assigned while the others are being waited for is asked at once, by itself.
+Whoever waits may be cancelled at any time: what the answer brings lies in the stock for whoever comes next, so
+nothing is handed to nobody.
+
+A partition that answers with an error is left alone for a second, or until there is a new assignment; the others
+are asked meanwhile.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+import trio
+
+from goqueue.errors import GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
+from goqueue.net.bodies import Request
+from goqueue.net.consumerstock import Stock
+from goqueue.net.delivery import Delivery, Origin
+from goqueue.net.failures import error_of
+from goqueue.net.groupmessages import (
+    AssignedPartition,
+    DeliveryRun,
+    Receive,
+    Received,
+    ReceivedPartition,
+    ReceivePartition,
+)
+from goqueue.net.link import Link
+from goqueue.net.membership import Membership
+from goqueue.types import Buffer
+
+logger = logging.getLogger("goqueue.client")
+
+POLL_SECONDS_MAX = 10.0
+MESSAGES_MAX = 10_000
+BYTES_MAX = 1024 * 1024
+REST_SECONDS = SOON_SECONDS = 1.0
+CROWDED_SECONDS = 0.5
+"""How long to wait at the broker when so many consumers share a connection that there are no places left."""
+QUESTIONS_MAX = 4
+OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
+"""The membership is not what it was; the newest word about it is under way."""
+
+AnswerT = TypeVar("AnswerT")
+OpenDelivery: TypeAlias = Callable[[Origin, tuple[DeliveryRun, ...], Buffer], Delivery]
+
+
+class Caller(Protocol):
+    link: Link | None
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Waiter:
+    """Somebody who wants messages now."""
+
+    def __init__(self, count: int, deadline: float) -> None:
+        self.count, self.deadline = count, deadline
+        self.woken = trio.Event()
+        self.error: GoQueueError | None = None
+
+    async def wait(self) -> None:
+        await self.woken.wait()
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    request: Receive
+    partitions: tuple[AssignedPartition, ...]
+    """In the order of the request."""
+
+
+class Receiving:
+    def __init__(self, client: Caller, group: str, visibility: float, stock: Stock) -> None:
+        self._client = client
+        self._group = group
+        self._visibility = visibility
+        self._stock = stock
+        self._waiters: dict[Waiter, None] = {}
+        self._ahead_wanted = 0
+        self._changed = trio.Event()
+        self._under_way: dict[Question, None] = {}
+        self._resting: dict[AssignedPartition, float] = {}
+        """Until when a partition is left alone."""
+
+    # What others say
+
+    async def something(self, count: int, deadline: float) -> None:
+        """Want messages, and return after the next answer, whatever it brought."""
+        waiter = Waiter(count, deadline)
+        self._waiters[waiter] = None
+        self.look_again()
+        try:
+            await waiter.wait()
+        finally:
+            self._waiters.pop(waiter, None)
+
+    def want_ahead(self, count: int) -> None:
+        """Ask once for so many, though nobody waits for them yet."""
+        if not self._under_way:
+            self._ahead_wanted = count
+            self.look_again()
+
+    def look_again(self) -> None:
+        """Something has changed: messages were settled, or somebody waits."""
+        self._changed.set()
+
+    def forget_rests(self) -> None:
+        """There is a new assignment."""
+        self._resting.clear()
+        self.look_again()
+
+    def fail(self, error: GoQueueError) -> None:
+        self._wake(error)
+
+    # The task
+
+    async def run(self, membership: Membership, opened: OpenDelivery) -> None:
+        async with trio.open_nursery() as nursery:
+            while True:
+                question = self._question(membership)
+                if question is None:
+                    await self._wait_for_change()
+                else:
+                    self._under_way[question] = None
+                    self._ahead_wanted = 0
+                    nursery.start_soon(self._ask, question, opened)
+
+    def _question(self, membership: Membership) -> Question | None:
+        now = trio.current_time()
+        self._stock.expire(now)
+        count, size = self._allowance()
+        partitions = self._free_partitions(membership, now)
+        if not (count and size and partitions):
+            return None
+        patience = self._patience(now, is_all=count == self._stock.credit[0])
+        request = Receive(
+            self._group,
+            membership.member,
+            membership.generation,
+            round(1000 * patience),
+            count,
+            size,
+            round(1000 * self._visibility),
+            self._stock.is_busy,
+            tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
+        )
+        return Question(request, partitions)
+
+    def _allowance(self) -> tuple[int, int]:
+        """How many messages and bytes to ask for: what is wanted, within the credit that is not promised yet."""
+        wanted = self._ahead_wanted
+        if self._waiters and not self._stock.ahead:
+            wanted = max(waiter.count for waiter in self._waiters)
+        if not wanted or self._stock.must_empty or len(self._under_way) >= QUESTIONS_MAX:
+            return 0, 0
+        count, size = self._stock.credit
+        count -= sum(each.request.messages_max for each in self._under_way)
+        size -= sum(each.request.bytes_max for each in self._under_way)
+        return max(0, min(count, wanted, MESSAGES_MAX)), max(0, min(size, BYTES_MAX))
+
+    def _patience(self, now: float, is_all: bool) -> float:
+        """Who has asked for all that there is credit for can ask nobody else meanwhile, and must not wait long."""
+        latest = max((waiter.deadline for waiter in self._waiters), default=math.inf)
+        link = self._client.link
+        if link is not None and link.receives_are_many:
+            return CROWDED_SECONDS
+        return min(max(0.0, latest - now), SOON_SECONDS if is_all else POLL_SECONDS_MAX)
+
+    def _free_partitions(self, membership: Membership, now: float) -> tuple[AssignedPartition, ...]:
+        """Those that neither rest nor are being asked."""
+        if not membership.is_member:
+            return ()
+        asked = {partition for question in self._under_way for partition in question.partitions}
+        return tuple(
+            each for each in membership.assignment if each not in asked and self._resting.get(each, now) <= now
+        )
+
+    async def _wait_for_change(self) -> None:
+        """Of what is said, or of what time brings: a rest is over, leases have ended, somebody is late."""
+        if self._next_late <= trio.current_time():
+            self._wake()
+        with trio.move_on_at(min(self._stock.next_end, self._next_rest_end, self._next_late)):
+            await self._changed.wait()
+        self._changed = trio.Event()
+        now = trio.current_time()
+        self._resting = {each: until for each, until in self._resting.items() if until > now}
+
+    @property
+    def _next_rest_end(self) -> float:
+        return min(self._resting.values(), default=math.inf)
+
+    @property
+    def _next_late(self) -> float:
+        """When somebody has waited long enough for what cannot even be asked for."""
+        if self._under_way:
+            return math.inf
+        return min((waiter.deadline for waiter in self._waiters), default=math.inf)
+
+    async def _ask(self, question: Question, opened: OpenDelivery) -> None:
+        try:
+            answer = await self._client.call(question.request, Received)
+        except OUTDATED:
+            self._rest(question.partitions)
+        except GoQueueError as error:
+            self._rest(question.partitions)
+            self._wake(error)
+        else:
+            for partition, received in zip(question.partitions, answer.partitions, strict=True):
+                self._take_in(partition, received, opened)
+            self._wake()
+        finally:
+            del self._under_way[question]
+            self.look_again()
+
+    def _take_in(self, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery) -> None:
+        if received.error is not None:
+            self._note(partition, error_of(received.error))
+            return
+        if received.is_alone or received.alone_waits:
+            self._stock.wait_until_empty()
+        if not received.runs:
+            if received.alone_waits and not self._stock.is_busy:
+                self._rest([partition])  # for what an answer brought that was lost: its lease has to end first
+            return
+        origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
+        try:
+            delivery = opened(origin, received.runs, received.data)
+        except GoQueueError as error:
+            self._note(partition, error)  # changed on its way: the lease ends, and it comes again
+        else:
+            self._stock.add(delivery, trio.current_time(), self._visibility)
+
+    def _note(self, partition: AssignedPartition, error: GoQueueError) -> None:
+        if not isinstance(error, OUTDATED):
+            logger.warning("%s/%d gives nothing: %s", partition.topic, partition.partition, error.message)
+        self._rest([partition])
+
+    def _rest(self, partitions: Iterable[AssignedPartition]) -> None:
+        until = trio.current_time() + REST_SECONDS
+        self._resting.update((each, until) for each in partitions)
+
+    def _wake(self, error: GoQueueError | None = None) -> None:
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            waiter.error = error
+            waiter.woken.set()

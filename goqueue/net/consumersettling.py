@@ -1,0 +1,124 @@
+"""How messages are settled: one frame for many, repeated until it is answered.
+
+Everything that settles can be repeated: the broker knows a receipt that it has settled so before. So after a lost
+answer the same is said again, and of an answer only those deliveries are repeated whose partition could not do it
+now.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+import trio
+
+from goqueue.core.receipts import Receipt
+from goqueue.errors import GoQueueError, StaleReceipt
+from goqueue.net.bodies import Request
+from goqueue.net.consumerstock import Stock
+from goqueue.net.delivery import Delivery, Portion
+from goqueue.net.failures import error_of
+from goqueue.net.groupmessages import Action, DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
+from goqueue.types import Offset
+
+PORTIONS_MAX = 1_000
+"""In one frame."""
+REPEAT_SECONDS_MAX = 30.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Word(NamedTuple):
+    """What is said of messages."""
+
+    action: Action
+    delay_ms: int | None = None
+    reason: str = ""
+
+
+class Outcome:
+    """Of one word about many messages: which receipts were stale, and what else went wrong first."""
+
+    def __init__(self) -> None:
+        self.stale: list[tuple[Delivery, list[Offset]]] = []
+        self.error: GoQueueError | None = None
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.stale:
+            receipts = [str(_receipt(delivery, offset)) for delivery, some in self.stale for offset in some]
+            raise StaleReceipt(
+                f"{len(receipts)} of the leases had ended, {receipts[0]} among them: others may have them; "
+                "settle sooner, extend, or ask for a longer visibility_timeout",
+                receipts,
+            )
+
+
+class Settling:
+    def __init__(self, client: Caller, group: str, stock: Stock) -> None:
+        self._client = client
+        self._group = group
+        self._stock = stock
+
+    async def say(self, word: Word, portions: Sequence[Portion]) -> Outcome:
+        """Settle these. What is settled, or was stale, is not in flight any more."""
+        outcome = Outcome()
+        for begin in range(0, len(portions), PORTIONS_MAX):
+            await self._say_until_done(word, portions[begin : begin + PORTIONS_MAX], outcome)
+        return outcome
+
+    async def _say_until_done(self, word: Word, portions: Sequence[Portion], outcome: Outcome) -> None:
+        deadline, pause = trio.current_time() + REPEAT_SECONDS_MAX, PAUSE_SECONDS_MIN
+        while True:
+            answer = await self._client.call(_frame(self._group, word, portions), Settled)
+            is_last = trio.current_time() + pause >= deadline
+            again = []
+            for portion, settled in zip(portions, answer.deliveries, strict=True):
+                if settled.error is not None and settled.error.retryable and not is_last:
+                    again.append(portion)
+                else:
+                    self._note(word, portion, settled, outcome)
+            if not again:
+                return
+            portions = again
+            await trio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _note(self, word: Word, portion: Portion, settled: SettledDelivery, outcome: Outcome) -> None:
+        if settled.error is not None:
+            outcome.error = outcome.error or error_of(settled.error)
+            return
+        stale = list(_offsets_in(portion, settled.stale))
+        if stale:
+            outcome.stale.append((portion.delivery, stale))
+        if word.action is not Action.EXTEND:
+            self._stock.settle(portion.delivery, portion.offsets)
+        elif stale:
+            self._stock.drop_some(portion.delivery, stale)
+
+
+def _frame(group: str, word: Word, portions: Sequence[Portion]) -> Settle:
+    return Settle(group, tuple([_settle_delivery(word, portion) for portion in portions]))
+
+
+def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
+    origin = portion.delivery.origin
+    return SettleDelivery(
+        origin.uuid, origin.partition, origin.nonce, int(word.action), portion.runs, word.delay_ms, word.reason
+    )
+
+
+def _offsets_in(portion: Portion, runs: Sequence[DeliveryRun]) -> Iterator[Offset]:
+    """Of the messages that were to be settled, those in the runs."""
+    messages = portion.delivery.messages if portion.messages is None else portion.messages
+    for run in runs:
+        yield from (each.offset for each in messages if run.first <= each.offset <= run.last)
+
+
+def _receipt(delivery: Delivery, offset: Offset) -> Receipt:
+    group, topic, _, partition, nonce = delivery.origin
+    return Receipt(group, topic, partition, offset, delivery.attempt_of(offset), nonce)

@@ -1,0 +1,130 @@
+"""What a consumer holds: messages that wait to be handed out, and deliveries that are not settled.
+
+Everything unsettled is in flight, be it handed out or not, and takes from the credit. What is settled gives its
+credit back, and so does a lease that has ended: the message is not ours any more, and a program that forgot it must
+not stand still for ever.
+
+A message that is delivered alone (see `Received`) is held with nothing beside it: while one is held, or waits at
+the broker, nothing else is asked for until everything has been settled.
+"""
+
+import math
+from collections import deque
+from collections.abc import Collection
+from itertools import islice
+from typing import Any
+
+from goqueue.net.delivery import Delivery, Portion
+from goqueue.types import Offset
+
+YOUNG_SHARE = 0.1
+"""A lease that has lost no more than this of its time counts as just begun."""
+
+
+class Stock:
+    def __init__(self, messages_max: int, bytes_max: int) -> None:
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+        self.ahead: deque[Any] = deque()
+        """Not handed out yet, the next one first."""
+        self.deliveries: dict[Delivery, None] = {}
+        self.count = 0
+        """Messages in flight."""
+        self._bytes = 0
+        self._must_empty = False
+        self._young_until = math.inf
+        """Until then all leases of what waits are young; later one has to look."""
+
+    def add(self, delivery: Delivery, now: float, visibility: float) -> None:
+        delivery.arrived_at = delivery.begun_at = now
+        delivery.until = now + visibility
+        if len(delivery):
+            young_until = _young_until(delivery)
+            self._young_until = min(self._young_until, young_until) if self.ahead else young_until
+            self.deliveries[delivery] = None
+            self.count += len(delivery)
+            self._bytes += delivery.size
+            self.ahead.extend(delivery.messages)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.count > 0
+
+    @property
+    def must_empty(self) -> bool:
+        """Nothing is to be asked for until everything held is settled."""
+        self._must_empty = self._must_empty and self.is_busy
+        return self._must_empty
+
+    def wait_until_empty(self) -> None:
+        self._must_empty = True
+
+    @property
+    def credit(self) -> tuple[int, int]:
+        """How many messages and bytes more may come."""
+        return max(0, self._messages_max - self.count), max(0, self._bytes_max - self._bytes)
+
+    def settle(self, delivery: Delivery, offsets: Collection[Offset] | None = None) -> None:
+        if delivery not in self.deliveries:
+            return
+        held, whole = len(delivery), len(delivery.messages)
+        settled = delivery.settle(offsets)
+        self.count -= settled
+        # A share of its bytes for each message: they need not be counted one by one.
+        self._bytes -= delivery.size * held // whole - delivery.size * (held - settled) // whole
+        if settled == held:
+            del self.deliveries[delivery]
+
+    def unsettled(self) -> list[Portion]:
+        return [Portion(delivery, delivery.unsettled) for delivery in self.deliveries]
+
+    # Handing out
+
+    def take(self, count_max: int) -> list[Any]:
+        """The next ones."""
+        if len(self.ahead) <= count_max:
+            taken = list(self.ahead)
+            self.ahead.clear()
+            return taken
+        return [self.ahead.popleft() for _ in range(count_max)]
+
+    def old_ahead(self, count_max: int, now: float) -> list[Delivery]:
+        """Of the next ones, the deliveries whose leases are no longer young."""
+        if now <= self._young_until:
+            return []
+        next_ones = {message.delivery: None for message in islice(self.ahead, count_max)}
+        return [delivery for delivery in next_ones if now > _young_until(delivery)]
+
+    def renew(self, delivery: Delivery, now: float, visibility: float) -> None:
+        delivery.begun_at, delivery.until = now, max(delivery.until, now + visibility)
+        waiting = {message.delivery: None for message in self.ahead}
+        self._young_until = min(map(_young_until, waiting), default=math.inf)
+
+    def drop(self, deliveries: Collection[Delivery]) -> None:
+        """They are lost: other consumers may have them."""
+        for delivery in deliveries:
+            self.settle(delivery)
+        self._forget_settled()
+
+    def _forget_settled(self) -> None:
+        self.ahead = deque(message for message in self.ahead if message.delivery.holds(message.offset))
+
+    def drop_some(self, delivery: Delivery, offsets: Collection[Offset]) -> None:
+        self.settle(delivery, offsets)
+        self._forget_settled()
+
+    # Leases
+
+    def expire(self, now: float) -> None:
+        """What nobody renewed in time is not in flight any more."""
+        ended = [delivery for delivery in self.deliveries if delivery.until <= now]
+        if ended:
+            self.drop(ended)
+
+    @property
+    def next_end(self) -> float:
+        """When the first lease ends."""
+        return min((delivery.until for delivery in self.deliveries), default=math.inf)
+
+
+def _young_until(delivery: Delivery) -> float:
+    return delivery.begun_at + (delivery.until - delivery.begun_at) * YOUNG_SHARE

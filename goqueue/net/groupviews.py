@@ -1,0 +1,121 @@
+"""What a client is told of groups: their members, and how far they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from goqueue.errors import GoQueueError
+from goqueue.net.failures import error_of
+from goqueue.net.groupmessages import GroupDescription, MemberDescription
+from goqueue.net.groupmessages import GroupPartition as PartitionDescription
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    member_id: str
+    client: str
+    topics: list[str]
+    """Names, or one pattern."""
+    assignment: list[tuple[str, int]]
+    """Topic and partition."""
+    member_seconds: float
+    silent_seconds: float
+    """Since its last sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartition:
+    """How far a group is with a partition."""
+
+    topic: str
+    partition: int
+    member_id: str | None
+    """Who takes from it."""
+    committed: Offset
+    """Everything below it is done."""
+    end: Offset
+    lag: int
+    """Messages that can be delivered and are not done."""
+    in_flight: int
+    waiting: int
+    """For their retry."""
+    leaving: int
+    """On their way to the dead-letter topic."""
+    removed_unacked: int
+    """By retention, before they were done."""
+    oldest_unacked_seconds: float | None
+    error: GoQueueError | None = None
+    """Why nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    state: str
+    generation: int
+    settings: Mapping[str, Any]
+    members: list[GroupMember]
+    partitions: list[GroupPartition]
+
+    @property
+    def lag(self) -> int:
+        return sum(partition.lag for partition in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPartition:
+    """Where a group stood on a partition, and where it begins again."""
+
+    topic: str
+    partition: int
+    before: Offset
+    after: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """So many dead letters were sent back, or would be; so many remain."""
+
+    redriven: int
+    remaining: int
+
+
+def group_of(description: GroupDescription) -> Group:
+    return Group(
+        description.name,
+        description.state,
+        description.generation,
+        description.settings,
+        [_member_of(each) for each in description.members],
+        [_partition_of(each) for each in description.partitions],
+    )
+
+
+def _member_of(described: MemberDescription) -> GroupMember:
+    return GroupMember(
+        described.member,
+        described.client,
+        list(described.subscription),
+        [(each.topic, each.partition) for each in described.assignment],
+        described.member_for_ms / 1000,
+        described.silent_for_ms / 1000,
+    )
+
+
+def _partition_of(described: PartitionDescription) -> GroupPartition:
+    oldest = described.oldest_unacked_ms
+    return GroupPartition(
+        described.topic,
+        described.partition,
+        described.member,
+        described.committed,
+        described.end,
+        described.lag,
+        described.in_flight,
+        described.waiting,
+        described.leaving,
+        described.removed_unacked,
+        None if oldest is None else oldest / 1000,
+        described.error and error_of(described.error),
+    )

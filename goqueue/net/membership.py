@@ -1,0 +1,116 @@
+"""Membership of a group: joining, a sign of life every three seconds, and what has been assigned.
+
+A heartbeat is a question that the broker answers when the member gets something else than it has, at the latest
+after three seconds: so assignments are pushed. A broker that does not know the member, since it was restarted or
+the member was silent for too long, is joined again under the same id; what was received before stays ours.
+"""
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+from uuid import uuid4
+
+import trio
+
+from goqueue.errors import GoQueueError, UnknownGroup, UnknownMember
+from goqueue.net import messages as wire
+from goqueue.net.bodies import Request
+from goqueue.net.consumeroptions import ConsumerOptions, start_text
+from goqueue.net.groupmessages import AssignedPartition, Heartbeat, JoinGroup, LeaveGroup
+from goqueue.net.groupmessages import Membership as MembershipNotice
+from goqueue.net.link import Link
+
+logger = logging.getLogger("goqueue.client")
+
+HEARTBEAT_SECONDS = 3.0
+PAUSE_SECONDS = 1.0
+"""After a failure, and between heartbeats that a broker answers at once."""
+CLIENT_NAME_MAX = 100
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    name: str
+    link: Link | None
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Membership:
+    def __init__(
+        self,
+        client: Caller,
+        options: ConsumerOptions,
+        on_change: Callable[[], None],
+        on_failure: Callable[[GoQueueError], None],
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._on_change, self._on_failure = on_change, on_failure
+        self.member = options.member_id or _drawn_member(client.name)
+        self._join = JoinGroup(
+            options.group,
+            self.member,
+            client.name,
+            options.subscription,
+            options.settings,
+            start_text(options.start),
+            is_static=options.member_id is not None,
+        )
+        self.generation = 0
+        self.assignment: tuple[AssignedPartition, ...] = ()
+        self.is_member = False
+
+    async def join(self) -> None:
+        self._adopt(await self._client.call(self._join, MembershipNotice))
+
+    async def leave(self) -> None:
+        self.is_member = False
+        await self._client.call(LeaveGroup(self._options.group, self.member), wire.Done)
+
+    async def run(self) -> None:
+        """Stay a member."""
+        while True:
+            try:
+                await self._beat()
+            except (UnknownMember, UnknownGroup):
+                logger.info("group %s does not know %s; joining again", self._options.group, self.member)
+                self.is_member = False
+                await self._join_again()
+            except GoQueueError as error:
+                await self._note(error)
+
+    async def _beat(self) -> None:
+        begun_at = trio.current_time()
+        link = self._client.link
+        is_crowded = link is not None and link.heartbeats_are_many
+        patience = 0.0 if is_crowded else HEARTBEAT_SECONDS
+        request = Heartbeat(self._options.group, self.member, self.generation, round(1000 * patience))
+        answer = await self._client.call(request, MembershipNotice)
+        if (answer.generation, answer.assignment) != (self.generation, self.assignment) or not self.is_member:
+            self._adopt(answer)
+        else:
+            await trio.sleep_until(begun_at + (HEARTBEAT_SECONDS if is_crowded else PAUSE_SECONDS))
+
+    async def _join_again(self) -> None:
+        try:
+            await self.join()
+        except GoQueueError as error:
+            await self._note(error)
+
+    async def _note(self, error: GoQueueError) -> None:
+        """Whoever waits for messages hears it; then it is tried again."""
+        self._on_failure(error)
+        await trio.sleep(PAUSE_SECONDS)
+
+    def _adopt(self, notice: MembershipNotice) -> None:
+        self.generation, self.assignment, self.is_member = notice.generation, notice.assignment, True
+        self._on_change()
+
+
+def _drawn_member(client_name: str) -> str:
+    """`{client}-{hex}`, of characters that names may have."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", client_name)[:CLIENT_NAME_MAX].lstrip("_") or "client"
+    return f"{name}-{uuid4().hex[:12]}"

@@ -1,0 +1,43 @@
+"""What a client is told of topics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from goqueue.errors import GoQueueError
+from goqueue.net import messages as wire
+from goqueue.net.failures import error_of
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    number: int
+    start: Offset
+    """The first offset still there."""
+    end: Offset
+    """The offset that the next message will get."""
+    error: GoQueueError | None = None
+    """Why it cannot be used, and nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    uuid: UUID
+    config: Mapping[str, Any]
+    partitions: list[Partition]
+
+
+def only_topic(answer: wire.Topics) -> Topic:
+    [description] = answer.topics
+    return topic_of(description)
+
+
+def topic_of(description: wire.TopicDescription) -> Topic:
+    partitions = [
+        Partition(each.partition, each.start, each.end, each.error and error_of(each.error))
+        for each in description.partitions
+    ]
+    return Topic(description.name, UUID(bytes=description.uuid), description.config, partitions)

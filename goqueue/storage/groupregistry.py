@@ -1,0 +1,73 @@
+"""The groups of a node on disk: the journal `{data}/groups/registry`, one entry a change.
+
+Damage stops the start: a group that is not known would be made again under another id, and all its progress would
+count for nothing (G13).
+"""
+
+import msgpack
+
+from goqueue.core.groupregistry import GroupRegistry, RegistryEntry
+from goqueue.errors import UnknownFormat
+from goqueue.storage.journal import Journal
+from goqueue.storage.journalfile import Replay
+from goqueue.storage.volume import Volume
+
+GROUPS, REGISTRY = "groups", "registry"
+COMPACTED_FROM = 1024 * 1024
+GROWTH_MAX = 4
+"""The journal is compacted once it is larger than the former, and so many times what a snapshot took last."""
+
+
+class StoredRegistry:
+    def __init__(self, journal: Journal, registry: GroupRegistry) -> None:
+        self._journal = journal
+        self._compacted_size = journal.size
+        self.registry = registry
+
+    @classmethod
+    async def open(cls, volume: Volume, data: str) -> "StoredRegistry":
+        journal, found = await Journal.open(volume, f"{data}/{GROUPS}", REGISTRY)
+        try:
+            return cls(journal, _replayed(found, f"{data}/{GROUPS}"))
+        except BaseException:
+            journal.abandon()
+            raise
+
+    def write(self, entry: RegistryEntry) -> None:
+        """True at once, durable after `commit`: nobody is told before. On a full disk nothing has changed."""
+        self._journal.append([msgpack.packb(entry)])
+        self.registry.apply(entry)
+
+    async def commit(self) -> None:
+        await self._journal.commit()
+
+    @property
+    def wants_compaction(self) -> bool:
+        return self._journal.size > max(COMPACTED_FROM, GROWTH_MAX * self._compacted_size)
+
+    async def compact(self) -> None:
+        snapshot = msgpack.packb(self.registry.snapshot())
+        await self._journal.compact(snapshot)
+        self._compacted_size = len(snapshot)
+
+    async def close(self) -> None:
+        await self._journal.close()
+
+    def abandon(self) -> None:
+        self._journal.abandon()
+
+
+def _replayed(found: Replay, directory: str) -> GroupRegistry:
+    if found.lost:
+        raise UnknownFormat(f"the list of groups is damaged; restore {directory} from a backup")
+    registry = GroupRegistry()
+    for payload in [*([found.snapshot] if found.snapshot is not None else []), *found.entries]:
+        registry.apply(_unpacked(payload))
+    return registry
+
+
+def _unpacked(payload: bytes) -> object:
+    try:
+        return msgpack.unpackb(payload)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise UnknownFormat("an entry of the groups is not msgpack") from error

@@ -1,0 +1,218 @@
+"""The journal of a partition's ledgers: what happened to each group here, in order.
+
+Each payload is a msgpack array. Its first three fields name the group, its id and the wall time in microseconds:
+
+    [group, id, wall, entry, number]                          something happened (core/ledgerentries.py)
+    [group, id, wall, [], number, producer, settings]         the group reads here, under these settings
+    [group, id, wall, nil]                                    the group is forgotten
+    snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger] …]]
+
+Numbers count what was written of one group, without a gap. So lost entries are noticed where they matter: what
+follows a gap is not applied, since it would be taken for more than it says, and the group falls back to where it
+stood before. That repeats messages and passes none (G5). A journal that lost anything is doubtful from then on: a
+group that is not in it may have been, and begins at the earliest offset.
+
+`producer` is the id under which the group's dead letters leave. It is drawn anew where entries were lost: they may
+have said that numbers of the old one are used up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import msgpack
+import trio
+
+from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledgerentries import Entry
+from goqueue.errors import UnknownFormat
+from goqueue.storage.journal import Journal
+from goqueue.storage.journalfile import Replay
+from goqueue.storage.volume import Volume
+from goqueue.types import Microseconds
+
+NAME = "ledgers"
+VERSION = 1
+PRODUCER_ID_BITS = 47
+GROWN_BYTES = 1024 * 1024
+GROWN_TIMES = 4
+_MILLION = 1_000_000
+
+Payload = list[Any]
+
+
+@dataclass(slots=True, eq=False)
+class WrittenLedger:
+    """A group's ledger as the journal has it."""
+
+    group: str
+    group_id: int
+    producer_id: int
+    ledger: Ledger
+    number: int = 0
+    """Of what is written next about it."""
+
+    @property
+    def settings(self) -> LedgerSettings:
+        return self.ledger.settings
+
+
+@dataclass(slots=True)
+class Found:
+    """What a journal held."""
+
+    ledgers: dict[str, WrittenLedger] = field(default_factory=dict)
+    is_doubtful: bool = False
+    """Something was lost, now or before."""
+    lost: int = 0
+    """Bytes that were lost now, or entries behind them that do not fit any more."""
+
+
+def draw_producer_id(random: Random) -> int:
+    return random.getrandbits(PRODUCER_ID_BITS) + 1
+
+
+class LedgerJournal:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._written = self._durable = 0
+        self._turn = trio.Lock()
+        self._snapshot_size = 0
+
+    @classmethod
+    async def open(
+        cls, volume: Volume, directory: str, now: float, wall: Microseconds, random: Random
+    ) -> tuple["LedgerJournal", Found]:
+        """The journal, and the ledgers as they are `now`, which is the wall time `wall`."""
+        journal, replayed = await Journal.open(volume, directory, NAME)
+        try:
+            found = _Replaying(now, wall).run(replayed)
+        except BaseException:
+            await journal.close()
+            raise
+        if found.lost:
+            for written in found.ledgers.values():
+                written.producer_id = draw_producer_id(random)
+        return cls(journal), found
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether a snapshot is worth while."""
+        return self._journal.size > max(GROWN_BYTES, GROWN_TIMES * self._snapshot_size)
+
+    def append(self, payloads: Sequence[Payload]) -> None:
+        """In one write: it survives the end of the process. All or none; `DiskFull` changes nothing."""
+        self._journal.append([msgpack.packb(payload) for payload in payloads])
+        self._written += 1
+
+    async def commit(self) -> None:
+        """Everything written so far is durable. Whoever waits while another's sync covers it shares that one."""
+        wanted = self._written
+        async with self._turn:
+            if self._durable < wanted:
+                reached = self._written
+                await self._journal.commit()
+                self._durable = reached
+
+    async def compact(
+        self, ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool
+    ) -> None:
+        snapshot = msgpack.packb([VERSION, wall, doubtful, [_to_plain(written, now) for written in ledgers]])
+        await self._journal.compact(snapshot)
+        self._snapshot_size = len(snapshot)
+
+    async def close(self) -> None:
+        """Everything durable (G15)."""
+        await self._journal.close()
+
+    def abandon(self) -> None:
+        """The owner crashed: give the file back and leave it as it is."""
+        self._journal.abandon()
+
+
+def happened(written: WrittenLedger, wall: Microseconds, entry: Entry, ahead: int = 0) -> Payload:
+    """`ahead`: how many go before it in the same write."""
+    return [written.group, written.group_id, wall, entry.to_plain(), written.number + ahead]
+
+
+def reads_here(written: WrittenLedger, wall: Microseconds, settings: LedgerSettings) -> Payload:
+    plain = _settings_to_plain(settings)
+    return [written.group, written.group_id, wall, [], written.number, written.producer_id, plain]
+
+
+def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
+    return [written.group, written.group_id, wall, None]
+
+
+def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
+    return [settings.max_deliveries, float(settings.backoff_first), float(settings.backoff_max)]
+
+
+def _to_plain(written: WrittenLedger, now: float) -> list[Any]:
+    settings = _settings_to_plain(written.settings)
+    ledger = written.ledger.snapshot(now)
+    return [written.group, written.group_id, written.producer_id, settings, written.number, ledger]
+
+
+class _Replaying:
+    """Entries are applied at the time at which they were written, seen from now; a clock that jumped is not
+    believed beyond now, nor back behind the entry before."""
+
+    def __init__(self, now: float, wall: Microseconds) -> None:
+        self._now, self._wall = now, wall
+        self._latest = float("-inf")
+        self._found = Found()
+
+    def run(self, replayed: Replay) -> Found:
+        found = self._found
+        found.lost = sum(lost.end_position - lost.position or 1 for lost in replayed.lost)
+        try:
+            self._restore(replayed.snapshot)
+            for payload in replayed.entries:
+                self._take(msgpack.unpackb(payload))
+        except (TypeError, ValueError, IndexError) as error:
+            raise UnknownFormat(
+                "the ledgers' journal is not as it is written; use the goqueue that wrote it"
+            ) from error
+        found.is_doubtful |= found.lost > 0
+        return found
+
+    def _at(self, wall: Microseconds) -> float:
+        self._latest = max(self._latest, self._now - max(0, self._wall - wall) / _MILLION)
+        return self._latest
+
+    def _restore(self, snapshot: bytes | None) -> None:
+        if snapshot is None:
+            return
+        version, wall, self._found.is_doubtful, ledgers, *_ = msgpack.unpackb(snapshot)
+        if version != VERSION:
+            raise UnknownFormat(f"ledgers of version {version!r} are unknown; start a goqueue that knows them")
+        at = self._at(wall)
+        for group, group_id, producer_id, settings, number, plain, *_ in ledgers:
+            ledger = Ledger.restore(plain, LedgerSettings(*settings), at)
+            self._found.ledgers[group] = WrittenLedger(group, group_id, producer_id, ledger, number)
+
+    def _take(self, payload: Payload) -> None:
+        group, group_id, wall, plain, *more = payload
+        if plain is None:
+            self._found.ledgers.pop(group, None)
+            return
+        written = self._find(group, group_id, plain, more)
+        if written is None or (written.group_id, written.number) != (group_id, more[0]):
+            self._found.lost += 1
+            return
+        if plain:
+            written.ledger.apply(Entry.from_plain(plain), self._at(wall))
+        else:
+            written.ledger.settings = LedgerSettings(*more[2])
+        written.number += 1
+
+    def _find(self, group: str, group_id: int, plain: list[Any], more: Payload) -> WrittenLedger | None:
+        """A group is known by the first that was written of it."""
+        written = self._found.ledgers.get(group)
+        is_first = not plain and more[0] == 0
+        if is_first and (written is None or written.group_id != group_id):
+            written = WrittenLedger(group, group_id, more[1], Ledger(LedgerSettings()))
+            self._found.ledgers[group] = written
+        return written

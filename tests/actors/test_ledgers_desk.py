@@ -1,0 +1,166 @@
+"""A partition with its groups and one who listens, for the tests in the files beside this one."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from random import Random
+
+import trio
+
+from goqueue.actors.base import Actor
+from goqueue.actors.child import ChildSpec
+from goqueue.actors.grouprequests import (
+    AttachGroup,
+    AwaitDeliverable,
+    DeadLettersWait,
+    DescribeLedger,
+    LedgerView,
+    SettleRuns,
+    Take,
+    Taken,
+)
+from goqueue.actors.handlers import hears
+from goqueue.actors.partition import Partition
+from goqueue.actors.partitionrequests import Produce
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.root import running
+from goqueue.config import LogConfig
+from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.record import encode_record
+from goqueue.net.groupmessages import Action
+from goqueue.storage.volume import Volume
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Acks
+from tests.storage.logs import DIRECTORY, records_in
+
+GROUP, OTHER = "billing", "audit"
+JOURNAL = f"{DIRECTORY}/ledgers"
+_SEEDS = count()
+"""Each process draws other numbers than the one before."""
+
+
+class Listener(Actor):
+    def __init__(self, heard: list[tuple[str, int]]) -> None:
+        self._heard = heard
+
+    @hears(DeadLettersWait)
+    async def dead_letters_wait(self, _: str, news: DeadLettersWait) -> None:
+        self._heard.append((news.topic, news.partition))
+
+
+class Desk:
+    """Members of a group at a partition. Unless said otherwise it is ann, of the group `billing`."""
+
+    def __init__(self, ref: ActorRef, listener: ActorRef, heard: list[tuple[str, int]]) -> None:
+        self.ref = ref
+        self.listener = listener
+        self.heard = heard
+
+    async def attach(
+        self,
+        group: str = GROUP,
+        *,
+        group_id: int = 7,
+        start: str = "earliest",
+        member: str | None = "ann",
+        generation: int = 1,
+        is_shared: bool = False,
+        settings: LedgerSettings | None = None,
+    ) -> None:
+        settings = settings or LedgerSettings()
+        await self.ref.call(
+            AttachGroup(group, group_id, settings, start, self.listener, member, generation, is_shared)
+        )
+
+    async def publish(self, *values: bytes, acks: Acks = Acks.ALL) -> int:
+        body = b"".join(encode_record(number, 1, value) for number, value in enumerate(values))
+        return (await self.ref.call(Produce(body, len(values), acks=acks))).base_offset
+
+    async def take(
+        self,
+        messages: int = 100,
+        member: str = "ann",
+        group: str = GROUP,
+        *,
+        generation: int = 1,
+        bytes_max: int = 1_000_000,
+        visibility: float = 30.0,
+        is_busy: bool = False,
+    ) -> Taken:
+        return await self.ref.call(Take(group, member, generation, messages, bytes_max, visibility, is_busy))
+
+    async def wait(self, seconds: float = 30.0, member: str = "ann", group: str = GROUP) -> float:
+        """How long it took until there was something."""
+        begin = trio.current_time()
+        await self.ref.call(AwaitDeliverable(group, member, begin + seconds))
+        return trio.current_time() - begin
+
+    async def settle(
+        self,
+        taken: Taken,
+        action: Action = Action.ACK,
+        runs: Sequence[AttemptRun] | None = None,
+        *,
+        group: str = GROUP,
+        delay: float | None = None,
+        reason: str = "",
+    ) -> tuple[AttemptRun, ...]:
+        """Those that are stale."""
+        settled = taken.runs if runs is None else tuple(runs)
+        return await self.ref.call(SettleRuns(group, taken.nonce, action, settled, delay, reason))
+
+    async def view(self, group: str = GROUP) -> LedgerView:
+        view = await self.ref.call(DescribeLedger(group))
+        assert view is not None
+        return view
+
+    async def committed(self, group: str = GROUP) -> int:
+        return (await self.view(group)).progress.committed
+
+
+def run(first: int, last: int | None = None, attempt: int = 1) -> AttemptRun:
+    return AttemptRun(first, first if last is None else last, attempt)
+
+
+def offsets(taken: Taken) -> list[int]:
+    return [offset for run in taken.runs for offset in range(run.first, run.last + 1)]
+
+
+def held(taken: Taken) -> list[int]:
+    """The offsets of all records in the data."""
+    return [record.offset for record in records_in(taken.data)]
+
+
+def values(taken: Taken) -> list[bytes]:
+    """What a client shows: the records that the runs name, in order."""
+    named = offsets(taken)
+    found = [record for record in records_in(taken.data) if record.offset in named]
+    assert [record.offset for record in found] == named
+    return [record.value for record in found]
+
+
+@asynccontextmanager
+async def desk(
+    disk: SimulatedDisk,
+    config: LogConfig | None = None,
+    clock: SimulatedClock | None = None,
+    *,
+    attached: bool = True,
+) -> AsyncIterator[Desk]:
+    random = Random(next(_SEEDS))
+    volume, clock, heard = Volume(disk), clock or SimulatedClock(), list[tuple[str, int]]()
+
+    def factory() -> Partition:
+        return Partition(volume, clock, DIRECTORY, config or LogConfig(), disk_free_min=0, random=random)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(volume.run)
+        spec = ChildSpec("listener", lambda: Listener(heard))
+        async with running(spec) as listener, running(ChildSpec("partition", factory)) as ref:
+            there = Desk(ref, listener, heard)
+            if attached:
+                await there.attach()
+            yield there
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,171 @@
+"""`goqueue consume --group`, `goqueue group` and `goqueue dlq`, against a broker on loopback."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import goqueue
+from goqueue.storage.disk import RealDisk
+from tests.cli.test_topic import Shell
+from tests.process.brokers import broker_on_loopback
+
+
+@pytest.fixture
+async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
+    async with broker_on_loopback(RealDisk(), str(tmp_path / "data")) as url:
+        async with goqueue.connect(url) as client:
+            await client.create_topic("lines", partitions=1)
+            for number in range(5):
+                await client.publish("lines", b"line %d" % number)
+        yield Shell(url)
+
+
+async def reject_all(shell: Shell) -> None:
+    """Let a group give up the first two messages."""
+    async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
+        await consumer.reject(await consumer.receive(2), "no address")
+        await consumer.ack(await consumer.receive(3))
+        while (await client.group("billing")).lag:
+            assert await consumer.receive(timeout=0.05) == []
+
+
+# Consuming
+
+
+async def test_a_group_gets_each_message_once_over_several_runs(shell: Shell) -> None:
+    first = await shell("consume", "lines", "--group", "billing", "--count", "2")
+    assert (first.exit_code, first.stdout, first.stderr) == (0, "line 0\nline 1\n", "")
+    second = await shell("consume", "lines", "--group", "billing")
+    assert second.stdout == "line 2\nline 3\nline 4\n"
+    assert (await shell("consume", "lines", "--group", "billing")).stdout == ""
+    assert (await shell("consume", "lines", "--group", "shipping", "--count", "5")).stdout.count("\n") == 5
+
+
+async def test_a_group_begins_where_it_is_told_and_follows(shell: Shell) -> None:
+    result = await shell("consume", "line*", "--group", "billing", "--from", "3", "--follow", "--count", "2")
+    assert result.stdout == "line 3\nline 4\n"
+    [row] = await shell.json("consume", "lines", "--group", "other", "--count", "1")
+    assert (row["offset"], row["value"]) == (0, "line 0")
+
+
+@pytest.mark.parametrize("option", ["--partition", "--to-time"])
+async def test_what_a_group_decides_is_not_to_be_given(shell: Shell, option: str) -> None:
+    result = await shell("consume", "lines", "--group", "billing", option, "1")
+    assert (result.exit_code, option in result.stderr) == (2, True)
+
+
+# Groups
+
+
+async def test_groups_are_listed_and_described(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "2")
+    listed = (await shell("group", "list")).stdout
+    assert listed.splitlines()[0].split() == ["GROUP", "STATE", "MEMBERS", "LAG"]
+    assert listed.splitlines()[1].split() == ["billing", "empty", "0", "3"]
+    [described] = await shell.json("group", "describe", "billing")
+    [partition] = described["partitions"]
+    assert (partition["committed"], partition["end"], partition["lag"]) == (2, 5, 3)
+    table = (await shell("group", "describe", "billing")).stdout
+    assert "max_deliveries  3" in table
+    assert "nobody" in table
+
+
+async def test_members_are_described(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
+        [described] = await shell.json("group", "describe", "billing")
+        assert [each["member_id"] for each in described["members"]] == [consumer.member_id]
+        assert consumer.member_id in (await shell("group", "describe", "billing")).stdout
+
+
+async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "1")
+    [altered] = await shell.json(
+        "group", "alter", "billing", "--config", "max_deliveries=7", "--config", "shared=true"
+    )
+    assert (altered["settings"]["max_deliveries"], altered["settings"]["shared"]) == (7, True)
+    result = await shell("group", "alter", "billing", "--config", "max_deliveries=default")
+    assert (result.exit_code, result.stdout) == (0, "billing was altered\n")
+    [described] = await shell.json("group", "describe", "billing")
+    assert described["settings"]["max_deliveries"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["alter", "billing"], 2, "nothing to change"),
+        (["alter", "billing", "--config", "shared"], 2, "not a setting"),
+        (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
+        (["alter", "billing", "--config", "shared=perhaps"], 1, "true or false"),
+        (["reset", "billing", "--yes"], 2, "--to"),
+        (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
+        (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),
+        (["reset", "billing", "--to", "1"], 2, "--yes"),
+        (["delete", "billing"], 2, "--yes"),
+        (["describe", "nobody"], 1, "nobody"),
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_done_is_said_in_a_sentence(
+    shell: Shell, arguments: list[str], code: int, said: str
+) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "1")
+    result = await shell("group", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in result.stderr
+
+
+async def test_a_group_begins_again_after_a_dry_run(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "5")
+    moved = {"topic": "lines", "partition": 0, "before": 5, "after": 1}
+    assert await shell.json("group", "reset", "billing", "--to", "1", "--dry-run") == [moved]
+    assert await shell.json("group", "reset", "billing", "--to", "1", "--yes") == [moved]
+    assert (await shell("consume", "lines", "--group", "billing")).stdout.splitlines()[0] == "line 1"
+    table = (await shell("group", "reset", "billing", "--to-time", "0", "--topic", "lines", "--yes")).stdout
+    assert table.splitlines()[1].split() == ["lines", "0", "5", "0"]
+
+
+async def test_a_group_is_deleted(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "5")
+    result = await shell("group", "delete", "billing", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "billing was deleted\n")
+    assert (await shell("group", "list", "-o", "json")).stdout == ""
+
+
+# Dead letters
+
+
+async def test_dead_letters_are_listed_and_shown_with_their_reason(shell: Shell) -> None:
+    assert await shell.json("dlq", "list") == []
+    assert await shell.json("dlq", "show", "lines") == []
+    assert (await shell("dlq", "show", "nothing")).exit_code == 1
+    await reject_all(shell)
+    assert await shell.json("dlq", "list") == [{"topic": "lines", "dead_letters": 2}]
+    assert (await shell("dlq", "list")).stdout.splitlines()[1].split() == ["lines", "2"]
+    rows = await shell.json("dlq", "show", "lines", "--group", "billing")
+    assert [(row["value"], row["headers"]["goqueue-dlq-reason"]) for row in rows] == [
+        ("line 0", "no address"),
+        ("line 1", "no address"),
+    ]
+    assert await shell.json("dlq", "show", "lines", "--group", "shipping") == []
+    assert len(await shell.json("dlq", "show", "lines", "--count", "1")) == 1
+    table = (await shell("dlq", "show", "lines")).stdout.splitlines()
+    assert table[1].split() == ["0", "0", "billing", "1", "no", "address", "line", "0"]
+
+
+async def test_dead_letters_are_sent_back(shell: Shell) -> None:
+    nothing = await shell("dlq", "redrive", "lines")
+    assert (nothing.exit_code, nothing.stdout) == (0, "0 dead letters sent back, 0 remain\n")
+    await reject_all(shell)
+    dry = await shell("dlq", "redrive", "lines", "--dry-run")
+    assert (dry.exit_code, dry.stdout) == (0, "2 dead letters would be sent back, 0 remain\n")
+    [one] = await shell.json("dlq", "redrive", "lines", "--partition", "0", "--offset", "1", "--group", "billing")
+    assert one == {"topic": "lines", "redriven": 1, "remaining": 1, "dry_run": False}
+    assert (await shell("consume", "lines", "--group", "billing")).stdout == "line 1\n"
+    rest = await shell("dlq", "redrive", "lines", "--reason", "address", "--count", "5", "--rate", "100")
+    assert rest.stdout == "1 dead letter sent back, 0 remain\n"
+    assert (
+        json.loads((await shell("consume", "lines", "--group", "billing", "-o", "json")).stdout)["value"]
+        == "line 0"
+    )

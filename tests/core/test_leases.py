@@ -1,0 +1,183 @@
+"""Receipts and leases by example (G6, G7)."""
+
+import pytest
+
+from goqueue.core.leases import SETTLED_REMEMBERED
+from goqueue.core.ledger import Ledger, LedgerSettings
+from tests.core.test_ledger_desk import Desk, run
+
+# Receipts
+
+
+def test_a_receipt_settles_one_delivery_once() -> None:
+    """G6: only an ack may be repeated."""
+    desk = Desk()
+    nonce = desk.receive(4)
+    desk.nack(nonce, run(0), delay=9)
+    desk.release(nonce, run(1))
+    desk.reject(nonce, run(2))
+    before = desk.ledger.snapshot(desk.now)
+    for settle in (desk.ack, desk.nack, desk.release, desk.reject, desk.extend):
+        assert settle(nonce, run(0, 2)) == (run(0, 2),)
+    assert desk.ledger.snapshot(desk.now) == before
+
+
+def test_a_receipt_of_an_earlier_delivery_is_stale_though_the_message_is_out_again() -> None:
+    """G6"""
+    desk = Desk()
+    first = desk.receive(1)
+    desk.nack(first, run(0), delay=0)
+    second = desk.receive()
+    assert desk.ack(first, run(0)) == (run(0),)
+    assert desk.ack(second, run(0)) == (run(0),)
+    assert desk.ack(second, run(0, attempt=2)) == ()
+
+
+def test_forged_receipts_are_stale_whatever_they_name() -> None:
+    """G6, G14"""
+    desk = Desk()
+    nonce = desk.receive(3)
+    for forged in (run(7), run(0, attempt=2), run(0, 2, attempt=0), run(9, 3), run(-9, -1), run(3, 2**62)):
+        assert desk.ack(nonce, forged) == (forged,)
+    assert desk.ack(nonce + 1, run(0)) == (run(0),)
+    assert desk.ack(nonce, run(-2, 5)) == (run(-2, -1), run(3, 5))
+    assert desk.ledger.committed == 3
+
+
+def test_the_good_ones_are_settled_and_the_rest_named() -> None:
+    desk = Desk()
+    nonce = desk.receive(5)
+    desk.nack(nonce, run(2))
+    assert desk.ack(nonce, run(0, 4)) == (run(2),)
+    assert desk.counts() == {"waiting": 1}
+
+
+def test_an_ack_repeated_after_a_lost_answer_succeeds_and_writes_nothing() -> None:
+    """While others of its delivery are out, and when none is."""
+    desk = Desk()
+    nonce = desk.receive(2)
+    for offset in (0, 1):
+        desk.ack(nonce, run(offset))
+        assert desk.ledger.ack(desk.now, nonce, [run(0, offset)]) == (None, ())
+    assert desk.ledger.ack(desk.now, nonce, [run(0, attempt=2)]) == (None, (run(0, attempt=2),))
+
+
+def test_an_ack_is_remembered_for_256_settled_deliveries() -> None:
+    desk = Desk()
+    nonces = [desk.receive(1) for _ in range(SETTLED_REMEMBERED + 1)]
+    for offset, nonce in enumerate(nonces):
+        desk.ack(nonce, run(offset))
+    assert desk.ack(nonces[0], run(0)) == (run(0),)
+    assert desk.ack(nonces[1], run(1)) == ()
+    restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), desk.now)
+    assert restored.ack(desk.now, nonces[1], [run(1)]) == (None, ())
+
+
+def test_a_receipt_whose_time_has_come_is_stale_before_anyone_ticked() -> None:
+    """G6"""
+    desk = Desk()
+    nonce = desk.receive(1)
+    desk.now += 29.5
+    assert desk.ledger.extend(desk.now, nonce, None, 30.0)[0] is not None
+    desk.now += 0.5
+    for settle in (desk.ack, desk.nack, desk.release, desk.reject, desk.extend):
+        assert settle(nonce, run(0)) == (run(0),)
+    assert desk.ledger.extend(desk.now, nonce, None, 30.0) == (None, ())
+    assert desk.ledger.release_member(desk.now, "ann") == []
+    assert desk.counts() == {"in_flight": 1}
+
+
+def test_receipts_named_twice_in_one_call_count_once() -> None:
+    desk = Desk()
+    nonce = desk.receive(3)
+    entry, stale = desk.ledger.nack(desk.now, nonce, [run(1), run(0, 2), run(1)], 5.0, "")
+    assert stale == ()
+    desk.write(entry)
+    assert desk.counts() == {"waiting": 3}
+
+
+# Leases
+
+
+def test_a_lease_that_ends_hands_the_message_out_again_with_a_receipt_that_is_good() -> None:
+    """A redelivery whose receipt reached nobody."""
+    desk = Desk()
+    desk.receive(2)
+    assert desk.ledger.next_deadline() == desk.now + 30
+    desk.pass_time(30)
+    assert desk.counts() == {"ready_again": 2}
+    nonce = desk.receive(member="bob")
+    assert desk.ack(nonce, run(0, 1, attempt=2)) == ()
+    assert desk.ledger.committed == 2
+
+
+def test_extending_all_moves_the_one_deadline() -> None:
+    desk = Desk()
+    nonce = desk.receive(3)
+    desk.now += 20
+    desk.extend(nonce)
+    assert desk.ledger.next_deadline() == desk.now + 30
+    desk.pass_time(15)
+    assert desk.ack(nonce, run(0, 2)) == ()
+
+
+def test_extending_a_part_leaves_the_rest_to_its_own_deadline() -> None:
+    desk = Desk()
+    nonce = desk.receive(3)
+    desk.now += 20
+    desk.extend(nonce, run(1))
+    desk.pass_time(10)
+    assert desk.counts() == {"in_flight": 1, "ready_again": 2}
+    assert desk.ack(nonce, run(0, 2)) == (run(0), run(2))
+    assert desk.ledger.next_deadline() is None
+
+
+def test_a_lease_can_be_made_shorter() -> None:
+    desk = Desk()
+    nonce = desk.receive(1)
+    desk.extend(nonce, visibility=1.0)
+    assert desk.ledger.next_deadline() == desk.now + 1
+    desk.pass_time(1)
+    assert desk.counts() == {"ready_again": 1}
+
+
+def test_deadlines_that_were_moved_a_thousand_times_are_not_kept() -> None:
+    desk = Desk()
+    nonce = desk.receive(2)
+    for _ in range(1_000):
+        desk.extend(nonce, run(0))
+    assert len(desk.ledger._state.deliveries._deadlines) <= 64
+
+
+def test_an_entry_that_does_not_fit_the_state_is_a_bug() -> None:
+    desk = Desk()
+    nonce = desk.receive(3)
+    entry, _ = desk.ledger.ack(desk.now, nonce, [run(0, 1)])
+    desk.write(entry)
+    with pytest.raises(AssertionError, match="were out"):
+        desk.write(entry)
+
+
+def test_many_expiries_can_be_taken_in_slices() -> None:
+    desk = Desk()
+    for visibility in (3.0, 1.0, 2.0):
+        desk.receive(1, visibility=visibility)
+    desk.now += 5
+    expired = list[int]()
+    while entries := desk.ledger.tick(desk.now, leases_max=2):
+        assert len(entries) <= 2
+        for entry in entries:
+            expired.append(entry.nonce)
+            desk.write(entry)
+    assert expired == [2, 3, 1], "the earliest first"
+
+
+def test_a_member_that_closes_gives_everything_back_uncounted() -> None:
+    """What a cancelled long poll was handed goes to somebody else."""
+    desk = Desk()
+    desk.receive(2, "ann")
+    desk.receive(1, "bob")
+    for entry in desk.ledger.release_member(desk.now, "ann"):
+        desk.write(entry)
+    assert desk.plan(member="bob").again == (run(0, 1),)
+    assert desk.ledger.in_flight_by_member() == {"bob": 1}

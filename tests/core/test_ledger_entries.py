@@ -1,0 +1,152 @@
+"""Entries of a ledger's journal, and its snapshots, as they are written down."""
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerentries import (
+    Acked,
+    Began,
+    CutBack,
+    Delivered,
+    Departed,
+    Departing,
+    Entry,
+    Expired,
+    Extended,
+    Nacked,
+    PassedOver,
+    Rejected,
+    Released,
+    Removed,
+    Reset,
+    Retry,
+)
+from goqueue.core.offsetset import Run
+from goqueue.errors import UnknownFormat
+from tests.core.test_ledger_desk import Desk, run
+
+RUNS = (AttemptRun(4, 7, 1), AttemptRun(9, 9, 2))
+FLAT = [4, 7, 1, 9, 9, 2]
+
+# These numbers and orders lie on disks: a change here is a new format.
+WRITTEN: list[tuple[Entry, list[Any]]] = [
+    (Began(5), [1, 5]),
+    (
+        Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False),
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False],
+    ),
+    (PassedOver((Run(1, 2), Run(4, 4)), 9, "compacted"), [3, [1, 2, 4, 4], 9, "compacted"]),
+    (Acked(7, RUNS), [4, 7, FLAT]),
+    (Nacked(7, (Retry(2.5, RUNS),), RUNS, "broken"), [5, 7, [[2.5, FLAT]], FLAT, "broken"]),
+    (Rejected(7, RUNS, "bad"), [6, 7, FLAT, "bad"]),
+    (Released(7, RUNS), [7, 7, FLAT]),
+    (Extended(7, None, 30.0), [8, 7, None, 30.0]),
+    (Extended(7, RUNS, 30.0), [8, 7, FLAT, 30.0]),
+    (Expired(7, RUNS, None), [9, 7, FLAT, None]),
+    (Expired(7, RUNS, "late"), [9, 7, FLAT, "late"]),
+    (Departing(3, (Run(1, 2),)), [10, 3, [1, 2]]),
+    (Departed(3), [11, 3]),
+    (Removed(8, 2), [12, 8, 2]),
+    (CutBack(8), [13, 8]),
+    (Reset(8), [14, 8]),
+]
+
+
+@pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
+def test_an_entry_is_written_as_it_always_was_and_read_back(entry: Entry, plain: list[Any]) -> None:
+    assert entry.to_plain() == plain
+    assert Entry.from_plain(msgpack.unpackb(msgpack.packb(plain))) == entry
+
+
+def test_every_kind_of_entry_is_written_above() -> None:
+    assert {type(entry).__name__ for entry, _ in WRITTEN} == {kind.__name__ for kind in Entry.__subclasses__()}
+
+
+@pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
+def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: list[Any]) -> None:
+    assert Entry.from_plain([*plain, "new", 1]) == entry
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        None,
+        [],
+        {},
+        "text",
+        [0],
+        [15, 1],
+        ["1", 1],
+        [True, 1],
+        [[1], 1],
+        [4, 7],
+        [4, "x", []],
+        [4, 7, [1, 2]],
+        [14, 1.5],
+    ],
+)
+def test_an_entry_that_is_not_known_stops_the_replay(plain: object) -> None:
+    """To pass over it could hand out again what is done."""
+    with pytest.raises(UnknownFormat, match="start a goqueue that knows it"):
+        Entry.from_plain(plain)
+
+
+def busy_ledger() -> Desk:
+    desk = Desk()
+    nonce = desk.receive(9)
+    desk.ack(nonce, run(2), run(4))
+    desk.nack(nonce, run(5), delay=7)
+    desk.release(nonce, run(6))
+    desk.reject(nonce, run(0), run(7))
+    desk.extend(nonce, run(8), visibility=60)
+    desk.write(desk.ledger.begin_departure(0, [Run(7, 7)]))
+    return desk
+
+
+def test_a_snapshot_says_how_much_time_is_left_not_when() -> None:
+    desk = busy_ledger()
+    restored = Ledger.restore(desk.ledger.snapshot(desk.now + 2), LedgerSettings(), 5_000.0)
+    assert restored.next_deadline() == 5_005.0
+    assert restored.progress(5_000.0) == desk.ledger.progress(desk.now)
+
+
+def test_a_replay_whose_clock_is_a_hair_off_takes_a_retry_that_is_not_quite_due() -> None:
+    """Wall time that is put into today's monotonic time is rounded."""
+    desk = Desk()
+    desk.nack(desk.receive(3), run(0, 2), delay=1.0)
+    desk.now += 1.0 - 1e-9
+    entry = Delivered(7, "bob", 2, 30.0, (AttemptRun(1, 1, 2),), (), 3, is_alone=False)
+    desk.write(entry)
+    assert desk.counts() == {"in_flight": 1, "waiting": 2}
+    desk.pass_time(1)
+    assert desk.plan(member="eve").again == (run(0, attempt=2), run(2, attempt=2))
+
+
+def test_a_snapshot_shares_nothing_with_the_ledger() -> None:
+    desk = busy_ledger()
+    plain = desk.ledger.snapshot(desk.now)
+    restored = Ledger.restore(plain, LedgerSettings(), desk.now)
+    before = msgpack.packb(plain)
+    desk.pass_time(100)
+    assert msgpack.packb(plain) == before == msgpack.packb(restored.snapshot(100.0))
+
+
+def test_a_snapshot_has_room_for_more_lanes() -> None:
+    plain = busy_ledger().ledger.snapshot(100.0)
+    assert [len(lane) for lane in plain[2]] == [3]
+
+
+@pytest.mark.parametrize("damage", [None, [], [2], 7, ["x"] * 9, [1, True, [], [], [], [], [], 0, 0]])
+def test_a_snapshot_that_cannot_be_read_is_refused(damage: object) -> None:
+    with pytest.raises(UnknownFormat):
+        Ledger.restore(damage, LedgerSettings(), 0.0)
+
+
+def test_a_snapshot_of_a_newer_version_is_refused_by_its_number() -> None:
+    plain = busy_ledger().ledger.snapshot(100.0)
+    with pytest.raises(UnknownFormat, match="version 2"):
+        Ledger.restore([2, *plain[1:]], LedgerSettings(), 0.0)

@@ -1,0 +1,450 @@
+"""A group, its partition and its consumers, as a model that keeps every message by itself.
+
+The model is a dict of offsets and the rules of SPEC §6 in their plainest form. Each step is taken with the ledger
+and in the model, and both must say the same. The tests that walk through it are in `test_ledger_model`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import groupby
+from typing import Any, TypeAlias
+
+import msgpack
+
+from goqueue.core.backoff import backoff
+from goqueue.core.ledger import Ledger, LedgerSettings, Plan
+from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerentries import Entry
+from goqueue.core.offsetset import Run
+
+Choose: TypeAlias = Callable[[Sequence[Any]], Any]
+"""One of these. Who chooses may be Hypothesis, or dice."""
+
+MEMBERS = ("ann", "bob")
+
+
+class State(Enum):
+    DONE = auto()
+    IN_FLIGHT = auto()
+    WAITING = auto()
+    READY = auto()
+    LEAVING = auto()
+    DEPARTING = auto()
+
+
+@dataclass
+class Message:
+    state: State
+    attempt: int = 1
+    lost: bool = False
+    member: str = ""
+    nonce: int = 0
+    is_alone: bool = False
+    visibility: float = 0.0
+    time: float = 0.0
+    """The lease's deadline, or when the retry is due."""
+    first_delivery: int = 0
+    last_delivery: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A receipt, as far as the ledger sees it."""
+
+    nonce: int
+    offset: int
+    attempt: int
+
+
+def together(offsets: Iterable[int]) -> list[Run]:
+    runs = [list(group) for _, group in groupby(enumerate(sorted(offsets)), lambda pair: pair[1] - pair[0])]
+    return [Run(group[0][1], group[-1][1]) for group in runs]
+
+
+def singles(runs: Iterable[AttemptRun]) -> list[tuple[int, int]]:
+    return [(offset, attempt) for first, last, attempt in runs for offset in range(first, last + 1)]
+
+
+def seldom(choose: Choose) -> bool:
+    return bool(choose((False,) * 5 + (True,)))
+
+
+class LedgerWorld:
+    def __init__(self, choose: Choose) -> None:
+        self.now, self.wall, self.nonce = 64.0, 1_000, 0
+        self.journal: list[tuple[float, Entry]] = []
+        self.messages: dict[int, Message] = {}
+        self.log: list[bool] = []
+        """Whether the record at each offset is one to hand out."""
+        self.slips: list[Slip] = []
+        self.acked: set[Slip] = set()
+        self.removed = self.sequence = 0
+        self.under_way: list[int] = []
+
+        self.settings = LedgerSettings(max_deliveries=choose((3, 2, 1, 4, 0)))
+        self.ledger = Ledger(self.settings)
+        self.next_fresh = self.start = choose((0, 3))
+        self.log = [True] * (self.start + 6)
+        self.write(self.ledger.begin(self.start))
+
+    # What the model knows
+
+    def write(self, entry: Entry | None) -> None:
+        """As a shell does: journal, then apply. To decide has changed nothing."""
+        if entry is not None:
+            assert Entry.from_plain(msgpack.unpackb(msgpack.packb(entry.to_plain()))) == entry
+            self.journal.append((self.now, entry))
+            self.ledger.apply(entry, self.now)
+
+    def state(self, *states: State) -> list[int]:
+        return sorted(offset for offset, message in self.messages.items() if message.state in states)
+
+    def move_on(self) -> None:
+        for offset in self.state(State.WAITING):
+            if self.messages[offset].time <= self.now:
+                self.messages[offset].state = State.READY
+
+    def is_last(self, message: Message) -> bool:
+        return 0 < self.settings.max_deliveries <= message.attempt
+
+    def goes_alone(self, offset: int) -> bool:
+        message = self.messages[offset]
+        return message.state is State.READY and message.lost and self.is_last(message)
+
+    def held(self, member: str) -> list[Message]:
+        flying = [self.messages[offset] for offset in self.state(State.IN_FLIGHT)]
+        return [message for message in flying if message.member == member]
+
+    def is_good(self, slip: Slip) -> bool:
+        message = self.messages.get(slip.offset)
+        return (
+            message is not None
+            and message.state is State.IN_FLIGHT
+            and (message.nonce, message.attempt) == (slip.nonce, slip.attempt)
+            and message.time > self.now
+        )
+
+    def leave(self, message: Message, reason: str) -> None:
+        message.state, message.reason = State.LEAVING, reason
+
+    # The log and the clock
+
+    def grow(self, choose: Choose) -> None:
+        self.log += [choose((True, True, True, False)) for _ in range(choose(range(1, 9)))]
+
+    def wait(self, choose: Choose) -> None:
+        self.now += choose((30.0, 5.0, 2.0, 1.0, 0.25, 70.0))
+        if choose((True, True, False)):
+            self.tick()
+
+    def tick(self) -> None:
+        expected = [offset for offset in self.state(State.IN_FLIGHT) if self.messages[offset].time <= self.now]
+        entries = self.ledger.tick(self.now)
+        named = [pair for entry in entries for pair in singles(entry.runs)]
+        assert sorted(named) == [(offset, self.messages[offset].attempt) for offset in expected]
+        for entry in entries:
+            self.write(entry)
+        for offset in expected:
+            message = self.messages[offset]
+            if self.is_last(message):
+                of = f"delivery {message.attempt} of {self.settings.max_deliveries}"
+                self.leave(message, f"not settled within {message.visibility:g} s, {of}")
+            else:
+                message.state, message.attempt, message.lost = State.READY, message.attempt + 1, True
+
+    # Handing out
+
+    def receive(self, choose: Choose) -> None:
+        member, count, elsewhere = choose(MEMBERS), choose((4, 6, 2, 1, 3, 0)), choose((False, False, True))
+        plan = self.ledger.plan(self.now, member, count, is_busy=elsewhere or bool(self.held(member)))
+        self.check_plan(plan, member, count, elsewhere)
+        left_out = choose((9, 9, 0, 1))
+        again = [run for place, run in enumerate(plan.again) if place != left_out]
+        end = min(len(self.log), plan.fresh_from + choose((10, 3, 0))) if plan.fresh_max else plan.fresh_from
+        found = [offset for offset in range(plan.fresh_from, end) if self.log[offset]]
+        if len(found) > plan.fresh_max:
+            found = found[: plan.fresh_max]
+            end = found[-1] + 1
+        self.deliver(member, choose((3.0, 30.0, 0.5)), again, found, end, plan)
+
+    def check_plan(self, plan: Plan, member: str, count: int, elsewhere: bool) -> None:
+        self.move_on()
+        alone = [offset for offset in self.state(State.READY) if self.goes_alone(offset)]
+        ordinary = [offset for offset in self.state(State.READY) if not self.goes_alone(offset)]
+        held = self.held(member)
+        if any(message.is_alone for message in held) or not count:
+            offsets, room, is_alone = [], 0, False
+        elif alone and not held and not elsewhere:
+            offsets, room, is_alone = alone[:1], 0, True
+        else:
+            offsets, room, is_alone = ordinary[:count], count - len(ordinary[:count]), False
+        assert singles(plan.again) == [(offset, self.messages[offset].attempt) for offset in offsets]
+        assert (plan.fresh_from, plan.fresh_max, plan.is_alone) == (self.next_fresh, room, is_alone)
+        assert plan.alone_waiting == (bool(alone) and not is_alone)
+
+    def deliver(
+        self, member: str, visibility: float, again: list[AttemptRun], found: list[int], end: int, plan: Plan
+    ) -> None:
+        self.wall, self.nonce = self.wall + 1, self.nonce + 1
+        entry = self.ledger.deliver(
+            self.now,
+            self.wall,
+            member,
+            self.nonce,
+            visibility,
+            again=again,
+            fresh=together(found),
+            scanned_to=end,
+        )
+        self.write(entry)
+        for offset in range(self.next_fresh, end):
+            assert offset not in self.messages, "a first delivery comes once, in offset order (G4)"
+            self.messages[offset] = Message(State.DONE, first_delivery=self.wall)
+        self.next_fresh = end
+        for offset in [offset for offset, _ in singles(again)] + found:
+            message = self.messages[offset]
+            message.state, message.member, message.nonce = State.IN_FLIGHT, member, self.nonce
+            message.time, message.visibility = self.now + visibility, visibility
+            message.last_delivery, message.is_alone = self.wall, plan.is_alone
+            self.slips.append(Slip(self.nonce, offset, message.attempt))
+
+    def pass_over(self, choose: Choose) -> None:
+        unheld = self.state(State.READY, State.WAITING, State.LEAVING)
+        gone = [offset for offset in unheld if choose((True, False))]
+        self.write(self.ledger.pass_over(together(gone), "compacted"))
+        for offset in gone:
+            self.messages[offset].state = State.DONE
+
+    # Receipts
+
+    def choose_slips(self, choose: Choose) -> tuple[int, list[Slip]]:
+        """As they are handed in, of one nonce: mostly of one under way, else of any; now and then one is forged."""
+        flying = sorted({self.messages[offset].nonce for offset in self.state(State.IN_FLIGHT)})
+        every = range(max(1, self.nonce - 6), self.nonce + 2)
+        nonce = choose(flying if flying and not seldom(choose) else every)
+        own = [slip for slip in self.slips if slip.nonce == nonce]
+        chosen = [choose(own) for _ in range(choose(range(1, 9)))] if own else []
+        if seldom(choose):
+            chosen.append(Slip(nonce, choose(range(len(self.log) + 3)), choose((1, 2, 3))))
+        return nonce, chosen
+
+    def runs(self, slips: list[Slip], choose: Choose) -> list[AttemptRun]:
+        """One by one, or neighbours together."""
+        if choose((True, False)):
+            return [AttemptRun(slip.offset, slip.offset, slip.attempt) for slip in slips]
+        attempts = sorted({slip.attempt for slip in slips})
+        by_attempt = [{slip.offset for slip in slips if slip.attempt == attempt} for attempt in attempts]
+        pairs = zip(attempts, by_attempt, strict=True)
+        return [AttemptRun(*run, attempt) for attempt, offsets in pairs for run in together(offsets)]
+
+    def judge(self, slips: list[Slip], stale: Iterable[AttemptRun], *, repeats: bool = False) -> list[Message]:
+        """The messages whose receipts are good; the others must have been named (G6)."""
+        good = {slip for slip in slips if self.is_good(slip)}
+        refused = {
+            (slip.offset, slip.attempt) for slip in set(slips) - good if not (repeats and slip in self.acked)
+        }
+        assert set(singles(stale)) == refused
+        return [self.messages[slip.offset] for slip in sorted(good, key=lambda slip: slip.offset)]
+
+    def settle(self, choose: Choose) -> None:
+        nonce, slips = self.choose_slips(choose)
+        runs = self.runs(slips, choose)
+        match choose(("ack", "nack", "release", "extend", "reject", "extend everything")):
+            case "ack":
+                self.ack(nonce, slips, runs)
+            case "nack":
+                self.nack(nonce, slips, runs, choose((None, 0.5, 0.0, 7.0)))
+            case "release":
+                self.release(nonce, slips, runs)
+            case "reject":
+                self.reject(nonce, slips, runs)
+            case "extend":
+                self.extend(nonce, slips, runs, choose((4.0, 0.25, 40.0)))
+            case "extend everything":
+                self.extend_everything(nonce, choose((4.0, 0.25, 40.0)))
+
+    def ack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
+        entry, stale = self.ledger.ack(self.now, nonce, runs)
+        good = self.judge(slips, stale, repeats=True)
+        assert (entry is not None) == bool(good), "only what changes something is journaled"
+        self.acked |= {slip for slip in slips if self.is_good(slip)}
+        for message in good:
+            message.state = State.DONE
+        self.write(entry)
+
+    def nack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], delay: float | None) -> None:
+        entry, stale = self.ledger.nack(self.now, nonce, runs, delay, "broken")
+        for message in self.judge(slips, stale):
+            if self.is_last(message):
+                self.leave(message, "broken")
+                continue
+            message.time = self.now + (backoff(message.attempt) if delay is None else delay)
+            message.state, message.attempt, message.lost = State.WAITING, message.attempt + 1, False
+        self.write(entry)
+
+    def reject(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
+        entry, stale = self.ledger.reject(self.now, nonce, runs, "refused")
+        for message in self.judge(slips, stale):
+            self.leave(message, "refused")
+        self.write(entry)
+
+    def release(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
+        entry, stale = self.ledger.release(self.now, nonce, runs)
+        for message in self.judge(slips, stale):
+            message.state = State.READY
+        self.write(entry)
+
+    def extend(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], visibility: float) -> None:
+        entry, stale = self.ledger.extend(self.now, nonce, runs, visibility)
+        for message in self.judge(slips, stale):
+            message.time, message.visibility = self.now + visibility, visibility
+        self.write(entry)
+
+    def extend_everything(self, nonce: int, visibility: float) -> None:
+        out = {slip for slip in self.slips if slip.nonce == nonce and self.is_good(slip)}
+        entry, stale = self.ledger.extend(self.now, nonce, None, visibility)
+        assert (entry is not None, stale) == (bool(out), ())
+        for slip in out:
+            message = self.messages[slip.offset]
+            message.time, message.visibility = self.now + visibility, visibility
+        self.write(entry)
+
+    def close(self, choose: Choose) -> None:
+        member = choose(MEMBERS)
+        entries = self.ledger.release_member(self.now, member)
+        given_back = [message for message in self.held(member) if message.time > self.now]
+        assert sum(len(singles(entry.runs)) for entry in entries) == len(given_back)
+        for message in given_back:
+            message.state = State.READY
+        for entry in entries:
+            self.write(entry)
+
+    # Dead letters
+
+    def depart(self, choose: Choose) -> None:
+        count = choose((1, 2, 5))
+        expected = self.state(State.LEAVING)[:count]
+        next_ones = self.ledger.next_departures(count)
+        assert [offset for run in next_ones for offset in range(run.first, run.last + 1)] == expected
+        for run in next_ones:
+            for offset in range(run.first, run.last + 1):
+                message = self.messages[offset]
+                walls = (message.first_delivery, message.last_delivery)
+                assert (run.attempts, run.first_delivery, run.last_delivery) == (message.attempt, *walls)
+                assert run.reason == message.reason
+                message.state = State.DEPARTING
+        self.write(self.ledger.begin_departure(self.sequence, next_ones))
+        self.under_way, self.sequence = expected, self.sequence + len(expected)
+
+    def arrive(self) -> None:
+        self.write(self.ledger.departed(self.sequence - len(self.under_way)))
+        for offset in self.state(State.DEPARTING):
+            self.messages[offset].state = State.DONE
+        self.under_way = []
+
+    def can_depart(self) -> bool:
+        return not self.under_way and bool(self.state(State.LEAVING))
+
+    # What becomes of the log
+
+    def disturb(self, choose: Choose) -> None:
+        choose((self.pass_over, self.remove, self.cut, self.reset))(choose)
+
+    def remove(self, choose: Choose) -> None:
+        offset = min(len(self.log), self.committed() + choose((1, 3, 0, 8)))
+        before = self.committed()
+        unread = range(max(self.next_fresh, self.start), offset)
+        lost = [
+            place for place in range(self.start, min(offset, self.next_fresh)) if self.is_lost_by_removal(place)
+        ]
+        entry = self.ledger.removed_below(offset)
+        assert (entry is not None) == (offset > before)
+        if entry is not None:
+            assert entry.unacked == len(lost) + len(unread)
+            self.removed += entry.unacked
+            for place in range(self.start, offset):
+                self.messages[place] = Message(State.DONE)
+            self.next_fresh = max(self.next_fresh, offset)
+        self.write(entry)
+
+    def is_lost_by_removal(self, offset: int) -> bool:
+        return self.messages[offset].state not in (State.DONE, State.DEPARTING)
+
+    def cut(self, choose: Choose) -> None:
+        end = min(len(self.log), max(0, self.next_fresh + 1 - choose(range(6))))
+        entry = self.ledger.cut_back(end)
+        assert (entry is not None) == (end < self.next_fresh)
+        del self.log[end:]
+        self.messages = {offset: message for offset, message in self.messages.items() if offset < end}
+        self.next_fresh, self.start = min(self.next_fresh, end), min(self.start, end)
+        self.write(entry)
+
+    def reset(self, choose: Choose) -> None:
+        self.start = self.next_fresh = choose(range(len(self.log) + 1))
+        self.messages, self.acked = {}, set()
+        self.write(self.ledger.reset(self.start))
+
+    # Starting again
+
+    def start_again(self, choose: Choose) -> None:
+        choose((self.replay, self.restore))(choose((0.0, 1_024.0, -32.0)))
+
+    def replay(self, shift: float) -> None:
+        """Monotonic time is another one after a start."""
+        replayed = Ledger(LedgerSettings(max_deliveries=1))  # what was decided does not hang on the settings
+        for time, entry in self.journal:
+            replayed.apply(entry, time + shift)
+        assert replayed.snapshot(self.now + shift) == self.ledger.snapshot(self.now)
+        if shift == 0:
+            replayed.settings = self.settings
+            self.ledger = replayed
+
+    def restore(self, shift: float) -> None:
+        plain = self.ledger.snapshot(self.now)
+        stored = msgpack.unpackb(msgpack.packb(plain), strict_map_key=False)
+        restored = Ledger.restore(stored, self.settings, self.now + shift)
+        assert restored.snapshot(self.now + shift) == plain
+        if shift == 0:
+            self.ledger = restored
+
+    # What holds at all times
+
+    def check(self) -> None:
+        self.the_progress_is_that_of_the_model()
+        self.nothing_is_due_before_the_next_deadline()
+        self.members_hold_what_the_model_says()
+        self.a_departure_under_way_is_had_back()
+
+    def committed(self) -> int:
+        undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
+        return min(undone, default=self.next_fresh)
+
+    def the_progress_is_that_of_the_model(self) -> None:
+        """G5: what is not done is not passed; and nothing is lost, every offset is counted in one place."""
+        self.move_on()
+        progress = self.ledger.progress(self.now)
+        found = (progress.in_flight, progress.waiting, progress.ready_again, progress.leaving, progress.departing)
+        kinds = (State.IN_FLIGHT, State.WAITING, State.READY, State.LEAVING, State.DEPARTING)
+        assert found == tuple(len(self.state(kind)) for kind in kinds)
+        assert (progress.committed, progress.next_fresh) == (self.committed(), self.next_fresh)
+        assert progress.first_unsettled == (None if self.committed() == self.next_fresh else self.committed())
+        assert progress.removed_unacked == self.removed
+        assert self.ledger.has_ready(self.now) == bool(self.state(State.READY))
+
+    def nothing_is_due_before_the_next_deadline(self) -> None:
+        self.move_on()
+        timed = self.state(State.IN_FLIGHT, State.WAITING)
+        assert self.ledger.next_deadline() == min((self.messages[offset].time for offset in timed), default=None)
+
+    def members_hold_what_the_model_says(self) -> None:
+        """G7: each message in flight is held by one."""
+        expected = {member: len(self.held(member)) for member in MEMBERS if self.held(member)}
+        assert self.ledger.in_flight_by_member() == expected
+
+    def a_departure_under_way_is_had_back(self) -> None:
+        under_way = self.ledger.departure_under_way
+        runs = under_way.runs if under_way is not None else ()
+        assert [offset for run in runs for offset in range(run.first, run.last + 1)] == self.under_way
+        assert self.ledger.next_sequence == self.sequence
