@@ -19,7 +19,7 @@ import trio
 from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.deadletters import Undertaker
-from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments
+from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, may_miss
 from goqueue.actors.groupdescription import describe_group, reset_group
 from goqueue.actors.groupoffsets import OffsetsFile
 from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
@@ -48,7 +48,7 @@ from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_st
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
-from goqueue.errors import GoQueueError, GroupConflict
+from goqueue.errors import GoQueueError, GroupConflict, Unavailable
 from goqueue.net.groupmessages import AssignedPartition, GroupDescription, Membership, ResetPartition
 from goqueue.storage.volume import Volume
 
@@ -122,7 +122,16 @@ class Group(Actor):
         self._roused.set()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
+        self._check_begun(message)
         return self._seats.membership_of(message.member)
+
+    def _check_begun(self, message: Join) -> None:
+        """G5: whoever is told that it is a member gets all that is published from then on."""
+        topics = message.subscription.resolve(self._there)
+        places = [place for name in topics for place in self._attachments.of_topic(name)]
+        unwritten = [self._starts[name] for name in topics & self._starts.keys()]
+        if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
+            raise Unavailable(f"group {self._name} has not begun on all partitions yet; try again")
 
     def _asked_for(self, given: Mapping[str, Any]) -> GroupSettings:
         """What a member leaves out is as the group has it."""

@@ -8,8 +8,10 @@ Messages to a partition arrive in the order in which they were sent, so a late o
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import trio
 
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.grouprequests import AssignPartition, AttachGroup
@@ -17,11 +19,18 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.topics import FindPartition
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
-from goqueue.core.groupregistry import SeenTopic
+from goqueue.core.groupregistry import EARLIEST, SeenTopic
 from goqueue.errors import GoQueueError
 
 ANSWER_SECONDS_MAX = 0.5
 """So long a group waits for a partition, once; then others are served first."""
+BEGIN_SECONDS_MAX = 20.0
+"""So long nobody becomes a member of a group that is to begin at the end of a partition, and has not."""
+
+
+def may_miss(start: str) -> bool:
+    """Whether a group that begins there later than it was told would miss messages."""
+    return not start.startswith((EARLIEST, "offset"))
 
 
 class Owner(NamedTuple):
@@ -43,6 +52,14 @@ class Attachment:
     lives: int = 0
     """How often the partition had been started again when it was told."""
     trouble: str | None = None
+    since: float = field(default_factory=trio.current_time)
+    has_begun: bool = False
+    """The partition has said that the group reads there."""
+
+    @property
+    def begins_late(self) -> bool:
+        """It is not known yet where the group begins, and what is published meanwhile would not be the group's."""
+        return not self.has_begun and may_miss(self.start) and trio.current_time() < self.since + BEGIN_SECONDS_MAX
 
     @property
     def key(self) -> TopicPartition:
@@ -147,6 +164,7 @@ class Attachments:
         if place.known is None or lives != place.lives:
             place.known = None
             await call_within(ANSWER_SECONDS_MAX, ref, self._introduction(place))
+            place.has_begun = True
         else:
             await call_within(ANSWER_SECONDS_MAX, ref, AssignPartition(self._group, *wanted))
         place.known, place.lives = wanted, lives

@@ -145,7 +145,7 @@ class Receiving:
             self._group,
             membership.member,
             membership.generation,
-            round(1000 * patience),
+            math.ceil(1000 * patience),  # rounded down to nothing, it would be asked on and on until then
             count,
             size,
             round(1000 * self._visibility),

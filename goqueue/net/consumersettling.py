@@ -113,10 +113,15 @@ def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
 
 
 def _offsets_in(portion: Portion, runs: Sequence[DeliveryRun]) -> Iterator[Offset]:
-    """Of the messages that were to be settled, those in the runs."""
-    messages = portion.delivery.messages if portion.messages is None else portion.messages
+    """Of the messages that were to be settled, those in the runs.
+
+    A whole delivery is named by its runs: its messages may have been let go of meanwhile, when its lease ended.
+    """
     for run in runs:
-        yield from (each.offset for each in messages if run.first <= each.offset <= run.last)
+        if portion.messages is None:
+            yield from range(run.first, run.last + 1)
+        else:
+            yield from (each.offset for each in portion.messages if run.first <= each.offset <= run.last)
 
 
 def _receipt(delivery: Delivery, offset: Offset) -> Receipt:

@@ -230,6 +230,8 @@ class Sender:
             self._confirm(row, batch, outcome.base_offset)
         elif isinstance(outcome, ConnectionLost | ActorDied):
             self._take_loss(row, batch)
+            if isinstance(outcome, ActorDied):  # on a line that stands: it would be asked again and again meanwhile
+                row.paused_until = trio.current_time() + PAUSE_SECONDS
         else:
             self._take_refusal(row, batch, outcome)
         self._pump(row)

@@ -22,6 +22,7 @@ from goqueue.errors import (
     GroupConflict,
     InvalidName,
     PartitionUnavailable,
+    Unavailable,
     UnknownFormat,
     UnknownGroup,
     UnknownMember,
@@ -220,11 +221,12 @@ async def test_a_topic_that_the_register_had_no_room_for_is_read_once_it_has(
         group = await stage.group()
         await group.call(join("ann", "orders"))
         leave_room(disk, 0)
-        held = await group.call(join("ann", "orders", "returns", start="latest"))
-        assert ("returns", 0) in parts(held)
+        with pytest.raises(Unavailable):  # told otherwise, it would miss what is published meanwhile (G5)
+            await group.call(join("ann", "orders", "returns", start="latest"))
         assert stage.script.owner("returns", 0) is None
         leave_room(disk, 1_000_000)
         await trio.sleep(3)
+        assert ("returns", 0) in parts(await group.call(join("ann", "orders", "returns", start="latest")))
         [attached] = [each for place, each in stage.script.of(AttachGroup) if place == ("returns", 0)]
         assert (attached.member, attached.start) == ("ann", "latest")
 
