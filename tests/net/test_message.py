@@ -150,3 +150,15 @@ def test_priorities_and_acks_have_names_and_numbers() -> None:
             priority_of(bad)
         with pytest.raises(InvalidMessage, match="there are"):
             acks_of(bad)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, None), (100, None), (101, None), (120, 130), (0, 105)])
+def test_messages_that_are_all_alike_are_what_was_published_from_wherever_one_reads(
+    start: int, end: int | None
+) -> None:
+    published = [
+        Content(b"value %02d" % number, b"key %02d" % number, {}, Priority.HIGH, 7 + number) for number in range(50)
+    ]
+    data = sealed(*(record(number, content) for number, content in enumerate(published)), base_offset=100)
+    expected = [each for each in enumerate(published, 100) if start <= each[0] < (end or 150)]
+    assert [(each.offset, content_of(each)) for each in messages_in("t", 3, data, start, end)] == expected
