@@ -4,9 +4,9 @@ from collections.abc import Awaitable
 
 import click
 
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.backupwork import Outcome, back_up
 from goqueue.cli.backupwork import restore as restore_copy
-from goqueue.cli.config import BrokerAddress, ask, broker_options
 from goqueue.cli.output import (
     JSON,
     Column,

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.benchwork import (
     NUMBER_SIZE,
     Cost,
@@ -20,7 +21,6 @@ from goqueue.cli.benchwork import (
     read_all,
     topic_of_its_own,
 )
-from goqueue.cli.config import BrokerAddress, ask, broker_options
 from goqueue.cli.output import (
     JSON,
     Bar,

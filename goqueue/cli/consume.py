@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consumegroup import consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse

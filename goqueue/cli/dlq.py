@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consume import message_fields
 from goqueue.cli.output import JSON, Column, output_option, preview, printable, write_json, write_table
 from goqueue.cli.topic import counted, say

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import click
 import trio
 
-from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import JSON, acks_option, output_option, printable, progress_bar
 from goqueue.cli.producemessages import message_in_json, message_in_line
 from goqueue.cli.running import Misuse

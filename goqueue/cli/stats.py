@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import (
     JSON,
     Column,

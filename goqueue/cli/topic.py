@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.config import BrokerAddress, ask, broker_options
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Misuse
 from goqueue.core.topicconfig import SETTINGS, Hours, Whole
