@@ -12,13 +12,20 @@ from goqueue.testing.determinism import run_deterministically
 from tests.sim.bugs import PLANTED
 from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
 from tests.sim.clientworld import ClientWorld
+from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
+from tests.sim.groupworld import GroupWorld
 from tests.sim.shrinking import shrunk
 from tests.sim.world import World
 
-WORLDS: dict[str, type[World] | type[ClientWorld]] = {"partitions": World, "clients": ClientWorld}
+WORLDS: dict[str, type[World] | type[ClientWorld]] = {
+    "partitions": World,
+    "clients": ClientWorld,
+    "groups": GroupWorld,
+}
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
     "clients": PLANTED_AMONG_CLIENTS,
+    "groups": PLANTED_AMONG_GROUPS,
 }
 
 
@@ -58,7 +65,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1, help="run this many seeds, from each one named on")
     parser.add_argument("--world", choices=sorted(WORLDS), default="partitions", help="what is simulated")
     parser.add_argument("--bug", help="plant this bug, to see it found")
-    parser.add_argument("--shrink", action="store_true", help="find the faults that a failing seed needs (clients)")
+    parser.add_argument("--shrink", action="store_true", help="find the faults that a failing seed needs")
     arguments = parser.parse_args()
     bugs = BUGS[arguments.world]
     if arguments.bug is not None and arguments.bug not in bugs:

