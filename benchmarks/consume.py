@@ -210,7 +210,7 @@ def _goal(name: str, value: float, least: float, aim: str = "") -> Figure:
 
 
 async def measure_memory(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
-    """All of them in flight at once, then acked one batch after the other in random order."""
+    """All of them in flight at once; then a fifth, drawn at random, acked in random order; then the rest."""
     before = broker.resident_mib()
     async with goqueue.connect(broker.url) as client:
         await client.create_topic("flight", partitions=1)
@@ -229,16 +229,21 @@ async def measure_memory(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
             while len(messages) < sizes.in_flight:
                 messages += await consumer.receive(max_messages=BATCH, timeout=30)
             flying = broker.resident_mib() - before
-            random.Random(0).shuffle(messages)
-            first, last = await _ack_in_pieces(consumer, messages)
+            chosen = frozenset(random.Random(0).sample(range(len(messages)), len(messages) // 5))
+            scattered_ones = [messages[number] for number in chosen]
+            random.Random(1).shuffle(scattered_ones)
+            first, last = await _ack_in_pieces(consumer, scattered_ones)
             scattered = broker.resident_mib() - before
+            rest = [message for number, message in enumerate(messages) if number not in chosen]
+            for begin in range(0, len(rest), 10_000):
+                await consumer.ack(rest[begin : begin + 10_000])
         [partition] = [each for each in (await client.group("flight")).partitions if each.topic == "flight"]
         check_count(sizes.in_flight - partition.lag, sizes.in_flight, "acked")
     count = f"{sizes.in_flight:,} messages"
     more = max(flying, scattered)
     return [
         Figure(f"{count} in flight: broker's memory", flying, "MiB"),
-        Figure(f"{count} acked in random order: broker's memory", scattered, "MiB"),
+        Figure("a fifth of them acked in random order: broker's memory", scattered, "MiB"),
         Figure("most of these", more, "MiB", f"< {MEMORY_MIB_MAX:g}", more < MEMORY_MIB_MAX),
         Figure("an ack among the last tenth / among the first", last / first, "×", "≤ 1.5", last / first <= 1.5),
     ]

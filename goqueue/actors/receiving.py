@@ -9,6 +9,7 @@ more once the bytes or messages are used up, and behind a message that is handed
 the answer too large to be sent is given back, uncounted.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from goqueue.net.groupmessages import Action
 
 TOGETHER_BYTES_MAX = 16 * 1024 * 1024
 """Of deliveries from several partitions in one answer; a batch alone may have twice that."""
+FURTHER_SECONDS_MAX = 0.05
+"""So long others are waited for once something was taken: its lease runs already."""
 PAUSE_SECONDS = 0.01
 """Before somebody who was told of something, and did not find it, asks again: others may be faster every time."""
 NOTHING = Taken(0, (), b"", is_alone=False, alone_waits=False)
@@ -66,8 +69,10 @@ class _Hand:
         self.is_full = False
 
     async def take_from(self, partition: ActorRef) -> Outcome:
+        taken = NOTHING
         try:
-            taken = await partition.call(self._question())
+            with trio.move_on_after(FURTHER_SECONDS_MAX if self._messages else math.inf):
+                taken = await partition.call(self._question())
         except GoQueueError as error:
             return error
         if not taken.runs:

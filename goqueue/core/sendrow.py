@@ -46,6 +46,8 @@ class OutBatch:
     """Of how many; an answer to an earlier one says nothing any more."""
     may_be_written: bool = False
     """Its connection was lost before the answer: it keeps its sequence until it is answered."""
+    is_given_up: bool = False
+    """Nobody waits for it any more; it only keeps its place for those behind it, whose sequences follow its own."""
 
     def body(self) -> bytes:
         pieces: list[bytes] = []
@@ -95,7 +97,7 @@ class SendRow:
 
     def __len__(self) -> int:
         """Messages that are not settled."""
-        return self._waiting_messages + sum(batch.count for batch in self._under_way)
+        return self._waiting_messages + sum(batch.count for batch in self._under_way if not batch.is_given_up)
 
     def has_nothing_to_send(self) -> bool:
         """Known without looking closer: everything is under way, or there is nothing."""
@@ -189,7 +191,7 @@ class SendRow:
         if not batch.count:
             self._under_way.remove(batch)
         self._begin_mending()
-        return dropped
+        return [] if batch.is_given_up else dropped
 
     def unanswered(self, batch: OutBatch) -> None:
         """The connection was lost: it may have been written, and is sent again as it is."""
@@ -203,8 +205,9 @@ class SendRow:
 
     def forgotten(self) -> list[Chunk]:
         """The partition knows nothing of us any more: begin anew. What may have been written is given back."""
-        unknown = [chunk for batch in self._under_way if batch.may_be_written for chunk in batch.chunks]
-        self._under_way = [batch for batch in self._under_way if not batch.may_be_written]
+        lost = [batch for batch in self._under_way if batch.may_be_written or batch.is_given_up]
+        unknown = [chunk for batch in lost if not batch.is_given_up for chunk in batch.chunks]
+        self._under_way = [batch for batch in self._under_way if batch not in lost]
         self._sequence = 0
         for batch in self._under_way:
             batch.is_sent, batch.sequence = False, self._sequence
@@ -213,16 +216,27 @@ class SendRow:
         return unknown
 
     def expire(self, now: float, seconds_max: float) -> "Expired":
-        """Give up what is this old."""
+        """Give up what is this old. While others that may be written follow, it keeps its place before them."""
         unwritten = self._drop_waiting(now, seconds_max)
-        if not any(batch.since + seconds_max <= now for batch in self._under_way):
+        late = [batch for batch in self._under_way if batch.since + seconds_max <= now]
+        if not late:
             return Expired(unwritten, [], begins_anew=False)
+        if any(batch.is_sent or batch.may_be_written for batch in self._under_way if batch not in late):
+            return Expired(unwritten, self._give_up(late), begins_anew=False)
+        return self._expire_all_written(late, unwritten)
+
+    def _give_up(self, late: list[OutBatch]) -> list[Chunk]:
+        unknown = [chunk for batch in late if not batch.is_given_up for chunk in batch.chunks]
+        for batch in late:
+            batch.is_given_up = True
+        return unknown
+
+    def _expire_all_written(self, late: list[OutBatch], unwritten: list[Chunk]) -> "Expired":
         for batch in self._under_way:
             batch.may_be_written |= batch.is_sent
-        unsent = [batch for batch in self._under_way if not batch.may_be_written]
-        late = [batch for batch in unsent if batch.since + seconds_max <= now]
-        self._under_way = [batch for batch in self._under_way if batch not in late]
-        refused = [chunk for batch in late for chunk in batch.chunks]
+        unsent = [batch for batch in late if not (batch.may_be_written or batch.is_given_up)]
+        self._under_way = [batch for batch in self._under_way if batch not in unsent]
+        refused = [chunk for batch in unsent for chunk in batch.chunks]
         return Expired(refused + unwritten, self.forgotten(), begins_anew=True)
 
     def _drop_waiting(self, now: float, seconds_max: float) -> list[Chunk]:
@@ -236,7 +250,7 @@ class SendRow:
 
     def drop_all(self) -> list[Chunk]:
         """Everything that is not settled; the row is empty and as new afterwards."""
-        chunks = [chunk for batch in self._under_way for chunk in batch.chunks]
+        chunks = [chunk for batch in self._under_way if not batch.is_given_up for chunk in batch.chunks]
         chunks += [item.chunk for item in self._waiting]
         self._under_way.clear()
         self._repeats.clear()

@@ -237,7 +237,7 @@ class Sender:
         self._pump(row)
 
     def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
-        for chunk in batch.chunks:
+        for chunk in () if batch.is_given_up else batch.chunks:
             settled = cast(Outcome, chunk.call).confirm(chunk.places, self.topic.name, row.partition, base_offset)
             self._note_settled(settled)
             base_offset = None if base_offset is None else base_offset + len(chunk)
@@ -272,6 +272,8 @@ class Sender:
     def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
         errors = {bad.index: bad.error for bad in refusal.records}
         bad = row.messages.refused(batch, errors.keys())
+        if batch.is_given_up:
+            return
         places = [(chunk, number) for chunk in bad for number in range(len(chunk))]
         for (chunk, number), index in zip(places, sorted(errors), strict=True):
             self._settle_bad(row, chunk.picked([number]), errors[index])

@@ -239,6 +239,51 @@ def test_what_is_too_old_is_given_up_and_it_is_said_what_may_have_been_written()
     assert (names_of(again), again.sequence) == (["young"], 0)
 
 
+def test_one_that_is_late_takes_none_of_those_behind_it_along() -> None:
+    """Nobody waits for it any more, but what may be written behind it goes by its sequence."""
+    row = SendRow()
+    row.add(chunk_of("late", size=300 * 1024), 0.0)
+    late = taken(row)
+    row.add(chunk_of("young", size=300 * 1024), 8.0)
+    young = taken(row, 8.0)
+    expired = row.expire(10.0, 10.0)
+    assert (names_in(expired.unwritten), names_in(expired.unknown)) == ([], ["late"])
+    assert not expired.begins_anew
+    assert len(row) == 1
+    assert row.expire(11.0, 10.0).unknown == []
+    for batch in (late, young):
+        row.unanswered(batch)
+    again = [taken(row, 12.0), taken(row, 12.0)]
+    assert [(names_of(batch), batch.sequence) for batch in again] == [(["late"], 0), (["young"], 1)]
+    row.confirmed(late)
+    row.confirmed(young)
+    assert len(row) == 0
+
+
+def test_when_the_last_of_them_is_late_the_row_begins_anew_and_nobody_hears_twice() -> None:
+    row = SendRow()
+    for name, now in (("first", 0.0), ("second", 5.0)):
+        row.add(chunk_of(name, size=300 * 1024), now)
+        taken(row, now)
+    assert names_in(row.expire(10.0, 10.0).unknown) == ["first"]
+    expired = row.expire(15.0, 10.0)
+    assert (names_in(expired.unknown), expired.begins_anew) == (["second"], True)
+    row.add(chunk_of("third"), 16.0)
+    assert taken(row, 16.0).sequence == 0
+
+
+def test_what_was_given_up_is_not_given_back_when_it_is_refused_or_all_is_dropped() -> None:
+    row = SendRow()
+    for name, now in (("first", 0.0), ("second", 5.0)):
+        row.add(chunk_of(name, size=300 * 1024), now)
+    first, second = taken(row), taken(row, 5.0)
+    row.expire(10.0, 10.0)
+    assert row.refused(first, [0]) == []
+    row.not_written(second)
+    assert (names_of(again := taken(row, 11.0)), again.sequence) == (["second"], 0)
+    assert names_in(row.drop_all()) == ["second"]
+
+
 def test_nothing_begins_anew_for_the_sake_of_what_was_never_sent() -> None:
     row = row_with("young", now=3.0)
     taken(row, 3.0)
