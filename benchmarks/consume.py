@@ -225,7 +225,7 @@ async def measure_memory(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
             visibility_timeout=3_600.0,
         )
         async with consuming as consumer:
-            messages: list[goqueue.Message] = []
+            messages: list[Any] = []
             while len(messages) < sizes.in_flight:
                 messages += await consumer.receive(max_messages=BATCH, timeout=30)
             flying = broker.resident_mib() - before
