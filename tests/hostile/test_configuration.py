@@ -2,8 +2,8 @@
 
 import json
 import os
-import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.settings import Settings, flag_of, load
 
 NAMES = list(Settings.model_fields)
-serve: ModuleType = sys.modules["goqueue.cli.serve"]
+serve: ModuleType = import_module("goqueue.cli.serve")
 """The module; the package names its command like that."""
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 numbers = st.integers() | st.just(10**400) | st.integers(-(2**80), 2**80)
