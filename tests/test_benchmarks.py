@@ -37,10 +37,10 @@ def benchmark(module: str, *options: str | Path, path: str | None = None) -> Any
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("module", ["storage", "publish", "scale", "consume"])
-def test_a_benchmark_of_goqueue_alone_runs_and_gives_a_figure_for_each_name(module: str) -> None:
+@pytest.mark.parametrize(("module", "least"), [("storage", 10), ("publish", 10), ("scale", 10), ("consume", 8)])
+def test_a_benchmark_of_goqueue_alone_runs_and_gives_a_figure_for_each_name(module: str, least: int) -> None:
     figures = [Figure(**each) for each in benchmark(module, path="/nowhere")]
-    assert len({figure.name for figure in figures}) == len(figures) >= 8
+    assert len({figure.name for figure in figures}) == len(figures) >= least
     assert all(math.isfinite(figure.value) and figure.value >= 0 for figure in figures)
 
 

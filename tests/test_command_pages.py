@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 COMMAND_LINE, CONFIGURATION = ROOT / "docs/command-line.md", ROOT / "docs/configuration.md"
 OPERATIONS = ROOT / "docs/operations.md"
 PLACEHOLDERS = ("DIR", "FILE", "./dev")
-SECONDS_MAX = 240
+SECONDS_MAX = 120
 
 
 def shell_blocks(page: Path) -> list[str]:
