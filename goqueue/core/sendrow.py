@@ -108,11 +108,18 @@ class SendRow:
         """As much waits as the next batch may take."""
         return self._waiting_bytes >= BATCH_BYTES_MAX or self._waiting_messages >= BATCH_MESSAGES_MAX
 
-    def add(self, chunk: Chunk, now: float) -> None:
+    def add(self, chunk: Chunk, now: float) -> bool:
+        """Whether something may leave because of it: not when it only joins those that wait for their time."""
         size = chunk.size
         self._waiting.append(_Waiting(chunk, size, now))
         self._waiting_messages += len(chunk)
         self._waiting_bytes += size
+        return len(self._waiting) == 1 or self._is_enough
+
+    @property
+    def _is_enough(self) -> bool:
+        """So much waits that it leaves though others are under way."""
+        return self._waiting_messages >= self.gathering.messages or self._waiting_bytes >= self.gathering.bytes
 
     # Sending
 
@@ -137,8 +144,7 @@ class SendRow:
             return now
         if self._is_mending or not self._waiting or len(self._under_way) >= UNDER_WAY_MAX:
             return None
-        enough = self._waiting_messages >= self.gathering.messages or self._waiting_bytes >= self.gathering.bytes
-        if not self._under_way or enough:
+        if not self._under_way or self._is_enough:
             return now
         return self._waiting[0].since + self.gathering.linger_seconds
 

@@ -171,9 +171,8 @@ class Slice:
     def _messages_in(
         self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset | None, now: Microseconds
     ) -> Iterator[Message]:
-        found = self._messages_of(envelope, stored, start)
-        if end is not None and envelope.end_offset > end:
-            found = (message for message in found if message.offset < end)
+        end = envelope.end_offset if end is None else min(end, envelope.end_offset)
+        found = self._messages_of(envelope, stored, max(start, envelope.base_offset), end)
         if envelope.attributes & _HOLDS_EXPIRING:
             found = (message for message in found if not message.has_expired(now))
         return found
@@ -181,30 +180,34 @@ class Slice:
     def _batch_of(self, body: bytes) -> Batch:
         return Batch(self.topic, self.partition, body)
 
-    def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset) -> Iterator[Message]:
+    def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset) -> Iterator[Message]:
+        if start >= end:
+            return iter(())
         body = bytes(records_of(envelope, stored))
         count = envelope.record_count
         shape = shape_of(body, count) if count == envelope.last_offset_delta + 1 else None
-        if shape is not None and envelope.base_offset >= start:
-            return self._uniform_messages(envelope, body, shape)
-        return self._walk(envelope, body, start)
+        if shape is not None:
+            return self._uniform_messages(body, shape, range(start, end), start - envelope.base_offset)
+        return self._walk(envelope, body, start, end)
 
-    def _uniform_messages(self, envelope: Envelope, body: bytes, shape: Shape) -> Iterator[Message]:
-        """Of records that are all alike: no step of Python for each."""
-        offsets, positions = range(envelope.base_offset, envelope.end_offset), range(0, len(body), shape.size)
-        values = values_of(body, envelope.record_count, shape)
-        return map(self._plain, repeat(self._batch_of(body)), offsets, positions, values)
+    def _uniform_messages(self, body: bytes, shape: Shape, offsets: range, passed: int) -> Iterator[Message]:
+        """Of records that are all alike, behind some that are passed over: no step of Python for each."""
+        begin, end = passed * shape.size, (passed + len(offsets)) * shape.size
+        values = values_of(body[begin:end], len(offsets), shape)
+        return map(self._plain, repeat(self._batch_of(body)), offsets, range(begin, end, shape.size), values)
 
-    def _walk(self, envelope: Envelope, body: bytes, start: Offset) -> Iterator[Message]:
+    def _walk(self, envelope: Envelope, body: bytes, start: Offset, end: Offset) -> Iterator[Message]:
         batch, plain = self._batch_of(body), self._plain
         base, position, bounds = envelope.base_offset, 0, _BOUNDS.unpack_from
         for _ in range(envelope.record_count):
             flags, relative_offset, key_size, value_size = bounds(body, position)
             offset, begin = base + relative_offset, position + HEADER_SIZE + key_size
-            end = begin + value_size
+            if offset >= end:
+                return
+            after = begin + value_size
             if not flags and offset >= start:
-                yield plain(batch, offset, position, body[begin:end])
+                yield plain(batch, offset, position, body[begin:after])
             elif not flags & HIDDEN and offset >= start:
                 kind = self._flagged if flags & _PREFIXED else plain
-                yield kind(batch, offset, position, body[begin:end])
-            position = end
+                yield kind(batch, offset, position, body[begin:after])
+            position = after

@@ -142,18 +142,21 @@ class Sender:
         self._arm(outcome.since + self._tick_seconds)
 
     def _distribute(self, chunk: Chunk, now: float) -> "list[Row]":
+        """The rows in which something may leave now."""
         if chunk.partition is not None or chunk.keys is None:
             row = self._row(self._partitioner.choose(None, chunk.partition))
-            row.messages.add(chunk, now)
+            may_leave = row.messages.add(chunk, now)
             if chunk.partition is None and row.messages.is_full:
                 self._partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
-            return [row]
+            return [row] if may_leave else []
         numbers: dict[int, list[int]] = {}
         for index, key in enumerate(chunk.keys):
             numbers.setdefault(self._partitioner.choose(key), []).append(index)
-        for number, indexes in numbers.items():
-            self._row(number).messages.add(chunk.picked(indexes), now)
-        return [self._rows[number] for number in numbers]
+        return [
+            self._rows[number]
+            for number, indexes in numbers.items()
+            if self._row(number).messages.add(chunk.picked(indexes), now)
+        ]
 
     def check_partition(self, partition: int | None) -> None:
         """`UnknownPartition` when the topic has no such one, as far as is known."""

@@ -70,6 +70,17 @@ def test_enough_messages_or_bytes_do_not_wait() -> None:
     assert names_of(taken(row)) == ["large"]
 
 
+def test_only_the_first_that_waits_and_the_one_that_makes_it_enough_may_let_something_leave() -> None:
+    row = row_with("a")
+    taken(row)
+    answers = [row.add(chunk_of(str(number), size=10), 0.0) for number in range(BATCH_MESSAGES + 1)]
+    assert [number for number, may_leave in enumerate(answers) if may_leave] == [
+        0,
+        BATCH_MESSAGES - 1,
+        BATCH_MESSAGES,
+    ]
+
+
 def test_a_batch_takes_up_to_256_kib() -> None:
     row = SendRow()
     for number in range(10):

@@ -71,9 +71,11 @@ def test_a_message_is_what_was_published(batches: list[tuple[list[Content], bool
         sent += sealed(*map(record, range(len(batch)), batch), base_offset=offset, zstd=zstd)
         offset += len(batch)
     first = data.draw(st.integers(0, offset), label="from offset")
-    found = messages_in("orders", 2, sent, first)
-    assert [message.offset for message in found] == list(range(max(first, 7), offset))
-    assert [content_of(message) for message in found] == written[max(first - 7, 0) :]
+    end = data.draw(st.none() | st.integers(0, offset + 3), label="to offset")
+    expected = range(max(first, 7), offset if end is None else min(end, offset))
+    found = messages_in("orders", 2, sent, first, end)
+    assert [message.offset for message in found] == list(expected)
+    assert [content_of(message) for message in found] == [written[number - 7] for number in expected]
     assert {(message.topic, message.partition) for message in found} <= {("orders", 2)}
 
 
@@ -152,7 +154,9 @@ def test_priorities_and_acks_have_names_and_numbers() -> None:
             acks_of(bad)
 
 
-@pytest.mark.parametrize(("start", "end"), [(0, None), (100, None), (101, None), (120, 130), (0, 105)])
+@pytest.mark.parametrize(
+    ("start", "end"), [(0, None), (100, None), (101, None), (120, 130), (0, 105), (0, 100), (150, None)]
+)
 def test_messages_that_are_all_alike_are_what_was_published_from_wherever_one_reads(
     start: int, end: int | None
 ) -> None:
