@@ -56,7 +56,7 @@ async def ask_and_never_take(url: str, count: int, topic: str) -> None:
         for client in clients:
             assert client.link is not None
             offset = 0
-            while client.link.fetch_ahead(_fetch(uuid, offset)) is not None:
+            while client.link.ask_ahead(_fetch(uuid, offset)) is not None:
                 offset += 1
         with trio.move_on_after(SENT_SECONDS):
             await trio.sleep_forever()

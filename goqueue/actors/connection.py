@@ -128,4 +128,4 @@ class Connection:
         except GoQueueError as error:
             self._speaker.refuse(correlation, error)
         else:
-            self._speaker.answer(correlation, answer)
+            self._speaker.answer_now(correlation, answer, is_last=not self._desk.is_settling)

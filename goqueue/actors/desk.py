@@ -57,6 +57,11 @@ class Desk:
         self.is_redriving = False
         self._partitions = KnownPartitions()
 
+    @property
+    def is_settling(self) -> bool:
+        """Answers to batches or to what consumers settle are about to follow."""
+        return bool(self.batches.amount or self.settles.amount)
+
     async def partition(self, topic: bytes, number: int) -> ActorRef:
         ref = self._partitions.find(topic, number)
         if ref is None:

@@ -33,6 +33,8 @@ from goqueue.net.membership import Membership
 
 ITERATION_AHEAD = 500
 """So many messages an iteration has ahead at most."""
+ROUNDS_MIN = 2
+"""So often in a row everything was settled before the next `receive`, before that fetches ahead."""
 GRACE_SECONDS = 0.5
 """For the broker's answer, which comes when the time of a receive is over."""
 LEAVE_SECONDS_MAX, LEAVE_SECONDS_MAX_WITHOUT_LINK = 5.0, 1.0
@@ -74,6 +76,7 @@ class Consumer:
         self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
         self._membership = Membership(client, options, self._receiving.forget_rests, self._receiving.fail)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
+        self._rounds = 0
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[Delivered]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
@@ -142,6 +145,12 @@ class Consumer:
             return await self._handed_out(max_messages, visibility_timeout)
         return []
 
+    def _look_ahead(self, taken: int, wanted: int) -> None:
+        """Who takes a batch, settles it, and takes the next, has that one fetched meanwhile."""
+        has_settled_all = self._stock.count == len(self._stock.ahead) + taken
+        self._rounds = self._rounds + 1 if has_settled_all else 0
+        self._receiving.want_steadily(wanted if self._rounds > ROUNDS_MIN else 0)
+
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""
         while not await self._is_at_hand(ITERATION_AHEAD):
@@ -182,6 +191,7 @@ class Consumer:
 
     async def _handed_out(self, count_max: int, visibility: float | None) -> list[DeliveredMessage]:
         messages: list[DeliveredMessage] = self._stock.take(count_max)
+        self._look_ahead(len(messages), count_max)
         if self._options.auto_extend:
             self._leases.keep(messages)
         elif visibility is not None:

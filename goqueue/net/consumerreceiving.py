@@ -5,6 +5,9 @@ is asked once at a time: one that is assigned while the others are being waited 
 Whoever waits may be cancelled at any time: what the answer brings lies in the stock for whoever comes next, so
 nothing is handed to nobody.
 
+A program that takes a batch, settles it and takes the next has that one fetched meanwhile. It is asked for before
+the one that has come is taken apart: so broker and client work at the same time.
+
 A partition that answers with an error is left alone for a second, or until there is a new assignment; the others
 are asked meanwhile.
 """
@@ -12,8 +15,9 @@ are asked meanwhile.
 import logging
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
 
@@ -30,7 +34,7 @@ from goqueue.net.groupmessages import (
     ReceivedPartition,
     ReceivePartition,
 )
-from goqueue.net.link import Link
+from goqueue.net.link import Link, Pending
 from goqueue.net.membership import Membership
 from goqueue.types import Buffer
 
@@ -77,6 +81,34 @@ class Question:
     """In the order of the request."""
 
 
+class Arrived(NamedTuple):
+    """What an answer holds, before it is taken apart."""
+
+    messages: int
+    size: int
+    is_alone: bool
+
+
+NOTHING = Arrived(0, 0, is_alone=False)
+
+
+def arrived_in(answer: Received) -> Arrived:
+    partitions = answer.partitions
+    return Arrived(
+        sum(run.last - run.first + 1 for each in partitions for run in each.runs),
+        sum(len(each.data) for each in partitions),
+        any(each.is_alone or each.alone_waits for each in partitions),
+    )
+
+
+class Asker(NamedTuple):
+    """For whom is asked, how what comes is opened, and where the tasks run that wait for it."""
+
+    membership: Membership
+    opened: OpenDelivery
+    nursery: trio.Nursery
+
+
 class Receiving:
     def __init__(self, client: Caller, group: str, visibility: float, stock: Stock) -> None:
         self._client = client
@@ -85,6 +117,8 @@ class Receiving:
         self._stock = stock
         self._waiters: dict[Waiter, None] = {}
         self._ahead_wanted = 0
+        self._steadily_wanted = 0
+        self._opening: Arrived = NOTHING
         self._changed = trio.Event()
         self._under_way: dict[Question, None] = {}
         self._resting: dict[AssignedPartition, float] = {}
@@ -108,9 +142,21 @@ class Receiving:
             self._ahead_wanted = count
             self.look_again()
 
+    def want_steadily(self, count: int) -> None:
+        """From now on ask for so many ahead whenever somebody takes as many; 0 ends it."""
+        self._steadily_wanted = count
+        if count and not self._stock.ahead:
+            self.want_ahead(count)
+
     def look_again(self) -> None:
         """Something has changed: messages were settled, or somebody waits."""
-        self._changed.set()
+        if self._is_wanted:
+            self._changed.set()
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Somebody wants something: else there is nothing to ask, and no time to keep."""
+        return bool(self._waiters or self._ahead_wanted)
 
     def forget_rests(self) -> None:
         """There is a new assignment."""
@@ -124,14 +170,18 @@ class Receiving:
 
     async def run(self, membership: Membership, opened: OpenDelivery) -> None:
         async with trio.open_nursery() as nursery:
+            asker = Asker(membership, opened, nursery)
             while True:
                 question = self._question(membership)
                 if question is None:
                     await self._wait_for_change()
                 else:
-                    self._under_way[question] = None
-                    self._ahead_wanted = 0
-                    nursery.start_soon(self._ask, question, opened)
+                    nursery.start_soon(self._ask, self._begun(question), asker)
+
+    def _begun(self, question: Question) -> Question:
+        self._under_way[question] = None
+        self._ahead_wanted = 0
+        return question
 
     def _question(self, membership: Membership) -> Question | None:
         now = trio.current_time()
@@ -149,7 +199,7 @@ class Receiving:
             count,
             size,
             round(1000 * self._visibility),
-            self._stock.is_busy,
+            self._stock.is_busy or self._opening.messages > 0,
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
         )
         return Question(request, partitions)
@@ -162,8 +212,8 @@ class Receiving:
         if not wanted or self._stock.must_empty or len(self._under_way) >= QUESTIONS_MAX:
             return 0, 0
         count, size = self._stock.credit
-        count -= sum(each.request.messages_max for each in self._under_way)
-        size -= sum(each.request.bytes_max for each in self._under_way)
+        count -= self._opening.messages + sum(each.request.messages_max for each in self._under_way)
+        size -= self._opening.size + sum(each.request.bytes_max for each in self._under_way)
         return max(0, min(count, wanted, MESSAGES_MAX)), max(0, min(size, BYTES_MAX))
 
     def _patience(self, now: float, is_all: bool) -> float:
@@ -187,7 +237,10 @@ class Receiving:
         """Of what is said, or of what time brings: a rest is over, leases have ended, somebody is late."""
         if self._next_late <= trio.current_time():
             self._wake()
-        with trio.move_on_at(min(self._stock.next_end, self._next_rest_end, self._next_late)):
+        if self._is_wanted:
+            with trio.move_on_at(min(self._stock.next_end, self._next_rest_end, self._next_late)):
+                await self._changed.wait()
+        else:
             await self._changed.wait()
         self._changed = trio.Event()
         now = trio.current_time()
@@ -204,21 +257,46 @@ class Receiving:
             return math.inf
         return min((waiter.deadline for waiter in self._waiters), default=math.inf)
 
-    async def _ask(self, question: Question, opened: OpenDelivery) -> None:
+    async def _ask(self, question: Question, asker: Asker, asked: Pending | None = None) -> None:
         try:
-            answer = await self._client.call(question.request, Received)
+            answer = await self._answer(question.request, asked)
         except OUTDATED:
             self._rest(question.partitions)
         except GoQueueError as error:
             self._rest(question.partitions)
             self._wake(error)
         else:
+            del self._under_way[question]
+            self._ask_on(answer, asker)
             for partition, received in zip(question.partitions, answer.partitions, strict=True):
-                self._take_in(partition, received, opened)
+                self._take_in(partition, received, asker.opened)
             self._wake()
         finally:
-            del self._under_way[question]
+            self._under_way.pop(question, None)
             self.look_again()
+
+    async def _answer(self, request: Receive, asked: Pending | None) -> Received:
+        if asked is not None:
+            with suppress(GoQueueError):  # then by the way that repeats
+                answer = await asked.wait()
+                assert isinstance(answer, Received)
+                return answer
+        return await self._client.call(request, Received)
+
+    def _ask_on(self, answer: Received, asker: Asker) -> None:
+        """For the next batch, if somebody is about to take all of this one."""
+        arrived, link = arrived_in(answer), self._client.link
+        is_taken = arrived.messages and any(waiter.count >= arrived.messages for waiter in self._waiters)
+        if not self._steadily_wanted or not is_taken or link is None:
+            return
+        if arrived.is_alone or self._stock.ahead or self._under_way:
+            return
+        self._opening, self._ahead_wanted = arrived, self._steadily_wanted
+        following = self._question(asker.membership)
+        self._opening, self._ahead_wanted = NOTHING, 0
+        asked = None if following is None else link.ask_ahead(following.request)
+        if following is not None and asked is not None:
+            asker.nursery.start_soon(self._ask, self._begun(following), asker, asked)
 
     def _take_in(self, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery) -> None:
         if received.error is not None:

@@ -24,6 +24,8 @@ from goqueue.net.transport import Transport, post_lone_frame
 HELLO_SECONDS_MAX = 10.0
 BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
 """Of batches that the connection has not taken yet; beyond it producers keep theirs."""
+PATIENT = (Fetch, Receive, Heartbeat)
+"""Requests that may wait long at the broker."""
 
 OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
 """Told once, in the task that reads: it does not wait and does not raise."""
@@ -57,6 +59,8 @@ class Link:
         self._transport = transport
         self._session = ClientSession()
         self._pending: dict[int, OnAnswer] = {}
+        self._prompt: set[int] = set()
+        """Those of the pending that do not wait at the broker for something to happen."""
         self._something_to_send = trio.Event()
         requests_max = self._session.limits.requests_max
         self._places = trio.CapacityLimiter(requests_max // 8)
@@ -132,16 +136,16 @@ class Link:
                 pending.left, self._left[request] = request, pending
             raise
 
-    def fetch_ahead(self, request: Fetch) -> Pending | None:
+    def ask_ahead(self, request: Fetch | Receive) -> Pending | None:
         """Ask now for what will be wanted soon; None when there is no place for it."""
-        pending = Pending()
+        pending, places = Pending(), self._polls if isinstance(request, Fetch) else self._receives
 
         def settle(outcome: Answer | GoQueueError) -> None:
-            self._polls.release_on_behalf_of(pending)
+            places.release_on_behalf_of(pending)
             pending.settle(outcome)
 
         try:
-            self._polls.acquire_on_behalf_of_nowait(pending)
+            places.acquire_on_behalf_of_nowait(pending)
         except trio.WouldBlock:
             return None
         try:
@@ -163,8 +167,11 @@ class Link:
 
     def _post(self, request: Request, on_answer: OnAnswer) -> None:
         """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
-        is_lone = not self._pending and not self._session.bytes_waiting
-        self._pending[self._send(request)] = on_answer
+        is_lone = not self._prompt and not self._session.bytes_waiting
+        correlation = self._send(request)
+        self._pending[correlation] = on_answer
+        if not isinstance(request, PATIENT):
+            self._prompt.add(correlation)
         if not is_lone or not post_lone_frame(self._session, self._transport):
             self._something_to_send.set()
 
@@ -221,6 +228,7 @@ class Link:
 
     def _settle(self, correlation: int, outcome: Answer | GoQueueError) -> None:
         on_answer = self._pending.pop(correlation, None)
+        self._prompt.discard(correlation)
         if on_answer is not None:
             on_answer(outcome)
 

@@ -180,7 +180,7 @@ class Reader:
 
     def _ask_ahead(self) -> None:
         request, link = self._request(), self._client.link
-        pending = None if link is None else link.fetch_ahead(request)
+        pending = None if link is None else link.ask_ahead(request)
         self._ahead = None if pending is None else (request, pending)
 
     async def _asked_ahead(self, request: wire.Fetch) -> wire.Fetched | None:
