@@ -241,6 +241,7 @@ class LedgerDesk(Actor):
         if not has_it or message.deadline <= trio.current_time() or self._has_for(here, message.member):
             reply.resolve(None)
         else:
+            self._waits.forget(message.group, lambda other: not other.wanted)
             self._waits.wait(message.group, message.member, reply, message.deadline)
             self.note_awaited()
 

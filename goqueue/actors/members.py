@@ -28,6 +28,8 @@ class _Seat:
     group: ActorRef
     served: ReceivePartition | None = None
     """Which partition gave something last."""
+    has_backlog: bool = False
+    """It was given all that it wanted: there is likely to be more."""
 
 
 class Members:
@@ -74,6 +76,15 @@ class Members:
         with suppress(ValueError):  # it is not among them any more
             return (partitions.index(seat.served) + 1) % len(partitions)
         return 0
+
+    def has_backlog(self, name: Name) -> bool:
+        seat = self._seats.get(name)
+        return seat is not None and seat.has_backlog
+
+    def note_backlog(self, name: Name, has_backlog: bool) -> None:
+        seat = self._seats.get(name)
+        if seat is not None:
+            seat.has_backlog = has_backlog
 
     def note_served(self, name: Name, partition: ReceivePartition) -> None:
         seat = self._seats.get(name)

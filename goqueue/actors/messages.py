@@ -90,6 +90,11 @@ class Reply(Wait, Generic[ReplyT]):
         else:
             self._hear = hear
 
+    def forget(self) -> None:
+        """The caller's side: whatever comes of it, nobody wants to know any more."""
+        self.wanted = False
+        self._hear = None
+
     @property
     def outcome(self) -> ReplyT | BaseException:
         """Of a settled reply: the answer, or the error in its place."""

@@ -1,8 +1,8 @@
 """One receive from many partitions: answered as soon as one of them has something.
 
-All are asked in turn for what is there, each for what is left of the messages and bytes that the member wants. Only
-if nobody has anything, all are asked to say when they do, and the first that does ends the waiting of the others.
-Waiting takes no lease: whoever waits asks again, when there is room for the answer.
+All are asked at once to say when they have something, and those that do are asked in turn for it, each for what is
+left of the messages and bytes that the member wants. Waiting takes no lease: what is there is asked for when there
+is room for the answer. Where all are likely to have something, or there is no time to wait, nobody is asked twice.
 
 What is taken is under a lease and cannot be dropped, as a fetch may drop what does not fit. So nobody is asked any
 more once the bytes or messages are used up, and behind a message that is handed out alone. A batch that would make
@@ -10,14 +10,15 @@ the answer too large to be sent is given back, uncounted.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import trio
 
 from goqueue.actors.grouprequests import AwaitDeliverable, SettleRuns, Take, Taken
+from goqueue.actors.messages import Reply
 from goqueue.actors.ref import ActorRef
 from goqueue.errors import GoQueueError
 from goqueue.net.groupmessages import Action
@@ -48,15 +49,24 @@ class Wish:
     is_busy: bool
 
 
-async def take_what_is_there(places: Sequence[Place], wish: Wish, first: int = 0) -> list[Outcome]:
-    """An outcome for each, in order. Those from `first` on are asked before the others."""
+async def take_what_is_there(
+    places: Sequence[Place], wish: Wish, first: int = 0, asked: Container[int] | None = None
+) -> "Takings":
+    """Those from `first` on are asked before the others; with `asked`, only these."""
     outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
     hand = _Hand(wish)
     for number in (*range(first, len(places)), *range(first)):
         place = places[number]
-        if isinstance(place, ActorRef) and not hand.is_full:
+        if isinstance(place, ActorRef) and not hand.is_full and (asked is None or number in asked):
             outcomes[number] = await hand.take_from(place)
-    return outcomes
+    return Takings(outcomes, hand.is_full)
+
+
+class Takings(NamedTuple):
+    outcomes: list[Outcome]
+    """One for each place, in order."""
+    is_full: bool
+    """Of some there may be more."""
 
 
 class _Hand:
@@ -112,16 +122,27 @@ def leads_on(outcome: Outcome) -> bool:
     return isinstance(outcome, GoQueueError) or bool(outcome.runs) or outcome.alone_waits
 
 
-async def await_deliverable(places: Sequence[Place], group: str, member: str, deadline: float) -> None:
-    """Return when one of them may have something, or an error to tell, or at the deadline."""
-    question = AwaitDeliverable(group, member, deadline)
+async def await_deliverable(places: Sequence[Place], group: str, member: str, deadline: float) -> set[int]:
+    """Those that may have something, or an error to tell, as soon as there are any; all, at the deadline."""
+    question, some_are, found = AwaitDeliverable(group, member, deadline), trio.Event(), set[int]()
+    replies = list[Reply[None]]()
 
-    async def wait(partition: ActorRef, scope: trio.CancelScope) -> None:
-        with suppress(GoQueueError):  # who takes next will hear it
-            await partition.call(question)
-        scope.cancel()
+    def note(number: int) -> None:
+        found.add(number)
+        some_are.set()
 
-    async with trio.open_nursery() as nursery:
-        for place in places:
+    try:
+        for number, place in enumerate(places):
             assert isinstance(place, ActorRef), "an error is told, not waited for"
-            nursery.start_soon(wait, place, nursery.cancel_scope)
+            try:
+                reply = await place.ask(question)
+            except GoQueueError:
+                note(number)  # who takes next will hear it
+            else:
+                replies.append(reply)
+                reply.then(lambda _, number=number: note(number))  # type: ignore[misc]
+        await some_are.wait()
+    finally:
+        for reply in replies:
+            reply.forget()
+    return found

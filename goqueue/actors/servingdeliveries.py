@@ -48,15 +48,28 @@ async def receive(desk: Desk, request: wire.Receive) -> wire.Received:
     deadline = trio.current_time() + request.max_wait_ms / 1_000
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
-        answer = await _received(desk, request, places, poll, deadline)
+        asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
+        answer = await _received(desk, request, places, poll, deadline, asked=asked)
         is_first = True
         while answer is None:
-            await await_deliverable(places, request.group, request.member, deadline)
-            answer = await _received(desk, request, places, poll, deadline)
+            asked = await _ready(places, request, deadline)
+            answer = await _received(desk, request, places, poll, deadline, asked=asked)
             if answer is None and not is_first:
                 await trio.sleep(PAUSE_SECONDS)
             is_first = False
         return answer
+
+
+def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
+    """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
+    if len(places) < 2 or not request.max_wait_ms:
+        return True
+    is_refused = any(isinstance(place, GoQueueError) for place in places)
+    return is_refused or desk.members.has_backlog((request.group, request.member))
+
+
+async def _ready(places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
+    return await await_deliverable(places, request.group, request.member, deadline)
 
 
 async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
@@ -67,7 +80,13 @@ async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
 
 
 async def _received(
-    desk: Desk, request: wire.Receive, places: Sequence[Place], poll: trio.CancelScope, deadline: float
+    desk: Desk,
+    request: wire.Receive,
+    places: Sequence[Place],
+    poll: trio.CancelScope,
+    deadline: float,
+    *,
+    asked: set[int] | None,
 ) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
@@ -76,7 +95,8 @@ async def _received(
     async with desk.polls.reads:
         await desk.speaker.wait_for_room()
         with desk.polls.undisturbed(poll):
-            outcomes = await take_what_is_there(places, _wish(request), first)
+            outcomes, is_full = await take_what_is_there(places, _wish(request), first, asked)
+    desk.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
         if not isinstance(outcome, GoQueueError) and outcome.runs:
             desk.members.note_served(name, partition)

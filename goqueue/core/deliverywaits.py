@@ -48,6 +48,12 @@ class DeliveryWaits(Generic[Waiter]):
         numbers = list(self._groups.get(group, ()))
         return [self._let_go(number) for number in numbers if chosen(self._waits[number].member)]
 
+    def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> None:
+        """Drop those of this group who have gone without a word."""
+        for number in list(self._groups.get(group, ())):
+            if is_gone(self._waits[number].waiter):
+                self._let_go(number)
+
     def all(self) -> list[Waiter]:
         return [self._let_go(number) for number in list(self._waits)]
 

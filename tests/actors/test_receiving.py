@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 import trio
@@ -44,7 +43,8 @@ async def test_each_is_asked_for_what_the_ones_before_have_left() -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 29, data=bytes(400)))
         rows[1].give(delivery(2, 7, 9, data=bytes(100)))
-        outcomes = await take_what_is_there(refs, WISH)
+        outcomes, is_full = await take_what_is_there(refs, WISH)
+        assert not is_full
         assert firsts(outcomes) == [0, 7]
         [first], [second] = rows[0].takes(), rows[1].takes()
         assert (first.messages_max, first.bytes_max, first.is_busy) == (100, 1_000, False)
@@ -66,7 +66,7 @@ async def test_nobody_is_asked_behind(taken: Taken) -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(taken)
         rows[1].give(delivery(2, 7, 9))
-        assert firsts(await take_what_is_there(refs, WISH)) == [0, None]
+        assert firsts((await take_what_is_there(refs, WISH)).outcomes) == [0, None]
         assert rows[1].asked == []
 
 
@@ -74,7 +74,7 @@ async def test_the_turn_begins_where_it_is_told_and_the_outcomes_keep_their_orde
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 99))
         rows[1].give(delivery(2, 100, 199))
-        assert firsts(await take_what_is_there(refs, WISH, first=1)) == [None, 100]
+        assert firsts((await take_what_is_there(refs, WISH, first=1)).outcomes) == [None, 100]
         assert rows[0].asked == []
 
 
@@ -83,7 +83,7 @@ async def test_an_error_of_one_does_not_keep_the_others() -> None:
         rows[0].give(StaleGeneration("not yours"))
         rows[1].give(delivery(2, 7, 9))
         lost = StaleGeneration("unknown")
-        outcomes = await take_what_is_there([refs[0], lost, refs[1]], WISH)
+        outcomes, _ = await take_what_is_there([refs[0], lost, refs[1]], WISH)
         assert isinstance(outcomes[0], StaleGeneration)
         assert outcomes[1] is lost
         assert firsts(outcomes) == [None, None, 7]
@@ -95,10 +95,10 @@ async def test_a_batch_that_would_make_the_answer_too_large_is_given_back() -> N
         large = delivery(2, 7, 7, data=bytes(TOGETHER_BYTES_MAX))
         rows[0].give(delivery(1, 0, 0, data=b"x"))
         rows[1].give(large)
-        assert await take_what_is_there(refs, WISH) == [delivery(1, 0, 0, data=b"x"), NOTHING]
+        assert await take_what_is_there(refs, WISH) == ([delivery(1, 0, 0, data=b"x"), NOTHING], True)
         assert rows[1].settles() == [SettleRuns("g", 2, Action.RELEASE, large.runs)]
         rows[1].give(large)
-        assert await take_what_is_there(refs, WISH) == [NOTHING, large], "and alone it is delivered"
+        assert await take_what_is_there(refs, WISH) == ([NOTHING, large], True), "and alone it is delivered"
 
 
 def test_what_leads_on() -> None:
@@ -111,10 +111,19 @@ def test_what_leads_on() -> None:
 
 async def test_waiting_ends_with_the_first_who_has_something(autojump_clock: MockClock) -> None:
     async with two_partitions() as (rows, refs), trio.open_nursery() as nursery:
-        nursery.start_soon(partial(await_deliverable, refs, "g", "m", trio.current_time() + 30))
+        found: list[set[int]] = []
+
+        async def wait() -> None:
+            found.append(await await_deliverable(refs, "g", "m", trio.current_time() + 30))
+
+        nursery.start_soon(wait)
         await wait_all_tasks_blocked()
         assert [len(row.waiting) for row in rows] == [1, 1]
+        abandoned = rows[0].waiting[0]
         rows[1].give(delivery(2, 7, 9))
+        await wait_all_tasks_blocked()
+        assert found == [{1}], "the other has nothing, and need not be asked for it"
+        assert not abandoned.wanted
     assert trio.current_time() < 1
 
 
@@ -156,7 +165,7 @@ async def test_a_receive_waits_for_the_first_message_and_takes_nothing_before(
     async with staged(2) as stage:
         await stage.client.post(receive(stage))
         await wait_all_tasks_blocked()
-        assert [len(row.takes()) for row in stage.partitions] == [1, 1]
+        assert [len(row.takes()) for row in stage.partitions] == [0, 0]
         stage.partitions[1].give(delivery(1, 10, 19))
         _, answer = await stage.client.outcome()
         assert isinstance(answer, wire.Received)

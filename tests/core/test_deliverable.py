@@ -199,3 +199,12 @@ def test_what_is_no_start_is_refused_and_what_would_be_is_said(text: str) -> Non
     """G14"""
     with pytest.raises(InvalidConfig, match="earliest, latest"):
         parse_start(text)
+
+
+def test_those_who_have_gone_wait_no_more() -> None:
+    waits: DeliveryWaits[str] = DeliveryWaits()
+    for group, waiter in (("g", "gone"), ("g", "there"), ("h", "gone")):
+        waits.wait(group, "member", waiter, 10.0)
+    waits.forget("g", lambda waiter: waiter == "gone")
+    assert (len(waits), waits.of("g")) == (2, ["there"])
+    assert waits.of("h") == ["gone"]
