@@ -69,6 +69,8 @@ def acks_of(acks: Acks | int | str) -> Acks:
 
 def priority_of(priority: Priority | int | str) -> Priority:
     """A priority by its name or number."""
+    if type(priority) is Priority:
+        return priority  # of most messages: to look it up costs as much as a small message
     try:
         return Priority[priority.upper()] if isinstance(priority, str) else Priority(priority)
     except (KeyError, ValueError):

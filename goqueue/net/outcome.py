@@ -128,12 +128,11 @@ class Outcome:
 
     def confirm(self, places: Sequence[int], topic: str, partition: int, base_offset: Offset | None) -> int:
         """These messages are written, one after the other from this offset on. How many that settles."""
-        count = len(places)
-        run = Run(places[0], count, partition, base_offset)
-        if isinstance(places, range) and self._results is None and count > 1:
+        run = Run(places[0], len(places), partition, base_offset)
+        if isinstance(places, range) and self._results is None:
             self._topic = topic
             self._runs.append(run)
-            return self._note_settled(count)
+            return self._note_settled(run.length)
         return sum(map(self.settle, places, run.published(topic)))
 
     def fail(self, places: Sequence[int], error: GoQueueError) -> int:

@@ -240,10 +240,11 @@ class Sender:
         self._pump(row)
 
     def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
+        settled, topic = 0, self.topic.name
         for chunk in () if batch.is_given_up else batch.chunks:
-            settled = cast(Outcome, chunk.call).confirm(chunk.places, self.topic.name, row.partition, base_offset)
-            self._note_settled(settled)
+            settled += cast(Outcome, chunk.call).confirm(chunk.places, topic, row.partition, base_offset)
             base_offset = None if base_offset is None else base_offset + len(chunk)
+        self._note_settled(settled)
 
     def _take_loss(self, row: Row, batch: OutBatch) -> None:
         if self._identity is NOBODY:
