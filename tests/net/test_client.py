@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.errors import UnknownPartition
-from goqueue.net import client as client_module
+from goqueue.net import connected
 from goqueue.net.link import Link, OnAnswer
 from goqueue.net.messages import Produce
 
@@ -247,7 +247,7 @@ async def test_a_broker_that_starts_later_is_found(machine: Machine, autojump_cl
         nursery.start_soon(create)
         await trio.sleep(20)
         async with machine.broker():
-            with trio.fail_after(client_module.RECONNECT_SECONDS_MAX + 1):
+            with trio.fail_after(connected.RECONNECT_SECONDS_MAX + 1):
                 await created.wait()
             assert [topic.name for topic in await client.topics()] == ["orders"]
 
@@ -257,7 +257,7 @@ async def test_without_a_broker_a_call_ends_after_30_seconds(machine: Machine, a
         begin = trio.current_time()
         with pytest.raises(goqueue.Unavailable, match="is the broker running"):
             await client.topics()
-        assert trio.current_time() - begin == pytest.approx(client_module.CALL_SECONDS_MAX, abs=3)
+        assert trio.current_time() - begin == pytest.approx(connected.CALL_SECONDS_MAX, abs=3)
 
 
 async def test_without_a_broker_a_publish_ends_after_two_minutes(

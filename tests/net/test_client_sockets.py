@@ -7,7 +7,7 @@ import trio
 
 import goqueue
 from goqueue.environment import TcpNetwork
-from goqueue.net import client as client_module
+from goqueue.net import connected
 from goqueue.tcp import TcpStream
 from goqueue.testing.disk import SimulatedDisk
 from tests.net.test_client import values
@@ -76,4 +76,4 @@ async def test_a_socket_that_connected_to_itself_is_no_broker() -> None:
         await own.connect(own.getsockname())
         stream = TcpStream(trio.SocketStream(own))
         with pytest.raises(goqueue.Unavailable, match="itself"):
-            client_module._refuse_itself(stream)
+            connected._refuse_itself(stream)
