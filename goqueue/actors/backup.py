@@ -1,7 +1,8 @@
-"""The moment that a backup copies: what there is, and where every partition begins and ends, taken at once.
+"""The moment that a backup copies: what there is, where every partition begins and ends, and how far groups are.
 
 Topics answers it without asking the partitions: while it asked one after the other, messages would be confirmed in
-between, and the copy could have a message without the one that came before it.
+between, and the copy could have a message without the one that came before it. Why groups are of the same moment is
+said in storage/backupgroups.py.
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,12 @@ from uuid import UUID
 
 from goqueue.actors.messages import Request
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
-from goqueue.storage.openlogs import OpenLogs, Standing
+from goqueue.storage.backupgroups import GroupsThen
+from goqueue.storage.groupregistry import GROUPS
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
+from goqueue.storage.openlogs import Standing
 from goqueue.storage.topicfolders import TopicFolders
+from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds
 
 
@@ -26,6 +31,7 @@ class SnapshotView:
     time: Microseconds
     metadata: MetadataRecord
     topics: tuple[TopicStanding, ...]
+    groups: GroupsThen
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +41,26 @@ class TakeSnapshot(Request[SnapshotView]):
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A partition whose log nobody has open just now."""
+    """A partition whose log, or the ledgers beside it, nobody has open just now."""
 
     topic: Topic
     number: int
 
 
 def snapshot_of(
-    metadata: Metadata, folders: TopicFolders, logs: OpenLogs, now: Microseconds
+    metadata: Metadata, folders: TopicFolders, volume: Volume, now: Microseconds
 ) -> SnapshotView | Absent:
     """All of it, without waiting; or the first partition that is not there."""
-    topics = []
+    topics, groups = [], GroupsThen(volume.journals.snapshot(GROUPS), {})
     for topic in metadata:
         standings = []
         for number in topic.numbers:
-            standing = logs.standing(folders.partition(topic, number))
-            if standing is None:
+            folder = folders.partition(topic, number)
+            standing, ledgers = volume.logs.standing(folder), volume.journals.snapshot(folder)
+            if standing is None or (ledgers is None and volume.disk.exists(f"{folder}/{LEDGERS}")):
                 return Absent(topic, number)
             standings.append(standing)
+            if ledgers is not None:
+                groups.ledgers[topic.name, number] = ledgers
         topics.append(TopicStanding(topic.name, topic.uuid, tuple(standings)))
-    return SnapshotView(now, metadata.snapshot(), tuple(topics))
+    return SnapshotView(now, metadata.snapshot(), tuple(topics), groups)

@@ -18,16 +18,19 @@ from goqueue.actors.groupattachments import Attachment, Attachments
 from goqueue.actors.grouprequests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
 from goqueue.actors.partitionrequests import Produce
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import CreateTopic, FindPartition
+from goqueue.actors.topicrequests import CreateTopic, FindPartition
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline
 from goqueue.core.deadletter import Story, dead_letter
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.topicconfig import UNLIMITED
-from goqueue.errors import GoQueueError, TopicExists, Unavailable
+from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, TopicExists, Unavailable
 from goqueue.types import Acks
 
 MESSAGES_MAX, BYTES_MAX = 500, 1024 * 1024
 """Of one departure."""
+ARRIVED_BEFORE = (RepeatTooOld, OutOfOrderSequence)
+"""A departure begins when the one before it has arrived: where later numbers are written, the earlier ones were. A
+ledger that lost entries asks for one that ended long ago."""
 PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
 """Seconds, doubling, while it cannot be done."""
 
@@ -97,7 +100,8 @@ class Undertaker:
             for index, letter in enumerate(letters.messages)
         )
         message = Produce(body, len(letters.messages), producer=letters.producer, acks=Acks.ALL, by_broker=True)
-        await target.call(message)
+        with suppress(*ARRIVED_BEFORE):
+            await target.call(message)
 
     def _story(self, place: Attachment, letters: DeadLetters, index: int) -> Story:
         letter = letters.messages[index]

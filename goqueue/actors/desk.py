@@ -13,7 +13,7 @@ from goqueue.actors.members import Members
 from goqueue.actors.polls import Polls
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.speaking import Speaker
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 
 UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
 """Of batches that are not answered yet; then nothing more is read from the connection."""

@@ -16,7 +16,7 @@ import trio
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.grouprequests import AssignPartition, AttachGroup
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
 from goqueue.core.groupregistry import EARLIEST, SeenTopic

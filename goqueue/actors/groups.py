@@ -33,7 +33,7 @@ from goqueue.actors.messages import Reply
 from goqueue.actors.redrive import REDRIVE, Redriver
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.supervisor import AddChildren, RemoveChildren
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 from goqueue.actors.topicwatching import OutlineTopics
 from goqueue.core.groupregistry import GROUP_ID_BITS, KnownGroup
 from goqueue.environment import Environment

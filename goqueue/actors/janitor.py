@@ -12,7 +12,7 @@ import trio
 from goqueue.actors.base import Actor
 from goqueue.actors.partitionrequests import Maintain
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import DescribeTopics, FindPartition, TopicView
+from goqueue.actors.topicrequests import DescribeTopics, FindPartition, TopicView
 from goqueue.errors import GoQueueError
 from goqueue.storage.disposal import Disposal
 from goqueue.storage.volume import Volume

@@ -17,7 +17,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.ledger import Ledger, LedgerSettings
-from goqueue.core.ledgerentries import CutBack, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.ledgerentries import CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, UnknownGroup
 from goqueue.storage.ledgerjournal import (
@@ -29,6 +29,7 @@ from goqueue.storage.ledgerjournal import (
     forgotten,
     happened,
     reads_here,
+    snapshot_of,
 )
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
@@ -104,7 +105,7 @@ class LedgerBook:
 
     async def open(self) -> None:
         now, wall = trio.current_time(), self._clock.now()
-        self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall, self._random)
+        self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall)
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
         for here in self.groups.values():
@@ -115,8 +116,15 @@ class LedgerBook:
                 self._directory,
                 NAME,
             )
+        if found.lost or found.torn:
             with suppress(DiskFull):
                 await self._compact()
+        self._volume.journals.enter(self._directory, self._snapshot)
+
+    def _snapshot(self) -> bytes:
+        """All ledgers as they are now; for a backup."""
+        ledgers = [here.written for here in self.groups.values()]
+        return snapshot_of(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
 
     def _fit_all(self, log: Log) -> None:
         """A log that lost its end, or its beginning, takes what was said of it along."""
@@ -152,6 +160,7 @@ class LedgerBook:
             await self._journal.close()
 
     def abandon(self) -> None:
+        self._volume.journals.leave(self._directory, self._snapshot)
         if self._journal is not None:
             self._journal.abandon()
 
@@ -160,12 +169,22 @@ class LedgerBook:
     def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         """`DiskFull` changes nothing."""
         wall, written = self._clock.now(), here.written
-        self._append([happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries)])
+        renewed = self._renewed_for(written, entries)
+        payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
+        payloads += [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
+        self._append(payloads)
+        for producer_id in renewed:
+            written.take_producer(producer_id)
         for entry in entries:
             written.ledger.apply(entry, now)
             here.removals += _takes_away(entry)
-        written.number += len(entries)
+        written.number += len(payloads)
         self._note_deadline(here)
+
+    def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
+        """A departure begins under an id whose numbers are free; one that is spent gives way to a new one."""
+        begins = written.is_spent and any(isinstance(entry, Departing) for entry in entries)
+        return [draw_producer_id(self._random)] if begins else []
 
     def begin(self, group: str, group_id: int, settings: LedgerSettings, offset: Offset) -> GroupHere:
         """A group comes for the first time, or anew under the same name."""

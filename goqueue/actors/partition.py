@@ -9,11 +9,11 @@ import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from random import Random
 
 import trio
 
+from goqueue.actors.arrivals import Arrival, Judged, WaitingProducer, moved_by_broker, records_in
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgers import LedgerDesk
@@ -33,11 +33,11 @@ from goqueue.actors.partitionrequests import (
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
-from goqueue.core.batch import HOLDS_IDS, ZSTD, Batch, accept, decompress
+from goqueue.core.batch import HOLDS_IDS, accept
 from goqueue.core.brokerproducers import let_jump_ahead
 from goqueue.core.longpoll import LongPoll
-from goqueue.core.messageids import GivenId, MessageIds, ids_in
-from goqueue.core.record import FLAGS_FROM_BROKER, VALUE_SIZE_MAX
+from goqueue.core.messageids import MessageIds, ids_in
+from goqueue.core.record import VALUE_SIZE_MAX
 from goqueue.environment import Space, WallClock
 from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.idrecall import recall_ids
@@ -46,50 +46,11 @@ from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice, LogStatistics
 from goqueue.storage.retention import retain
 from goqueue.storage.volume import Volume
-from goqueue.types import Acks, Buffer, Microseconds, Offset
+from goqueue.types import Acks, Microseconds, Offset
 
 SPACE_KNOWN_SECONDS = 0.1
 
 logger = logging.getLogger("goqueue.partition")
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    batch: Batch
-    acks: Acks
-    reply: Reply[Produced]
-    ids: Sequence[GivenId] = ()
-    by_broker: bool = False
-
-
-@dataclass(slots=True)
-class _Judged:
-    """What becomes of the arrivals of a turn, once what is new among them is written."""
-
-    new: list[_Arrival] = field(default_factory=list)
-    repeated: list[tuple[_Arrival, Offset]] = field(default_factory=list)
-    """Written before, at this offset."""
-    refused: list[tuple[_Arrival, BatchRefused]] = field(default_factory=list)
-    """They repeat messages, which may be among the new ones."""
-
-    def all(self) -> list[_Arrival]:
-        others = [*self.repeated, *self.refused]
-        return [*self.new, *(arrival for arrival, _ in others)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A producer that waits until everything below `end` is durable."""
-
-    end: Offset
-    answer: Produced | BatchRefused
-    reply: Reply[Produced]
-
-    def tell(self) -> None:
-        if isinstance(self.answer, BatchRefused):
-            self.reply.fail(self.answer)
-        else:
-            self.reply.resolve(self.answer)
 
 
 class Partition(LedgerDesk):
@@ -112,8 +73,8 @@ class Partition(LedgerDesk):
         self._config = config
         self._admission = admission or Admission()
         self._disk_free_min = disk_free_min
-        self._arrived: list[_Arrival] = []
-        self._producers: list[_Waiting] = []
+        self._arrived: list[Arrival] = []
+        self._producers: list[WaitingProducer] = []
         """In order of what they wait for."""
         self._readers: LongPoll[Reply[None]] = LongPoll()
         self._is_dropping = False
@@ -181,14 +142,14 @@ class Partition(LedgerDesk):
     @defers(Produce)
     async def produce(self, message: Produce, reply: Reply[Produced]) -> None:
         if message.by_broker:
-            self._arrived.append(_moved_by_broker(message, reply))
+            self._arrived.append(moved_by_broker(message, reply))
             return
         self._admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
         if self._admission.message_bytes_max < VALUE_SIZE_MAX:
-            self._admission.check_sizes(_records(batch), batch.record_count)
-        ids = ids_in(_records(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
-        self._arrived.append(_Arrival(batch, message.acks, reply, ids))
+            self._admission.check_sizes(records_in(batch), batch.record_count)
+        ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
+        self._arrived.append(Arrival(batch, message.acks, reply, ids))
 
     async def end_turn(self) -> None:
         """One write for everything that arrived in this turn; a repeat is answered with its first offset (G11)."""
@@ -212,7 +173,7 @@ class Partition(LedgerDesk):
             self._tell(arrival, refusal, originals_end(refusal))
         self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
 
-    def _check_room(self, new: Sequence[_Arrival]) -> None:
+    def _check_room(self, new: Sequence[Arrival]) -> None:
         if not new:
             return
         self._check_disk()
@@ -242,14 +203,14 @@ class Partition(LedgerDesk):
                     self.note_removed()
         self._is_dropping = False
 
-    def _judged(self, arrived: Sequence[_Arrival], now: Microseconds) -> _Judged:
+    def _judged(self, arrived: Sequence[Arrival], now: Microseconds) -> Judged:
         """What is to be written, and what repeats something. Others are refused by name."""
         now = max(now, self.log.append_time)
         for arrival in arrived:
             if arrival.by_broker:
                 let_jump_ahead(self.log.producers, arrival.batch.producer, self.log.end_offset, now)
         judgement = AppendJudgement(self.log.producers, self._ids, self.log.end_offset, now)
-        judged = _Judged()
+        judged = Judged()
         for arrival in arrived:
             try:
                 verdict = judgement.judge(arrival.batch, arrival.ids)
@@ -264,12 +225,12 @@ class Partition(LedgerDesk):
                     judged.new.append(arrival)
         return judged
 
-    def _refuse(self, arrived: Sequence[_Arrival], error: GoQueueError) -> None:
+    def _refuse(self, arrived: Sequence[Arrival], error: GoQueueError) -> None:
         for arrival in arrived:
             arrival.reply.fail(error)
         self.keeper.note_written(0, awaited=True)  # what was cut off must stay off
 
-    def _note_written(self, arrived: Sequence[_Arrival], bases: Sequence[Offset]) -> None:
+    def _note_written(self, arrived: Sequence[Arrival], bases: Sequence[Offset]) -> None:
         for arrival, base in zip(arrived, bases, strict=True):
             for relative_offset, message_id in arrival.ids:
                 self._ids.note(message_id, base + relative_offset, self.log.append_time)
@@ -281,12 +242,12 @@ class Partition(LedgerDesk):
         )
         self.keeper.note_written(sum(arrival.batch.size for arrival in arrived), awaited=awaited)
 
-    def answer(self, arrival: _Arrival, answer: Produced) -> None:
+    def answer(self, arrival: Arrival, answer: Produced) -> None:
         self._tell(arrival, answer, answer.base_offset + arrival.batch.record_count)
 
-    def _tell(self, arrival: _Arrival, answer: Produced | BatchRefused, end: Offset) -> None:
+    def _tell(self, arrival: Arrival, answer: Produced | BatchRefused, end: Offset) -> None:
         """At once, or with acks=all when everything below `end` is durable: a repeat when its original is (G11)."""
-        waiting = _Waiting(end, answer, arrival.reply)
+        waiting = WaitingProducer(end, answer, arrival.reply)
         if arrival.acks is Acks.ALL and end > self.log.durable_offset:
             insort(self._producers, waiting, key=lambda each: each.end)
             self.keeper.note_awaited()
@@ -388,18 +349,3 @@ def _earlier(one: float | None, other: float | None) -> float | None:
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)
-
-
-def _moved_by_broker(message: Produce, reply: Reply[Produced]) -> _Arrival:
-    batch = accept(
-        message.body,
-        message.record_count,
-        attributes=message.attributes,
-        producer=message.producer,
-        allowed_flags=FLAGS_FROM_BROKER,
-    )
-    return _Arrival(batch, message.acks, reply, by_broker=True)
-
-
-def _records(batch: Batch) -> Buffer:
-    return decompress(batch.body) if batch.attributes & ZSTD else batch.body

@@ -11,6 +11,7 @@ What has been sent back stays in the log and is done for this group: no second r
 import logging
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import trio
@@ -34,7 +35,7 @@ from goqueue.actors.grouprequests import (
 from goqueue.actors.messages import ReplyT, Request
 from goqueue.actors.partitionrequests import Describe, Produce
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline
 from goqueue.core.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.deliverable import records_at
@@ -44,7 +45,7 @@ from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.offsetset import Run
 from goqueue.core.redriving import Choice, Destination
-from goqueue.errors import GoQueueError, GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
+from goqueue.errors import GoQueueError, GroupConflict, RepeatTooOld, UnknownGroup, UnknownPartition, UnknownTopic
 from goqueue.net.groupmessages import Action
 from goqueue.types import Acks, Buffer, Offset
 
@@ -199,7 +200,8 @@ class Redriver:
             for target, bodies in (await self._sorted(place, letters)).items():
                 body = b"".join(copy(index) for index, copy in enumerate(bodies))
                 message = Produce(body, len(bodies), producer=letters.producer, acks=Acks.ALL, by_broker=True)
-                await _ask(target, message)
+                with suppress(RepeatTooOld):  # the ledger lost entries that said so
+                    await _ask(target, message)
             await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence))
 
     async def _sorted(

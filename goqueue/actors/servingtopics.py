@@ -4,18 +4,27 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-import msgpack
-
 from goqueue.actors.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.broker import Broker
 from goqueue.actors.desk import Desk
 from goqueue.actors.grouprequests import ListGroups
 from goqueue.actors.partitionrequests import DeleteBefore
 from goqueue.actors.statistics import CountTopics
-from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
-from goqueue.errors import UnknownFormat
+from goqueue.actors.topicrequests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopics,
+    TopicView,
+)
+from goqueue.errors import StorageError, Unavailable, UnknownFormat
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_body
+from goqueue.storage.backupgroups import pack_with
+
+METADATA_SIZE_MAX = 32 * 1024 * 1024
+"""Of a snapshot: an answer takes a little more."""
 
 
 async def create_topic(desk: Desk, request: wire.CreateTopic) -> wire.Topics:
@@ -58,7 +67,14 @@ async def delete_before(desk: Desk, request: wire.DeleteBefore) -> wire.Done:
 
 
 async def take_snapshot(desk: Desk, _: wire.TakeSnapshot) -> wire.Snapshot:
-    return _snapshot(await desk.broker.topics.call(TakeSnapshot()), desk.broker)
+    try:
+        await desk.broker.groups.call(ListGroups())
+    except UnknownFormat as error:
+        raise StorageError(f"a backup would lack how far groups are: {error.message}") from error
+    view = await desk.broker.topics.call(TakeSnapshot())
+    if view.groups.registry is None:
+        raise Unavailable("the register of groups is being started; try again")
+    return _snapshot(view, desk.broker)
 
 
 async def stats(desk: Desk, _: wire.Stats) -> wire.StatsReport:
@@ -112,4 +128,10 @@ def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:
         )
         for topic in view.topics
     )
-    return wire.Snapshot(view.time, msgpack.packb(view.metadata), topics, broker.cluster, broker.node)
+    metadata = pack_with(view.metadata, view.groups)
+    if len(metadata) > METADATA_SIZE_MAX:
+        raise StorageError(
+            f"topics and groups take {len(metadata):,} bytes, and {METADATA_SIZE_MAX:,} travel at once; "
+            "delete groups that are not used, or copy the directory of the stopped broker"
+        )
+    return wire.Snapshot(view.time, metadata, topics, broker.cluster, broker.node)

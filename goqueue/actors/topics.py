@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from goqueue.actors.backup import SnapshotView, TakeSnapshot, snapshot_of
@@ -20,13 +19,23 @@ from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
-from goqueue.actors.messages import Reply, Request
+from goqueue.actors.messages import Reply
 from goqueue.actors.partition import Partition
 from goqueue.actors.partitionrequests import Configure, Describe
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts
 from goqueue.actors.supervisor import AddChildren, RemoveChildren
+from goqueue.actors.topicrequests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopics,
+    FindPartition,
+    PartitionView,
+    TopicView,
+)
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, Watchers, WatchTopics
 from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
 from goqueue.core.admission import DISK_FREE_MIN, Admission
@@ -46,7 +55,6 @@ from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.metadatalog import MetadataLog
 from goqueue.storage.topicfolders import TopicFolders
 from goqueue.storage.volume import Volume
-from goqueue.types import Offset
 
 logger = logging.getLogger("goqueue.topics")
 
@@ -55,70 +63,6 @@ WIDTH = 16
 """So many partitions are signed, started, told or stopped at a time."""
 SNAPSHOT_LOOKS_MAX = 100
 """For a moment at which all partitions are there."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionView:
-    partition: int
-    leader_epoch: int
-    start: Offset
-    end: Offset
-    error: PartitionUnavailable | None = None
-    """Why nothing is known of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicView:
-    name: str
-    uuid: UUID
-    config: dict[str, Any]
-    partitions: tuple[PartitionView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTopic(Request[TopicView]):
-    name: str
-    partitions: int
-    config: dict[str, Any]
-    token: UUID | None = None
-    """A repeat with the same one is answered with the topic that the first made."""
-    by_broker: bool = False
-    """A dead-letter topic, whose name may be longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTopic(Request[TopicView]):
-    name: str
-    changes: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class AddPartitions(Request[TopicView]):
-    name: str
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopic(Request[None]):
-    """With a UUID, only that very topic; then a repeat is no error."""
-
-    name: str
-    uuid: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTopics(Request[tuple[TopicView, ...]]):
-    """None asks for all."""
-
-    names: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindPartition(Request[ActorRef]):
-    """Who holds this partition; the ref stays good until the topic is deleted."""
-
-    topic: UUID
-    partition: int
 
 
 class Topics(Actor):
@@ -265,7 +209,7 @@ class Topics(Actor):
         """When all partitions are there. One that is starting is waited for; one that cannot start says so."""
         for _ in range(SNAPSHOT_LOOKS_MAX):
             now = self._environment.clock.now()
-            found = snapshot_of(self._metadata, self._folders, self._volume.logs, now)
+            found = snapshot_of(self._metadata, self._folders, self._volume, now)
             if isinstance(found, SnapshotView):
                 return found
             await self._ref(found.topic, found.number).call(Describe())

@@ -37,7 +37,7 @@ COLUMNS = [
 @broker_options
 @output_option
 def backup(directory: str, broker: BrokerAddress, output: str) -> None:
-    """Copy all topics of a running broker into DIR, which is empty or missing.
+    """Copy all topics and groups of a running broker into DIR, which is empty or missing.
 
     Everything is there that was confirmed with acks=all before this began, of all partitions as at one moment,
     while writes go on. DIR is a data directory itself: `goqueue log verify` checks it, and `goqueue restore` makes
@@ -56,8 +56,8 @@ def backup(directory: str, broker: BrokerAddress, output: str) -> None:
 def restore(source: str, data: str, output: str) -> None:
     """Make DATA, which is empty or missing, a broker's directory as BACKUP has it.
 
-    Every batch is checked on the way. The broker that is started on it has the name, the cluster, the topics and
-    the offsets of the one that was backed up.
+    Every batch is checked on the way. The broker that is started on it has the name, the cluster, the topics,
+    the offsets and the groups of the one that was backed up.
     """
     with progress_bar(counts_bytes=False) as bar:
         done = run(lambda: _refused(restore_copy(RealDisk(), source, data, bar)))

@@ -5,7 +5,6 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-import msgpack
 import trio
 
 from goqueue.actors.sidebyside import side_by_side
@@ -17,6 +16,7 @@ from goqueue.net.client import Client
 from goqueue.net.snapshot import Batches, Removed, piece_at, take_snapshot
 from goqueue.nursery import PlainNursery
 from goqueue.storage.backup import CopiedPartition, DirectoryCopy, Manifest, PartitionCopy, without
+from goqueue.storage.backupgroups import unpack
 from goqueue.storage.backupsource import BackupSource
 from goqueue.storage.datadirectory import Meta
 from goqueue.storage.growinglog import CopiedBatch
@@ -72,7 +72,8 @@ class _Backup:
         self._copy = copy
         self._snapshot = snapshot
         self._progress = progress
-        self._metadata: MetadataRecord = msgpack.unpackb(snapshot.metadata)
+        self._metadata: MetadataRecord
+        self._metadata, self._groups = unpack(snapshot.metadata)
         self._deleted: set[str] = set()
         self._copied: list[CopiedPartition] = []
 
@@ -90,7 +91,9 @@ class _Backup:
         snapshot = self._snapshot
         kept = [each for each in self._copied if each.topic not in self._deleted]
         kept.sort(key=lambda each: (each.topic, each.partition))
-        manifest = Manifest(snapshot.time, Meta(UUID(bytes=snapshot.cluster), snapshot.node), tuple(kept))
+        groups = await self._copy.add_registry(self._groups.registry)
+        meta = Meta(UUID(bytes=snapshot.cluster), snapshot.node)
+        manifest = Manifest(snapshot.time, meta, tuple(kept), groups)
         metadata = without(self._metadata, self._deleted)
         await self._copy.finish(metadata, manifest.meta, snapshot.time, manifest)
         return Outcome(manifest, sorted(self._deleted))
@@ -104,6 +107,8 @@ class _Backup:
         target = await self._copy.partition(topic, about)
         try:
             await self._fill(topic, target)
+            # Of the moment of the log's end, neither before nor after it: backupgroups.py says why.
+            await target.add_ledgers(self._groups.ledgers.get((topic.name, point.partition)))
             self._copied.append(await target.finish())
         except UnknownTopic:
             self._deleted.add(topic.name)
@@ -136,6 +141,7 @@ async def restore(disk: Disk, backup: str, path: str, progress: Progress) -> Out
         async with _copy_into(volume, path) as copy:
             for about in manifest.partitions:
                 await _restore_partition(source, copy, metadata.topic(about.topic), about, progress)
+            await copy.add_registry(await source.registry(manifest))
             await copy.finish(metadata.snapshot(), manifest.meta, manifest.taken, None)
     return Outcome(manifest)
 
@@ -151,6 +157,7 @@ async def _restore_partition(
                 await target.add(batches)
                 progress.advance(target.position - begin)
                 await trio.lowlevel.checkpoint()
+        await target.add_ledgers(await source.ledgers(about))
         await target.finish()
     finally:
         target.abandon()

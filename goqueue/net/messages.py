@@ -273,7 +273,7 @@ class TopicPoint(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """`metadata` is a record of `__metadata` that stands for all topics: a msgpack map, as on disk."""
+    """`metadata` is a record of `__metadata` that stands for all topics, as on disk, with `groups` beside them."""
 
     time: U63
     metadata: Blob

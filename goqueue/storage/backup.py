@@ -23,10 +23,13 @@ from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
 from goqueue.environment import DirectoryLock
 from goqueue.errors import DirectoryNotEmpty, IncompleteCopy, UnknownFormat
+from goqueue.storage.backupgroups import write_journal
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
+from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.growinglog import CopiedBatch
 from goqueue.storage.index import BEGINNING
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.log import Log
 from goqueue.storage.metadatalog import MetadataLog
 from goqueue.storage.recoverypoint import RecoveryPoint, write_recovery_point
@@ -65,6 +68,8 @@ class CopiedPartition:
     records: int = 0
     bytes: int = 0
     lost: list[Lost] = field(default_factory=list)
+    ledgers_crc32c: int | None = None
+    """Of what is in the journal of its ledgers; None when no group has read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class Manifest:
     """When the broker said where each partition ends."""
     meta: Meta
     partitions: tuple[CopiedPartition, ...]
+    groups_crc32c: int | None = None
+    """Of what is in the register of groups; None of a backup without groups."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -80,6 +87,7 @@ class Manifest:
             "taken": self.taken,
             "cluster": str(self.meta.cluster),
             "node": self.meta.node,
+            "groups_crc32c": self.groups_crc32c,
             "partitions": [asdict(each) for each in self.partitions],
         }
 
@@ -110,6 +118,12 @@ class DirectoryCopy:
         await self._folders.sign(topic, copied.partition)
         folder = self._folders.partition(topic, copied.partition)
         return PartitionCopy(self._volume, folder, topic.config.to_log_config(), copied)
+
+    async def add_registry(self, snapshot: bytes | None) -> int | None:
+        """Which groups there are; answered with its checksum."""
+        if snapshot is None:
+            return None
+        return await write_journal(self._volume, f"{self.path}/{GROUPS}", REGISTRY, snapshot)
 
     async def leave_out(self, topic: Topic) -> None:
         """It was deleted while it was copied."""
@@ -230,6 +244,11 @@ class PartitionCopy:
         await log.close()
         return self.copied
 
+    async def add_ledgers(self, snapshot: bytes | None) -> None:
+        """How far groups are with it, as at the moment of its end."""
+        if snapshot is not None:
+            self.copied.ledgers_crc32c = await write_journal(self._volume, self._folder, LEDGERS, snapshot)
+
     async def _open(self, base: Offset) -> Log:
         """An empty log that goes on at `base`."""
         point = RecoveryPoint(
@@ -299,7 +318,8 @@ def parse_manifest(path: str, data: bytes) -> Manifest:
     if found != MANIFEST_FORMAT:
         raise UnknownFormat(f"{path} is a backup of format {found!r}; this goqueue reads {MANIFEST_FORMAT}")
     meta = Meta(UUID(fields["cluster"]), fields["node"])
-    return Manifest(fields["taken"], meta, tuple(map(_partition_of, fields["partitions"])))
+    partitions = tuple(map(_partition_of, fields["partitions"]))
+    return Manifest(fields["taken"], meta, partitions, fields.get("groups_crc32c"))
 
 
 def _partition_of(fields: dict[str, Any]) -> CopiedPartition:

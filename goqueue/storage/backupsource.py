@@ -15,8 +15,11 @@ from goqueue.core.names import METADATA_LOG
 from goqueue.core.record import decode_records
 from goqueue.errors import DamagedData, IncompleteCopy, UnknownFormat
 from goqueue.storage.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPartition, Manifest, parse_manifest
+from goqueue.storage.backupgroups import read_journal
 from goqueue.storage.datadirectory import INCOMPLETE
+from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.growinglog import CopiedBatch
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.recovery import SEGMENT_NAME
 from goqueue.storage.recoverypoint import read_recovery_point
 from goqueue.storage.scan import Damage, Found, Scanner
@@ -66,6 +69,13 @@ class BackupSource:
                 if batches[-1].envelope.end_offset > copied.end:
                     raise IncompleteCopy(f"{folder} was written to since the backup was made; use another backup")
                 yield batches
+
+    async def registry(self, manifest: Manifest) -> bytes | None:
+        return await read_journal(self._volume, f"{self.path}/{GROUPS}/{REGISTRY}", manifest.groups_crc32c)
+
+    async def ledgers(self, copied: CopiedPartition) -> bytes | None:
+        path = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}/{LEDGERS}"
+        return await read_journal(self._volume, path, copied.ledgers_crc32c)
 
     async def _batches(self, folder: str, start: Offset) -> AsyncGenerator[list[CopiedBatch], None]:
         for base in self._bases(folder, start):

@@ -19,16 +19,18 @@ GROWTH_MAX = 4
 
 
 class StoredRegistry:
-    def __init__(self, journal: Journal, registry: GroupRegistry) -> None:
+    def __init__(self, volume: Volume, journal: Journal, registry: GroupRegistry) -> None:
+        self._volume = volume
         self._journal = journal
         self._compacted_size = journal.size
         self.registry = registry
+        volume.journals.enter(GROUPS, self.snapshot)
 
     @classmethod
     async def open(cls, volume: Volume, data: str) -> "StoredRegistry":
         journal, found = await Journal.open(volume, f"{data}/{GROUPS}", REGISTRY)
         try:
-            return cls(journal, _replayed(found, f"{data}/{GROUPS}"))
+            return cls(volume, journal, _replayed(found, f"{data}/{GROUPS}"))
         except BaseException:
             journal.abandon()
             raise
@@ -45,15 +47,22 @@ class StoredRegistry:
     def wants_compaction(self) -> bool:
         return self._journal.size > max(COMPACTED_FROM, GROWTH_MAX * self._compacted_size)
 
+    def snapshot(self) -> bytes:
+        """What stands for all that was written."""
+        packed: bytes = msgpack.packb(self.registry.snapshot())
+        return packed
+
     async def compact(self) -> None:
-        snapshot = msgpack.packb(self.registry.snapshot())
+        snapshot = self.snapshot()
         await self._journal.compact(snapshot)
         self._compacted_size = len(snapshot)
 
     async def close(self) -> None:
+        self._volume.journals.leave(GROUPS, self.snapshot)
         await self._journal.close()
 
     def abandon(self) -> None:
+        self._volume.journals.leave(GROUPS, self.snapshot)
         self._journal.abandon()
 
 

@@ -3,17 +3,22 @@
 Each payload is a msgpack array. Its first three fields name the group, its id and the wall time in microseconds:
 
     [group, id, wall, entry, number]                          something happened (core/ledgerentries.py)
-    [group, id, wall, [], number, producer, settings]         the group reads here, under these settings
+    [group, id, wall, [], number, producer, settings]         the group reads here, under these; the last one holds
     [group, id, wall, nil]                                    the group is forgotten
-    snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger] …]]
+    snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger, is_spent] …]]
 
 Numbers count what was written of one group, without a gap. So lost entries are noticed where they matter: what
 follows a gap is not applied, since it would be taken for more than it says, and the group falls back to where it
 stood before. That repeats messages and passes none (G5). A journal that lost anything is doubtful from then on: a
 group that is not in it may have been, and begins at the earliest offset.
 
-`producer` is the id under which the group's dead letters leave. It is drawn anew where entries were lost: they may
-have said that numbers of the old one are used up.
+`producer` is the id under which the group's dead letters leave. Where entries were lost it is spent: they may have
+said that a departure ended and that others took the numbers behind it. Messages under one of these would be taken
+for a repeat, and be lost. So no departure begins under it any more: the next one is written together with a new id,
+in one frame. One that is under way keeps the old id. Its number is its own, whatever was lost behind it, and the
+dead-letter topic knows it if it has arrived; a new id would double it (G5). What left by lost entries leaves once
+more: nobody here can know of it. A torn tail spends the id as well, since the last frame that was durable looks
+like one once it is damaged.
 """
 
 from collections.abc import Sequence
@@ -52,10 +57,17 @@ class WrittenLedger:
     ledger: Ledger
     number: int = 0
     """Of what is written next about it."""
+    is_spent: bool = False
+    """The producer id has no numbers left but those of the departure under way."""
 
     @property
     def settings(self) -> LedgerSettings:
         return self.ledger.settings
+
+    def take_producer(self, producer_id: int) -> None:
+        """The one that was journaled last. Another one than before has all its numbers."""
+        self.is_spent &= producer_id == self.producer_id
+        self.producer_id = producer_id
 
 
 @dataclass(slots=True)
@@ -67,6 +79,8 @@ class Found:
     """Something was lost, now or before."""
     lost: int = 0
     """Bytes that were lost now, or entries behind them that do not fit any more."""
+    torn: int = 0
+    """Bytes that were cut off at the end: promised to nobody, as far as can be seen."""
 
 
 def draw_producer_id(random: Random) -> int:
@@ -82,7 +96,7 @@ class LedgerJournal:
 
     @classmethod
     async def open(
-        cls, volume: Volume, directory: str, now: float, wall: Microseconds, random: Random
+        cls, volume: Volume, directory: str, now: float, wall: Microseconds
     ) -> tuple["LedgerJournal", Found]:
         """The journal, and the ledgers as they are `now`, which is the wall time `wall`."""
         journal, replayed = await Journal.open(volume, directory, NAME)
@@ -91,9 +105,6 @@ class LedgerJournal:
         except BaseException:
             await journal.close()
             raise
-        if found.lost:
-            for written in found.ledgers.values():
-                written.producer_id = draw_producer_id(random)
         return cls(journal), found
 
     @property
@@ -118,7 +129,7 @@ class LedgerJournal:
     async def compact(
         self, ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool
     ) -> None:
-        snapshot = msgpack.packb([VERSION, wall, doubtful, [_to_plain(written, now) for written in ledgers]])
+        snapshot = snapshot_of(ledgers, now, wall, doubtful)
         await self._journal.compact(snapshot)
         self._snapshot_size = len(snapshot)
 
@@ -131,14 +142,23 @@ class LedgerJournal:
         self._journal.abandon()
 
 
+def snapshot_of(ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool) -> bytes:
+    """What stands for all that was written of them."""
+    packed: bytes = msgpack.packb([VERSION, wall, doubtful, [_to_plain(written, now) for written in ledgers]])
+    return packed
+
+
 def happened(written: WrittenLedger, wall: Microseconds, entry: Entry, ahead: int = 0) -> Payload:
     """`ahead`: how many go before it in the same write."""
     return [written.group, written.group_id, wall, entry.to_plain(), written.number + ahead]
 
 
-def reads_here(written: WrittenLedger, wall: Microseconds, settings: LedgerSettings) -> Payload:
-    plain = _settings_to_plain(settings)
-    return [written.group, written.group_id, wall, [], written.number, written.producer_id, plain]
+def reads_here(
+    written: WrittenLedger, wall: Microseconds, settings: LedgerSettings, producer_id: int | None = None
+) -> Payload:
+    """`producer_id`: the one that takes the place of the one it has."""
+    plain, producer = _settings_to_plain(settings), producer_id or written.producer_id
+    return [written.group, written.group_id, wall, [], written.number, producer, plain]
 
 
 def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
@@ -152,7 +172,15 @@ def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
 def _to_plain(written: WrittenLedger, now: float) -> list[Any]:
     settings = _settings_to_plain(written.settings)
     ledger = written.ledger.snapshot(now)
-    return [written.group, written.group_id, written.producer_id, settings, written.number, ledger]
+    return [
+        written.group,
+        written.group_id,
+        written.producer_id,
+        settings,
+        written.number,
+        ledger,
+        written.is_spent,
+    ]
 
 
 class _Replaying:
@@ -167,6 +195,7 @@ class _Replaying:
     def run(self, replayed: Replay) -> Found:
         found = self._found
         found.lost = sum(lost.end_position - lost.position or 1 for lost in replayed.lost)
+        found.torn = replayed.torn_size
         try:
             self._restore(replayed.snapshot)
             for payload in replayed.entries:
@@ -176,6 +205,9 @@ class _Replaying:
                 "the ledgers' journal is not as it is written; use the goqueue that wrote it"
             ) from error
         found.is_doubtful |= found.lost > 0
+        if found.lost or found.torn:
+            for written in found.ledgers.values():
+                written.is_spent = True
         return found
 
     def _at(self, wall: Microseconds) -> float:
@@ -189,9 +221,10 @@ class _Replaying:
         if version != VERSION:
             raise UnknownFormat(f"ledgers of version {version!r} are unknown; start a goqueue that knows them")
         at = self._at(wall)
-        for group, group_id, producer_id, settings, number, plain, *_ in ledgers:
+        for group, group_id, producer_id, settings, number, plain, *later in ledgers:
             ledger = Ledger.restore(plain, LedgerSettings(*settings), at)
-            self._found.ledgers[group] = WrittenLedger(group, group_id, producer_id, ledger, number)
+            written = WrittenLedger(group, group_id, producer_id, ledger, number, later[:1] == [True])
+            self._found.ledgers[group] = written
 
     def _take(self, payload: Payload) -> None:
         group, group_id, wall, plain, *more = payload
@@ -206,6 +239,7 @@ class _Replaying:
             written.ledger.apply(Entry.from_plain(plain), self._at(wall))
         else:
             written.ledger.settings = LedgerSettings(*more[2])
+            written.take_producer(more[1])
         written.number += 1
 
     def _find(self, group: str, group_id: int, plain: list[Any], more: Payload) -> WrittenLedger | None:

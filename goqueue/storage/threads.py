@@ -52,10 +52,12 @@ class _Worker:
             del job, result
 
     def _next(self) -> _Job | None:
-        """None when nothing came for long. Whoever took this worker from the idle ones meanwhile gives it work."""
-        with suppress(Empty):
-            return self._jobs.get(timeout=self._threads.idle_seconds_max)
-        return None if self._threads.dismiss(self) else self._jobs.get()
+        """None when nothing came for long. One not yet or no longer among the idle ones waits on."""
+        while True:
+            with suppress(Empty):
+                return self._jobs.get(timeout=self._threads.idle_seconds_max)
+            if self._threads.dismiss(self):
+                return None
 
 
 class Threads:

@@ -13,6 +13,7 @@ from goqueue.environment import Disk, File
 from goqueue.errors import DiskFailed
 from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
+from goqueue.storage.openjournals import OpenJournals
 from goqueue.storage.openlogs import OpenLogs
 from goqueue.types import Buffer
 
@@ -56,6 +57,7 @@ class Volume:
         self.disk = disk
         self.committer = Committer(disk)
         self.logs = OpenLogs()
+        self.journals = OpenJournals()
         self.waits = Histogram()
         """How long those waited who wanted something durable."""
         self._open_files_max = open_files_max

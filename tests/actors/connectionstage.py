@@ -19,7 +19,7 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.actors.statistics import CountTopics, Statistics, TopicCounts
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition

@@ -30,7 +30,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import AddChild, RemoveChild, Supervisor
-from goqueue.actors.topics import FindPartition
+from goqueue.actors.topicrequests import FindPartition
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
 from goqueue.core.ledger import Progress
 from goqueue.core.subscription import Subscription

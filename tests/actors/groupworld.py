@@ -15,7 +15,7 @@ from goqueue.actors.grouprequests import (
 )
 from goqueue.actors.partitionrequests import Fetch
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import CreateTopic, DescribeTopics, FindPartition, TopicView
+from goqueue.actors.topicrequests import CreateTopic, DescribeTopics, FindPartition, TopicView
 from goqueue.core.record import Record
 from goqueue.core.subscription import Subscription
 from goqueue.errors import UnknownTopic

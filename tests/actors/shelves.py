@@ -8,7 +8,7 @@ from typing import Any
 from goqueue.actors.broker import Broker, running_broker
 from goqueue.actors.partitionrequests import Fetch
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import FindPartition, TopicView
+from goqueue.actors.topicrequests import FindPartition, TopicView
 from goqueue.environment import Disk, Environment, TcpNetwork
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk

@@ -2,23 +2,28 @@
 
 from random import Random
 
+import msgpack
 import pytest
 from trio.testing import MockClock
 
 from goqueue.actors.broker import Broker
 from goqueue.actors.grouprequests import FindGroup
 from goqueue.actors.partitionrequests import Produce
-from goqueue.actors.topics import AddPartitions, DeleteTopic, DescribeTopics
+from goqueue.actors.topicrequests import AddPartitions, DeleteTopic, DescribeTopics
+from goqueue.core.ledgerentries import Departed
 from goqueue.core.record import encode_record
 from goqueue.environment import Space
 from goqueue.errors import DiskFull, UnknownTopic
 from goqueue.net.groupmessages import Action
+from goqueue.storage.journalfile import HEAD_SIZE, Kind, decode_frame, unpack_entries
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority
 from tests.actors.groupworld import Consumer, consumer, create, described, partition_of, patience, records
 from tests.actors.shelves import WatchedDisk, broker
 from tests.actors.test_partition import publish
 from tests.storage.journals import leave_room
+
+DEPARTED = Departed(0).to_plain()[0]
 
 
 @pytest.fixture
@@ -282,3 +287,41 @@ async def test_stopping_in_the_middle_loses_and_doubles_nothing(
     async with broker(disk) as running:
         await patience()
         assert [letter.value for letter in await records(running, "orders.dlq")] == values
+
+
+async def lose_the_first_end_of_a_departure(disk: SimulatedDisk) -> None:
+    """And with it all that was written of the group behind it."""
+    path, position = "/data/logs/orders/0/ledgers", 0
+    data = await disk.open(path).read(0, disk.size(path))
+    while frame := decode_frame(data, position):
+        for entry in unpack_entries(frame.payload) if frame.kind is Kind.ENTRIES else ():
+            if isinstance(msgpack.unpackb(entry)[3], list) and msgpack.unpackb(entry)[3][:1] == [DEPARTED]:
+                disk.flip_bit(path, position + HEAD_SIZE, 0)
+                return
+        position += frame.size
+    raise AssertionError("no departure has ended")
+
+
+@pytest.mark.parametrize("departures", [1, 2, 8])
+async def test_a_dead_letter_whose_arrival_was_forgotten_does_not_arrive_again(
+    disk: SimulatedDisk, autojump_clock: MockClock, departures: int
+) -> None:
+    """G5: also when the topic remembers no more where it wrote it. Those behind it are taken for none that left."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        who = await consumer(running, "orders")
+        for number in range(departures):
+            await give_up(running, who, b"%d" % number)
+            await patience(0.3)
+    before = [b"%d" % number for number in range(departures)]
+    await lose_the_first_end_of_a_departure(disk)
+    async with broker(disk) as running:
+        who = await consumer(running, "orders")
+        await patience()
+        assert [letter.value for letter in await records(running, "orders.dlq")] == before
+        await give_up(running, who, b"new")  # with those that were taken before, as far as nobody remembers it
+        await patience()
+        found = [letter.value for letter in await records(running, "orders.dlq")]
+        assert found == [*before, *before[1:], b"new"]
+        [view] = (await described(running)).partitions
+        assert (view.committed, view.leaving) == (departures + 1, 0)

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from goqueue.actors.serving import serving
-from goqueue.actors.topics import CreateTopic
+from goqueue.actors.topicrequests import CreateTopic
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import DataDirectoryLocked, UnknownFormat

@@ -13,7 +13,7 @@ from goqueue.actors.grouprequests import (
     RemoveGroup,
     Reset,
 )
-from goqueue.actors.topics import AddPartitions, DeleteTopic
+from goqueue.actors.topicrequests import AddPartitions, DeleteTopic
 from goqueue.errors import StaleGeneration, UnknownMember
 from goqueue.net.groupmessages import Action, ResetPartition
 from goqueue.testing.disk import SimulatedDisk

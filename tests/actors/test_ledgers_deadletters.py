@@ -11,10 +11,13 @@ from goqueue.actors.partitionrequests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.record import decode_records, encode_record
 from goqueue.net.groupmessages import Action
+from goqueue.storage.journal import Journal
+from goqueue.storage.ledgerjournal import NAME
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.test_ledgers_desk import GROUP, Desk, desk, offsets, run
-from tests.storage.logs import SMALL, path_of
+from tests.actors.test_ledgers_desk import GROUP, JOURNAL, Desk, desk, offsets, run
+from tests.storage.journals import leave_room
+from tests.storage.logs import DIRECTORY, SMALL, mounted, path_of
 
 
 @pytest.fixture
@@ -137,6 +140,67 @@ async def test_a_confirmed_departure_is_not_repeated_after_a_kill(
             assert await leaving(after) is None
             assert after.heard == []
             assert await after.committed() == 3
+
+
+async def three_departures(disk: SimulatedDisk) -> tuple[DeadLetters, int, int]:
+    """The first departure, and where in the journal it is said that it ended. The third is under way."""
+    async with desk(disk) as there:
+        await publish_and_reject(there, 8, 0, 2, 4, 6)
+        first = await some_leaving(there, 1)
+        begin = disk.size(JOURNAL)
+        await confirm(there, first)
+        end = disk.size(JOURNAL)
+        await confirm(there, await some_leaving(there, 2))
+        await some_leaving(there)
+    return first, begin, end
+
+
+@pytest.mark.parametrize("loss", ["kill", "crash"])
+async def test_a_departure_whose_end_was_lost_is_repeated_as_it_was_and_the_next_has_another_producer(
+    loss: str, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: the topic knows the first; the numbers behind it were used by the others, which nobody remembers."""
+    first, begin, end = await three_departures(disk)
+    disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
+    for _ in range(3):  # it is so still after it was found and a snapshot was written
+        async with desk(disk) as after:
+            assert await some_leaving(after, 1) == first
+    async with desk(disk) as after:
+        await confirm(after, await some_leaving(after))
+        await trio.sleep(2)
+    async with desk(disk) as after:
+        second = await some_leaving(after, 1)
+        assert [letter.offset for letter in second.messages] == [2]
+        assert second.producer.id != first.producer.id
+        for _ in range(10):
+            async with desk(disk.kill() if loss == "kill" else disk.crash()) as again:
+                assert await some_leaving(again) == second
+                await confirm(again, second)
+                third = await some_leaving(again)
+                assert third.producer == second.producer._replace(base_sequence=second.producer.base_sequence + 1)
+
+
+async def test_a_journal_that_could_not_be_replaced_on_a_full_disk_names_the_new_producer_with_its_departure(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    first, begin, end = await three_departures(disk)
+    disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
+    await kept_aside(disk)
+    leave_room(disk, 0)
+    async with desk(disk, attached=False) as after:
+        leave_room(disk, 1_000_000)
+        await confirm(after, await some_leaving(after, 1))
+        second = await some_leaving(after, 1)
+        assert second.producer.id != first.producer.id
+        async with desk(disk.kill()) as again:
+            assert await some_leaving(again) == second
+
+
+async def kept_aside(disk: SimulatedDisk) -> None:
+    """What a start does before it looks at the entries."""
+    async with mounted(disk) as volume:
+        journal, _ = await Journal.open(volume, DIRECTORY, NAME)
+        journal.abandon()
 
 
 async def test_a_departure_is_bounded_by_messages_and_bytes_but_one_always_goes(

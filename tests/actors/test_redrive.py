@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.broker import Broker
 from goqueue.actors.grouprequests import FindGroup, ListGroups, RedriveDeadLetters
-from goqueue.actors.topics import DeleteTopic
+from goqueue.actors.topicrequests import DeleteTopic
 from goqueue.core.record import Flag
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
 from goqueue.net.groupmessages import Action, Redrive

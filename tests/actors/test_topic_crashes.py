@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.broker import Broker
 from goqueue.actors.janitor import DISPOSAL_SECONDS
-from goqueue.actors.topics import (
+from goqueue.actors.topicrequests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.topics import AddPartitions, CreateTopic, DeleteTopic, DescribeTopics
+from goqueue.actors.topicrequests import AddPartitions, CreateTopic, DeleteTopic, DescribeTopics
 from goqueue.errors import InvalidConfig, TopicExists, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.shelves import broker, partition_of, values

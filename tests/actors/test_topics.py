@@ -8,7 +8,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from goqueue.actors.partitionrequests import DeleteBefore
-from goqueue.actors.topics import (
+from goqueue.actors.topicrequests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,

@@ -10,7 +10,7 @@ from goqueue.actors.child import ChildSpec
 from goqueue.actors.grouprequests import TopicsChanged
 from goqueue.actors.handlers import hears
 from goqueue.actors.root import running as running_tree
-from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic
+from goqueue.actors.topicrequests import AddPartitions, AlterTopic, CreateTopic, DeleteTopic
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
 from goqueue.errors import InvalidName
 from goqueue.testing.disk import SimulatedDisk

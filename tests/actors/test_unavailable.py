@@ -8,7 +8,14 @@ from crc32c import crc32c
 from trio.testing import MockClock
 
 from goqueue.actors.partitionrequests import Describe, Fetch, Maintain
-from goqueue.actors.topics import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
+from goqueue.actors.topicrequests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopics,
+    TopicView,
+)
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable
 from goqueue.storage.checkedjson import pack

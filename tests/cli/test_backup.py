@@ -40,6 +40,18 @@ async def test_a_restore_makes_a_directory_that_a_broker_serves(shell: Shell, tm
     assert shown.stdout == "a\nb\n"
 
 
+async def test_a_group_goes_on_from_a_restored_directory(shell: Shell, tmp_path: Path) -> None:
+    first = await shell("consume", "orders", "--group", "billing", "--count", "1")
+    [made] = await shell.json("backup", str(tmp_path / "backup"))
+    assert [each["ledgers_crc32c"] is None for each in made["partitions"]] == [False, False]
+    assert (await shell("restore", str(tmp_path / "backup"), str(tmp_path / "restored"))).exit_code == 0
+    verified = await shell("log", "verify", str(tmp_path / "restored"))
+    assert (verified.exit_code, "sound: 3 partitions" in verified.stdout) == (0, True)
+    async with broker_on_loopback(RealDisk(), str(tmp_path / "restored")) as url:
+        second = await Shell(url)("consume", "orders", "--group", "billing")
+    assert (first.stdout, second.stdout) == ("a\n", "b\n")
+
+
 async def test_a_directory_with_something_in_it_is_a_misuse(shell: Shell, tmp_path: Path) -> None:
     assert (await shell("backup", str(tmp_path / "backup"))).exit_code == 0
     for command in (

@@ -44,6 +44,8 @@ async def test_a_restore_that_ends_anywhere_leaves_all_or_nothing_to_start_on(
         for number in range(6):
             await client.publish("orders", b"%d" % number, partition=number % 2)
         before = await contents(client)
+        async with client.consumer("orders", group="billing") as consumer:
+            await consumer.ack(await consumer.receive(1, timeout=10))
         await machine.back_up(client)
     watched = WatchedDisk(machine.disk, end)
     watched.images = []
@@ -59,6 +61,7 @@ async def test_a_restore_that_ends_anywhere_leaves_all_or_nothing_to_start_on(
         whole += 1
         async with machine.both(RESTORED, disk=image) as client:
             assert await contents(client) == before
+            assert sum(each.committed for each in (await client.group("billing")).partitions) == 1
     assert len(watched.images) > 20
     assert whole >= 1
 

@@ -5,24 +5,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+import trio
+
 from goqueue.actors.broker import Broker
 from goqueue.actors.partitionrequests import Fetch, Produce
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topics import CreateTopic, DescribeTopics, TopicView
+from goqueue.actors.topicrequests import CreateTopic, DescribeTopics, TopicView
 from goqueue.core.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.record import encode_record
 from goqueue.errors import DamagedData, GoQueueError, PartitionUnavailable
+from goqueue.net.groupmessages import Action
 from goqueue.storage.checkedjson import CHECKSUM
+from goqueue.storage.groupregistry import GROUPS, REGISTRY
+from goqueue.storage.journalfile import decode_frame
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
+from tests.actors.groupworld import consumer
 from tests.actors.shelves import broker, partition_of
 from tests.storage.logs import NOW, records_in
 
 DATA = "/data"
 TOPICS = {"orders": 2, "events": 1}
 BATCHES = 9
+GROUP = "billing"
+ACKED = 6
+"""So many from the first on were acked."""
+SETTLING_SECONDS, LEASES_SECONDS = 3.0, 120.0
 SEGMENTS = {"segment_bytes": 1024}
 Place = tuple[str, int]
 """A partition: its topic's name and its number."""
@@ -62,10 +73,12 @@ class Found:
     named: dict[Place, list[GoQueueError]] = field(default_factory=dict)
     refusal: GoQueueError | None = None
     """Why it did not start."""
+    delivered: set[int] | GoQueueError = field(default_factory=set)
+    """To the group, of the first partition; or why nothing was."""
 
 
 async def filled(*, killed: bool = False) -> SimulatedDisk:
-    """Two topics, several segments each, one compressed; closed in order, or just left."""
+    """Two topics, several segments each, one compressed, and a group that did some of it; closed, or just left."""
     disk = SimulatedDisk(Random(0))
     async with broker(disk) as running:
         for name, partitions in TOPICS.items():
@@ -74,8 +87,18 @@ async def filled(*, killed: bool = False) -> SimulatedDisk:
                 ref = await partition_of(running, made, number)
                 for turn in range(BATCHES):
                     await ref.call(_produce(name, number, turn))
+        await _consume(running)
         left = disk.kill()
     return left if killed else disk.kill()
+
+
+async def _consume(running: Broker) -> None:
+    """Some are acked, some will come again; the rest was not looked at."""
+    member = await consumer(running, *TOPICS, group=GROUP)
+    await trio.sleep(SETTLING_SECONDS)
+    for count, action in ((ACKED, Action.ACK), (2, Action.NACK), (1, Action.RELEASE)):
+        await member.settle("orders", 0, await member.take("orders", 0, count), action)
+    await trio.sleep(SETTLING_SECONDS)
 
 
 def _produce(topic: str, number: int, turn: int) -> Produce:
@@ -120,22 +143,40 @@ async def provable_harms(disk: SimulatedDisk) -> list[Harm]:
     begins = {path: (await batches_of(disk, path))[-1][0] for path in last.values()}
 
     def is_provable(harm: Harm) -> bool:
+        if is_of_groups(harm):
+            return False  # their last entries likewise
         return harm.path not in begins or (harm.bit is not None and harm.position < begins[harm.path])
 
     return [harm for harm in all_harms(disk) if is_provable(harm)]
 
 
-async def serve_from(disk: SimulatedDisk) -> Found:
-    """Start, read everything, publish to each partition and read that back, stop, start and read once more."""
+async def serve_from(disk: SimulatedDisk, *, with_group: bool = False) -> Found:
+    """Start, read everything, publish to each partition and read that back; let the group have what it is given."""
     found = Found()
     try:
         async with broker(disk) as running:
             for place, ref in await _partitions(running):
                 await _read(found, place, ref)
                 await _publish_more(found, place, ref)
+            if with_group:
+                found.delivered = await _delivered(running)
     except GoQueueError as error:
         found.refusal = error
     return found
+
+
+async def _delivered(running: Broker) -> set[int] | GoQueueError:
+    """Which offsets of the first partition the group is given, each as often as need be; or why none."""
+    offsets = set[int]()
+    try:
+        member = await consumer(running, *TOPICS, group=GROUP)
+        await trio.sleep(LEASES_SECONDS)
+        while (taken := await member.take("orders", 0, 100)).runs:
+            offsets |= {offset for run in taken.runs for offset in range(run.first, run.last + 1)}
+            await member.settle("orders", 0, taken, Action.ACK)
+    except GoQueueError as error:
+        return error
+    return offsets
 
 
 async def _partitions(running: Broker) -> list[tuple[Place, ActorRef]]:
@@ -225,14 +266,16 @@ class Judge:
         harm.do(harmed)
         findings = (await verify(harmed, DATA)).findings()
         before = {path: await bytes_of(harmed, path) for path in files_in(harmed)}
-        harmless = is_harmless(harm, await bytes_of(self._disk, harm.path))
+        data = await bytes_of(self._disk, harm.path)
+        harmless = is_harmless(harm, data) or ends_between_entries(harm, data)
         assert findings or not self._had_no_findings or harmless, "verify says nothing"
         used = harmed.kill()
-        found = await serve_from(used)
+        found = await serve_from(used, with_group=is_of_groups(harm))
         if found.refusal is not None:
             assert may_refuse(harm), found.refusal
         else:
             self._check_served(harm, found)
+            _check_delivered(harm, found)
         await check_kept(before, used)
 
     def _check_served(self, harm: Harm, found: Found) -> None:
@@ -258,11 +301,41 @@ class Judge:
 
 
 def is_harmless(harm: Harm, data: bytes) -> bool:
-    """In a file that people may read: the end of its last line, or the name of its checksum, which it may lack."""
+    """In a file that people may read: the end of its last line, or the name of its checksum, which it may lack.
+
+    What a group shows in offsets.json is read by people alone, and written anew all the time.
+    """
+    if harm.path.endswith("/offsets.json"):
+        return True
     if not harm.path.endswith(".json"):
         return False
     name = data.index(CHECKSUM.encode())
     return harm.position == len(data) - 1 if harm.bit is None else name <= harm.position < name + len(CHECKSUM)
+
+
+def is_of_groups(harm: Harm) -> bool:
+    return harm.path.endswith((f"/{GROUPS}/{REGISTRY}", f"/{LEDGERS}"))
+
+
+def ends_between_entries(harm: Harm, data: bytes) -> bool:
+    """A journal that was cut there looks as if it had never been longer."""
+    ends, position = {0}, 0
+    while is_of_groups(harm) and (frame := decode_frame(data, position)) is not None:
+        position += frame.size
+        ends.add(position)
+    return harm.bit is None and harm.position > 0 and harm.position in ends
+
+
+def _check_delivered(harm: Harm, found: Found) -> None:
+    """G5: what was not done comes, and what was done may come again. Without its list no group is served."""
+    if not is_of_groups(harm):
+        return
+    if isinstance(found.delivered, GoQueueError):
+        assert harm.path.endswith(REGISTRY), found.delivered
+        return
+    readable = set(found.contents["orders", 0])
+    missing = readable - found.delivered - set(range(ACKED))
+    assert not missing, f"{sorted(missing)} were never delivered"
 
 
 def may_refuse(harm: Harm) -> bool:

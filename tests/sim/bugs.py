@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-from goqueue.actors.partition import Partition, _Arrival
+from goqueue.actors.arrivals import Arrival
+from goqueue.actors.partition import Partition
 from goqueue.actors.partitionrequests import Produced
 from goqueue.environment import File
 from goqueue.storage import scan
@@ -26,7 +27,7 @@ def replaced(owner: ModuleType | type, name: str, value: object) -> Iterator[Non
 
 class AnswersBeforeSync(World):
     class partition_class(Partition):  # noqa: N801
-        def answer(self, arrival: _Arrival, answer: Produced) -> None:
+        def answer(self, arrival: Arrival, answer: Produced) -> None:
             arrival.reply.resolve(answer)
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import mmh3
 
-from goqueue.actors.partition import Partition, _Arrival
+from goqueue.actors.arrivals import Arrival
+from goqueue.actors.partition import Partition
 from goqueue.actors.partitionrequests import Produced
 from goqueue.core import partitioner, producers
 from goqueue.core.admission import Admission
@@ -29,7 +30,7 @@ class Buggy(ClientWorld):
 
 class AnswersBeforeSync(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        def answer(_self: Partition, arrival: _Arrival, answer: Produced) -> None:
+        def answer(_self: Partition, arrival: Arrival, answer: Produced) -> None:
             arrival.reply.resolve(answer)
 
         return replaced(Partition, "answer", answer)

@@ -1,15 +1,23 @@
 """A copy of one partition: whatever became of the original meanwhile, its offsets are those of the copy."""
 
 import pytest
+from crc32c import crc32c
+from trio.testing import MockClock
 
 from goqueue.core.batch import seal_envelope
+from goqueue.core.ledger import Ledger, LedgerSettings
 from goqueue.errors import IncompleteCopy
 from goqueue.storage.backup import CopiedPartition, Lost, PartitionCopy
+from goqueue.storage.backupgroups import read_journal, write_journal
 from goqueue.storage.growinglog import CopiedBatch
+from goqueue.storage.journal import Journal
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
+from goqueue.storage.ledgerjournal import LedgerJournal, WrittenLedger, snapshot_of
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.logs import SMALL, batch, open_log, publish, read_all
+from tests.storage.journals import crashes_of
+from tests.storage.logs import NOW, SMALL, batch, mounted, open_log, publish, read_all
 from tests.storage.test_log_thrift import copied
 
 FOLDER = "/copy"
@@ -108,3 +116,51 @@ async def test_leader_epochs_go_on_rising(volume: Volume, disk: SimulatedDisk) -
     await copy.finish()
     log = await Log.open(volume, FOLDER, SMALL)
     assert (log.leader_epoch, log.end_offset) == (6, 12)
+
+
+# Groups
+
+
+async def test_the_ledgers_of_a_copy_are_read_by_whoever_opens_its_partition(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    written = WrittenLedger("billing", 7, 4711, Ledger(LedgerSettings()), number=3, is_spent=True)
+    written.ledger.apply(written.ledger.begin(5), 10.0)
+    snapshot = snapshot_of([written], 10.0, NOW, doubtful=True)
+    copy = begun(volume)
+    await copy.add(await original(volume))
+    await copy.add_ledgers(snapshot)
+    assert (await copy.finish()).ledgers_crc32c == crc32c(snapshot)
+    for image in crashes_of(disk):
+        async with mounted(image) as after:
+            journal, found = await LedgerJournal.open(after, FOLDER, 20.0, NOW)
+            [again] = found.ledgers.values()
+            assert (again.group_id, again.producer_id, again.number, again.is_spent) == (7, 4711, 3, True)
+            assert again.ledger.snapshot(20.0) == written.ledger.snapshot(10.0)
+            assert (found.lost, found.torn, found.is_doubtful) == (0, 0, True)
+            await journal.close()
+            assert await read_journal(after, f"{FOLDER}/{LEDGERS}", crc32c(snapshot)) == snapshot
+
+
+async def test_a_partition_that_no_group_has_read_from_has_no_ledgers_in_its_copy(
+    volume: Volume, disk: SimulatedDisk
+) -> None:
+    copy = begun(volume, start=12)
+    await copy.add_ledgers(None)
+    assert (await copy.finish()).ledgers_crc32c is None
+    assert not disk.exists(f"{FOLDER}/{LEDGERS}")
+    assert await read_journal(volume, f"{FOLDER}/{LEDGERS}", None) is None
+
+
+async def test_a_journal_that_was_replaced_since_it_was_copied_is_not_the_backups(
+    volume: Volume, autojump_clock: MockClock
+) -> None:
+    """A broker that is started on a backup adds to it, and may put a later snapshot in its place."""
+    checksum = await write_journal(volume, FOLDER, LEDGERS, b"then")
+    journal, _ = await Journal.open(volume, FOLDER, LEDGERS)
+    journal.append([b"since"])
+    await journal.commit()
+    assert await read_journal(volume, f"{FOLDER}/{LEDGERS}", checksum) == b"then"
+    await journal.compact(b"later")
+    with pytest.raises(IncompleteCopy, match="use another backup"):
+        await read_journal(volume, f"{FOLDER}/{LEDGERS}", checksum)

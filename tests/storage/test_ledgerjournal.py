@@ -68,12 +68,27 @@ class Shell:
     def ack(self, nonce: int, first: int, last: int) -> None:
         self.write(self.written.ledger.ack(self.now, nonce, [AttemptRun(first, last, 1)])[0])
 
+    def depart(self, sequence: int) -> None:
+        """One more message is given up and leaves."""
+        offset, nonce = self.written.ledger.next_fresh, self.deliver(1)
+        runs = [AttemptRun(offset, offset, 1)]
+        self.write(self.written.ledger.reject(self.now, nonce, runs, "bad")[0])
+        self.write(self.written.ledger.begin_departure(sequence, [Run(offset, offset)]))
+
+    def arrive(self, sequence: int) -> None:
+        self.write(self.written.ledger.departed(sequence))
+
+    def read_on(self, producer_id: int) -> None:
+        self.journal.append([reads_here(self.written, self.wall, SETTINGS, producer_id)])
+        self.written.take_producer(producer_id)
+        self.written.number += 1
+
     def snapshot(self) -> object:
         return self.written.ledger.snapshot(self.now)
 
 
 async def open_journal(volume: Volume, now: float = 100.0, wall: int = WALL) -> tuple[LedgerJournal, Found]:
-    return await LedgerJournal.open(volume, DIRECTORY, now, wall, Random(1))
+    return await LedgerJournal.open(volume, DIRECTORY, now, wall)
 
 
 async def found_on(disk: SimulatedDisk, now: float = 100.0, wall: int = WALL) -> Found:
@@ -173,7 +188,79 @@ async def test_what_follows_a_gap_in_a_groups_numbers_is_not_applied(
     assert found.is_doubtful
     assert found.ledgers["billing"].ledger.committed == found.ledgers["billing"].ledger.next_fresh == 0
     assert found.ledgers["audit"].ledger.committed == 2
-    assert found.ledgers["audit"].producer_id != 4711
+    assert all(written.is_spent for written in found.ledgers.values())
+
+
+async def test_a_departure_under_way_keeps_its_producer_which_is_spent_when_entries_were_lost(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: under another id it would be appended twice. What was lost may have used the numbers behind it."""
+    async with mounted(disk) as volume:
+        journal, _ = await open_journal(volume)
+        shell = Shell(journal)
+        shell.attach()
+        shell.depart(0)
+        begin = disk.size(PATH)
+        shell.arrive(0)
+        shell.depart(1)
+        await journal.commit()
+        shell.arrive(1)
+        await journal.close()
+    disk.flip_bit(PATH, begin + 40, 0)
+    written = (await found_on(disk)).ledgers["billing"]
+    assert (written.producer_id, written.is_spent) == (4711, True)
+    departure = written.ledger.departure_under_way
+    assert departure is not None
+    assert (departure.sequence, written.ledger.next_sequence) == (0, 1)
+
+
+@pytest.mark.parametrize("by_snapshot", [False, True])
+async def test_a_spent_producer_stays_so_until_another_is_journaled(
+    by_snapshot: bool, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with mounted(disk) as volume:
+        journal, _ = await open_journal(volume)
+        shell = Shell(journal)
+        shell.attach()
+        shell.written.is_spent = True
+        await journal.compact([shell.written], shell.now, shell.wall, True)
+        shell.read_on(4711)  # other settings, perhaps
+        written = (await found_on(disk.kill())).ledgers["billing"]
+        assert (written.producer_id, written.is_spent) == (4711, True)
+        shell.read_on(4712)
+        if by_snapshot:
+            await journal.compact([shell.written], shell.now, shell.wall, True)
+        written = (await found_on(disk.kill())).ledgers["billing"]
+        assert (written.producer_id, written.is_spent, written.number) == (4712, False, shell.written.number)
+
+
+async def test_a_torn_tail_spends_the_producer_since_the_last_durable_frame_may_look_like_one(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with mounted(disk) as volume:
+        journal, _ = await open_journal(volume)
+        shell = Shell(journal)
+        shell.attach()
+        begin = disk.size(PATH)
+        shell.depart(0)
+        await journal.commit()
+        rotten = disk.kill()
+        rotten.flip_bit(PATH, begin + 40, 0)
+        found = await found_on(rotten)
+        assert (found.lost, found.is_doubtful, found.ledgers["billing"].is_spent) == (0, False, True)
+        assert not (await found_on(disk.kill())).ledgers["billing"].is_spent
+
+
+async def test_a_snapshot_that_does_not_say_whether_the_producer_is_spent_is_read(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with mounted(disk) as volume:
+        raw, _ = await Journal.open(volume, DIRECTORY, NAME)
+        ledger = ["billing", 7, 4711, [3, 1.0, 60.0], 2, Ledger(SETTINGS).snapshot(100.0)]
+        await raw.compact(msgpack.packb([1, WALL, False, [ledger]]))
+        await raw.close()
+        _, found = await open_journal(volume)
+        assert not found.ledgers["billing"].is_spent
 
 
 async def test_a_group_whose_beginning_is_lost_is_not_there(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from goqueue.storage.threads import Threads
+from goqueue.storage.threads import Threads, _Worker
 
 
 @pytest.fixture
@@ -105,6 +105,28 @@ async def test_a_thread_without_work_ends_after_a_while_and_more_work_starts_ano
     for _ in range(20):
         assert await threads.run(lambda: 7) == 7
         while names():  # each ends by itself
+            await trio.lowlevel.checkpoint()
+
+
+class AskedThreads(Threads):
+    """Says when a thread without work has asked whether it may end."""
+
+    def __init__(self) -> None:
+        super().__init__(2, idle_seconds_max=0.001)
+        self.asked = threading.Event()
+
+    def dismiss(self, worker: _Worker) -> bool:
+        may_end = super().dismiss(worker)
+        self.asked.set()
+        return may_end
+
+
+async def test_a_thread_ends_also_when_the_event_loop_is_late_to_hear_that_it_has_no_work() -> None:
+    threads = AskedThreads()
+    token = trio.lowlevel.current_trio_token()
+    await threads.run(lambda: token.run_sync_soon(threads.asked.wait, 30))
+    with trio.fail_after(30):
+        while names():
             await trio.lowlevel.checkpoint()
 
 

@@ -1,10 +1,22 @@
-"""Any file that holds a journal: what its owner would find lost when it opens it."""
+"""Any file that holds a journal: what its owner would find lost when it opens it.
+
+Some are known by their names: of these a start expects a journal, whatever is left of it. One that was cut between
+two entries looks as if it had never been longer.
+"""
 
 from goqueue.errors import StorageError, UnknownFormat
+from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journalfile import MAGIC, LostEntries, Replay, replay
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind
 from goqueue.storage.volume import Volume
+
+
+def is_known_journal(path: str) -> bool:
+    """The list of groups, or the ledgers of a partition's groups."""
+    *_, folder, name = path.split("/")
+    return name == LEDGERS or (folder, name) == (GROUPS, REGISTRY)
 
 
 async def check_journal(volume: Volume, path: str) -> JournalReport | None:
@@ -17,7 +29,7 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
     except StorageError as error:
         kind = Kind.UNKNOWN_FORMAT if isinstance(error, UnknownFormat) else Kind.UNREADABLE
         return JournalReport(path, 0, 0, (Finding(kind, path, error.message),))
-    if not is_journal(data, found):
+    if not is_known_journal(path) and not is_journal(data, found):
         return None
     return JournalReport(path, len(data), len(found.entries), _findings(path, len(data), found))
 

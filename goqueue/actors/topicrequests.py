@@ -1,0 +1,74 @@
+"""What topics are asked, and how they are shown."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from goqueue.actors.messages import Request
+from goqueue.actors.ref import ActorRef
+from goqueue.errors import PartitionUnavailable
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    partition: int
+    leader_epoch: int
+    start: Offset
+    end: Offset
+    error: PartitionUnavailable | None = None
+    """Why nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    name: str
+    uuid: UUID
+    config: dict[str, Any]
+    partitions: tuple[PartitionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Request[TopicView]):
+    name: str
+    partitions: int
+    config: dict[str, Any]
+    token: UUID | None = None
+    """A repeat with the same one is answered with the topic that the first made."""
+    by_broker: bool = False
+    """A dead-letter topic, whose name may be longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopic(Request[TopicView]):
+    name: str
+    changes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Request[TopicView]):
+    name: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Request[None]):
+    """With a UUID, only that very topic; then a repeat is no error."""
+
+    name: str
+    uuid: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTopics(Request[tuple[TopicView, ...]]):
+    """None asks for all."""
+
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindPartition(Request[ActorRef]):
+    """Who holds this partition; the ref stays good until the topic is deleted."""
+
+    topic: UUID
+    partition: int
