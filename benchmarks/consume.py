@@ -26,7 +26,8 @@ from rich.progress import Progress
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.children import Unavailable, free_port, server
-from benchmarks.figures import Figure, show, timed
+from benchmarks.figures import Figure, keep, show, timed
+from benchmarks.machine import machine
 from benchmarks.peers import redis_streams
 from benchmarks.peers.workload import BLOCK, Wrong, check_count, check_values
 from benchmarks.publish import publish
@@ -338,7 +339,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.consume", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
     options = parser.parse_args(arguments)
+    about = machine()
     with (
         tempfile.TemporaryDirectory() as folder,
         Progress(console=Console(stderr=True), transient=True) as progress,
@@ -349,6 +352,8 @@ def main(arguments: list[str] | None = None) -> int:
             TINY if options.tiny else Sizes(),
             lambda what: progress.update(task, advance=1, description=what),
         )
+    if options.figures is not None:
+        keep(options.figures, about, figures)
     return show("consume: 100-byte values, one consumer, batches of 500", figures, options.output)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -40,6 +41,25 @@ def show(title: str, figures: list[Figure], output: str) -> int:
     else:
         Console().print(table_of(title, figures))
     return 0 if all(figure.met is not False for figure in figures) else 1
+
+
+def keep(path: Path, about: dict[str, object], figures: list[Figure]) -> None:
+    """For the page that shows them."""
+    kept = {"machine": about, "figures": [asdict(figure) for figure in figures]}
+    path.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+
+
+def rows_of_page(figures: list[Figure]) -> list[str]:
+    """How docs/performance.md shows them."""
+    verdicts = {True: "yes", False: "no", None: ""}
+    return [
+        f"| {figure.name} | {_on_page(figure.value)} {figure.unit} | {figure.goal} | {verdicts[figure.met]} |"
+        for figure in figures
+    ]
+
+
+def _on_page(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.2f}"
 
 
 def table_of(title: str, figures: list[Figure]) -> Table:

@@ -5,7 +5,6 @@ five is shown, and every publish is confirmed and counted.
 """
 
 import argparse
-import json
 import os
 import signal
 import statistics
@@ -14,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from rich.progress import Progress
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.bystanders import bystanders
-from benchmarks.figures import Figure, show, timed
+from benchmarks.figures import Figure, keep, show, timed
 from benchmarks.machine import machine
 from benchmarks.openloop import measure_latencies
 from benchmarks.publish import VALUES, Cost, publish
@@ -250,8 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     ):
         figures = measure_all(Path(folder), TINY if options.tiny else Sizes(), progress)
     if options.figures is not None:
-        kept = {"machine": about, "figures": [asdict(figure) for figure in figures]}
-        options.figures.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n")
+        keep(options.figures, about, figures)
     return show("scale: 100-byte values, medians of runs in turns", figures, options.output)
 
 
