@@ -62,6 +62,18 @@ async def test_a_journal_is_known_although_its_first_byte_is_damaged(volume: Vol
     assert (finding.kind, finding.path, finding.position) == (Kind.LOST_ENTRIES, JOURNAL, 0)
 
 
+@pytest.mark.parametrize("path", [f"{DATA}/groups/registry", f"{DIRECTORY}/ledgers"])
+@pytest.mark.parametrize("left", [b"", b"nothing of a journal's" * 10])
+async def test_the_journals_of_groups_are_known_by_their_names_whatever_is_left_of_them(
+    path: str, left: bytes, volume: Volume, disk: SimulatedDisk
+) -> None:
+    await closed_log(volume, count=1)
+    await volume.make_directories(path.rpartition("/")[0])
+    overwrite(disk, path, left)
+    [finding] = (await checked(disk, DATA)).damage()
+    assert (finding.kind, finding.path) == (Kind.LOST_ENTRIES, path)
+
+
 async def test_the_torn_tail_of_a_journal_is_a_warning(volume: Volume, disk: SimulatedDisk) -> None:
     await closed_journal(volume)
     await closed_log(volume, count=1)
