@@ -3,15 +3,11 @@
 Arrivals are due at fixed times and begin then, whatever became of those before; times count from when an arrival
 was due. A stall is so felt by all that should have happened in it: there is no coordinated omission.
 
-What the generator holds when it begins is set apart from Python's garbage collector (`gc.freeze`), as programs do
-that care for their tail, and as the broker does for itself. Else one look at all of its modules, 40 to 70 ms long,
-would be the tail that is measured.
+What the generator holds when it begins is set apart from Python's garbage collector.
 """
 
-import gc
 import statistics
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +16,7 @@ from trio_websocket import open_websocket_url
 
 import goqueue
 from benchmarks.figures import Figure, timed
+from benchmarks.garbage import heap_set_apart
 from benchmarks.publish import echo_process
 from goqueue.cli.times import Times
 
@@ -48,23 +45,13 @@ ARRIVALS = [Arrival("single sends", 1, 500), Arrival("send_many of 100", 100, 16
 
 
 async def measure_latencies(url: str, rounds: int, seconds: float) -> list[Figure]:
-    with _set_apart():
+    with heap_set_apart():
         yardstick = await _yardstick(seconds)
         figures = [yardstick]
         for arrival in ARRIVALS:
             for acks in ("leader", "all"):
                 figures += await _latency(url, arrival, acks, rounds, seconds)
     return figures if yardstick.value < P99_MS_MAX else [_not_judged(figure) for figure in figures]
-
-
-@contextmanager
-def _set_apart() -> Iterator[None]:
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _not_judged(figure: Figure) -> Figure:
