@@ -4,7 +4,7 @@ import os
 import re
 import socket
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from goqueue.cli import main
 from goqueue.cli.topic import topic
 from goqueue.core.topicconfig import SETTINGS, UNLIMITED
 from goqueue.settings import PREFIX, Settings, flag_of
+from tests.warmprogram import warm_program
 
 ROOT = Path(__file__).parents[1]
 COMMAND_LINE, CONFIGURATION = ROOT / "docs/command-line.md", ROOT / "docs/configuration.md"
@@ -36,17 +37,18 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-def run_in_a_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with warm_program(tmp_path_factory.mktemp("program")) as folder:
+        yield folder
+
+
+def run_in_a_shell(script: str, folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
     """Where `goqueue` is this one, any failure ends it, and what it started ends with it."""
-    (folder / "bin").mkdir()
-    program = folder / "bin/goqueue"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m goqueue "$@"\n')
-    program.chmod(0o755)
     listen = free_address()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(PREFIX)},
-        "PATH": f"{folder}/bin:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "GOQUEUE_LISTEN": listen,
         "GOQUEUE_HTTP": free_address(),
         "GOQUEUE_URL": f"ws://{listen}",
@@ -67,23 +69,29 @@ def run_in_a_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str
     return done
 
 
-def test_the_examples_of_the_command_line_run(tmp_path: Path) -> None:
-    done = run_in_a_shell("\n".join(shell_blocks(COMMAND_LINE)), tmp_path)
+def test_the_examples_of_the_command_line_run(tmp_path: Path, programs: Path) -> None:
+    done = run_in_a_shell("\n".join(shell_blocks(COMMAND_LINE)), tmp_path, programs)
     assert (done.returncode, done.stderr) == (0, "")
     assert "hello" in (tmp_path / "backup.ndjson").read_text()
 
 
-def test_the_shell_examples_of_the_readme_run(tmp_path: Path) -> None:
+def test_the_shell_examples_of_the_readme_run(tmp_path: Path, programs: Path) -> None:
     [block] = shell_blocks(ROOT / "README.md")
-    done = run_in_a_shell(f"goqueue serve > /dev/null &\n{block}", tmp_path)
+    done = run_in_a_shell(f"goqueue serve > /dev/null &\n{block}", tmp_path, programs)
     assert (done.returncode, done.stderr) == (0, "")
     assert '"value": "hello"' in done.stdout
 
 
-def test_the_examples_on_running_a_broker_run(tmp_path: Path) -> None:
-    done = run_in_a_shell("\n".join(shell_blocks(OPERATIONS)), tmp_path)
+def test_the_examples_on_running_a_broker_run(tmp_path: Path, programs: Path) -> None:
+    done = run_in_a_shell("\n".join(shell_blocks(OPERATIONS)), tmp_path, programs)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "restored/meta.json").read_text() == (tmp_path / "orders-data/meta.json").read_text()
+
+
+def test_an_example_that_fails_would_be_seen(tmp_path: Path, programs: Path) -> None:
+    done = run_in_a_shell("goqueue config show --listen nowhere\necho reached", tmp_path, programs)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'nowhere' is not an address" in done.stderr
 
 
 def test_the_page_has_every_counter_as_the_code_has_it() -> None:

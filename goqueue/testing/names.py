@@ -74,11 +74,11 @@ class Names:
         self._begun = 0
 
     def find(self, path: str) -> Node:
-        node: Node = self.root
-        for place in self._walk(path):
-            if place.name not in place.folder.entries:
-                raise FileNotFoundError(ENOENT, "no such file or directory", path)
-            node = place.folder.entries[place.name]
+        node: Node | None = self.root
+        for name in _parts(path):
+            node = _folder_on_the_way(node, path).entries.get(name)
+        if node is None:
+            raise FileNotFoundError(ENOENT, "no such file or directory", path)
         return node
 
     def find_file(self, path: str) -> Contents:
@@ -175,13 +175,22 @@ class Names:
     def _walk(self, path: str) -> Iterator[Place]:
         """The places from the root to the path's own, which alone may be empty."""
         node: Node | None = self.root
-        for name in (part for part in path.split("/") if part not in ("", ".")):
-            if node is None:
-                raise FileNotFoundError(ENOENT, "no such file or directory", path)
-            if isinstance(node, Contents):
-                raise DiskFailed(f"{path} leads through a file", path=path)
-            yield Place(node, name)
-            node = node.entries.get(name)
+        for name in _parts(path):
+            folder = _folder_on_the_way(node, path)
+            yield Place(folder, name)
+            node = folder.entries.get(name)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _folder_on_the_way(node: Node | None, path: str) -> Folder:
+    if node is None:
+        raise FileNotFoundError(ENOENT, "no such file or directory", path)
+    if isinstance(node, Contents):
+        raise DiskFailed(f"{path} leads through a file", path=path)
+    return node
 
 
 def _check_move(new: str, node: Node, way: Sequence[Place], replaced: Node | None) -> None:

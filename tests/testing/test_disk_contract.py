@@ -1,7 +1,7 @@
 """What every disk promises, held against the real one and the simulated one alike."""
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -40,12 +40,15 @@ async def whole(file: File) -> bytes:
 
 
 @pytest.fixture(params=["real", "simulated"])
-def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Machine]:
     if request.param == "real":
-        return Machine(RealDisk(), str(tmp_path), os.getpid())
+        real = RealDisk()
+        yield Machine(real, str(tmp_path), os.getpid())
+        real.rest()
+        return
     disk = SimulatedDisk(Random(1), faults=Faults(sync_seconds=(0.0, 0.0), cold_read_seconds=(0.0, 0.0)))
     disk.make_directory("/data")
-    return Machine(disk, "/data", disk.pid)
+    yield Machine(disk, "/data", disk.pid)
 
 
 # An open file.
