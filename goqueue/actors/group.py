@@ -184,7 +184,9 @@ class Group(Actor):
         async def release(place: Attachment) -> None:
             if place.ref is not None and place.trouble is None:
                 try:
-                    await call_within(ANSWER_SECONDS_MAX, place.ref, ReleaseMember(self._name, member))
+                    await call_within(
+                        ANSWER_SECONDS_MAX, place.ref, ReleaseMember(self._name, member, has_left=True)
+                    )
                 except GoQueueError as error:
                     self._report(f"{place.ref.name} did not give back what {member} held: {error.message}")
 
@@ -302,8 +304,12 @@ class Group(Actor):
     @defers(Reset)
     async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
         check_start(message.start)
-        if not message.force:
-            await self.check_empty(CheckEmpty())
+        if len(self._seats) and not (message.force or message.dry_run):
+            raise GroupConflict(
+                f"group {self._name} has {len(self._seats)} members; stop them first, or use force "
+                "(force=True, --force); a dry run only says what would be",
+                members=len(self._seats),
+            )
         self.background(reset_group, self._name, message, list(self._attachments), reply)
 
     # What the core wants done

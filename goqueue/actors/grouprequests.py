@@ -77,6 +77,8 @@ class Take(Request[Taken]):
     bytes_max: int
     visibility: float
     is_busy: bool
+    lasts_max: int | None = None
+    """So many of them may be on their last permitted delivery; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class ReleaseMember(Request[None]):
 
     group: str
     member: str
+    has_left: bool = False
+    """And is given nothing more here: what it had asked for would be taken for nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,13 @@ class LedgerDesk(Actor):
             if ledger.committed < self.log.log_start:
                 self.book.note_removed(here, self.log.log_start)
             count_max = message.messages_max if message.bytes_max > 0 else 0
-            plan = ledger.plan(trio.current_time(), message.member, count_max, is_busy=message.is_busy)
+            plan = ledger.plan(
+                trio.current_time(),
+                message.member,
+                count_max,
+                is_busy=message.is_busy,
+                lasts_max=message.lasts_max,
+            )
             if not self._has(plan) or not reply.wanted:
                 return _nothing(plan)
             removals = here.removals
@@ -269,7 +275,7 @@ class LedgerDesk(Actor):
     @answers(SettleRuns)
     async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
         here, now = self.book.find(message.group), trio.current_time()
-        entry, stale = settled(here.ledger, now, message)
+        entry, stale = settled(here.ledger, now, message, self._topic)
         if entry is not None:
             self._write(here, [entry], now)
         return stale
@@ -277,6 +283,8 @@ class LedgerDesk(Actor):
     @answers(ReleaseMember)
     async def release_member(self, message: ReleaseMember) -> None:
         here, now = self.book.find(message.group), trio.current_time()
+        if message.has_left and here.member == message.member:
+            self._assign(here, None, here.generation)
         self._write(here, here.ledger.release_member(now, message.member), now)
 
     def _write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:

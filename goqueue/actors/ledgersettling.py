@@ -4,6 +4,7 @@ from goqueue.actors.grouprequests import SettleRuns
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRuns
 from goqueue.core.ledgerentries import Entry, Expired, Nacked, Rejected
+from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.errors import StaleReceipt
 from goqueue.net.groupmessages import Action
 
@@ -11,7 +12,7 @@ VISIBILITY_SECONDS = 30.0
 """Of an extension that does not say how long."""
 
 
-def settled(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+def settled(ledger: Ledger, now: float, message: SettleRuns, topic: str) -> tuple[Entry | None, AttemptRuns]:
     """Nothing is changed yet."""
     nonce, runs = message.nonce, message.runs
     match message.action:
@@ -20,11 +21,19 @@ def settled(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | No
         case Action.NACK:
             return ledger.nack(now, nonce, runs, message.delay, message.reason)
         case Action.REJECT:
+            if _has_no_dead_letters(topic, message.group):
+                return ledger.nack(now, nonce, runs, ledger.settings.backoff_max, message.reason)
             return ledger.reject(now, nonce, runs, message.reason)
         case Action.RELEASE:
             return ledger.release(now, nonce, runs)
         case Action.EXTEND:
             return _extended(ledger, now, message)
+
+
+def _has_no_dead_letters(topic: str, group: str) -> bool:
+    """Dead letters have none themselves: what is rejected among them stays, and comes again late. The broker's own
+    group sends them back by rejecting."""
+    return topic.endswith(DEAD_LETTER_SUFFIX) and not is_internal(group)
 
 
 def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:

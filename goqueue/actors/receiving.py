@@ -47,6 +47,8 @@ class Wish:
     bytes_max: int
     visibility: float
     is_busy: bool
+    lasts_max: int
+    """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
 
 
 async def take_what_is_there(
@@ -102,6 +104,7 @@ class _Hand:
             wish.bytes_max - self._bytes,
             wish.visibility,
             wish.is_busy or self._messages > 0,
+            max(0, wish.lasts_max - self._messages),
         )
 
     def _note(self, taken: Taken) -> None:

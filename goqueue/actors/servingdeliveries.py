@@ -4,6 +4,7 @@ What is settled goes to its partition in the order of the frames, straight from 
 anything else that waits stands before it. A thousand messages are one run, and cost what one costs.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -53,7 +54,8 @@ async def receive(desk: Desk, request: wire.Receive) -> wire.Received:
         is_first = True
         while answer is None:
             asked = await _ready(places, request, deadline)
-            answer = await _received(desk, request, places, poll, deadline, asked=asked)
+            patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
+            answer = await _received(desk, request, places, poll, patience, asked=asked)
             if answer is None and not is_first:
                 await trio.sleep(PAUSE_SECONDS)
             is_first = False
@@ -116,6 +118,7 @@ def _wish(request: wire.Receive) -> Wish:
         max(1, min(request.bytes_max, FETCH_BYTES_MAX)),
         request.visibility_ms / 1_000,
         request.is_busy,
+        request.at_once,
     )
 
 

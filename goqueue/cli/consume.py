@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consumegroup import consume_as_member
+from goqueue.cli.consumegroup import check_there, consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse
 from goqueue.net.client import Client
@@ -108,7 +108,7 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 
     A line is a value, or with `--format ndjson` (or `-o json`) an object that `produce --format ndjson` takes.
     There is no order between partitions. With `--group` it writes what the group has not done yet, and where to
-    begin is for a group that has not begun; TOPIC may be a pattern like `orders-*`.
+    begin is for a group that has not begun; TOPIC may be a pattern like `orders-*`, or with `--follow` come later.
     """
     stdout = sys.stdout.buffer
     plain_line = terminal_line if stdout.isatty() else value_line
@@ -120,6 +120,7 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
     if wanted.group is not None:
         consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin)
+        await check_there(client, wanted.topic, wanted.follow)
         await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
     else:
         await _read(client, wanted, line_of, stdout)

@@ -3,6 +3,12 @@
 from collections.abc import Callable
 from typing import BinaryIO
 
+import click
+
+from goqueue.cli.output import printable
+from goqueue.core.subscription import Subscription
+from goqueue.errors import UnknownTopic
+from goqueue.net.client import Client
 from goqueue.net.consumer import Consumer
 from goqueue.net.delivery import DeliveredMessage
 
@@ -10,6 +16,18 @@ BATCH_MAX = 500
 QUIET_SECONDS = 2.0
 """Who does not follow ends when nothing has come for so long."""
 WAIT_SECONDS = 30.0
+
+
+async def check_there(client: Client, topic: str, follow: bool) -> None:
+    """A group may wait for a topic that comes later. Who does not follow would hear nothing of a misspelt name."""
+    if Subscription.to(topic).pattern is not None:
+        return
+    try:
+        await client.topic(topic)
+    except UnknownTopic:
+        if not follow:
+            raise
+        click.echo(f"there is no topic {printable(topic)} yet; waiting for it", err=True)
 
 
 async def consume_as_member(

@@ -115,6 +115,8 @@ class GroupRegistry:
         return _entry("made", checked, id=group_id)
 
     def fix(self, name: str, settings: GroupSettings) -> RegistryEntry:
+        """Whoever they come from, a first member or an operator: a group has only what there is."""
+        settings.check_available()
         return _entry("fixed", self.group(name).name, settings=settings.to_plain())
 
     def reserve(self, name: str, generation: int) -> RegistryEntry:

@@ -25,12 +25,13 @@ reached, whether `tick` has been asked yet or not.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from itertools import islice
 from typing import Any
 
 from goqueue.core.backoff import DELAY_FIRST, DELAY_MAX, backoff
 from goqueue.core.leases import Delivery, Lease
-from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, Standing, count, first_messages, in_order
+from goqueue.core.ledgerattempts import FRESH, AttemptRun, AttemptRuns, Standing, count, first_messages, in_order
 from goqueue.core.ledgerdepartures import DeadRun, Departure
 from goqueue.core.ledgerentries import (
     Acked,
@@ -158,17 +159,27 @@ class Ledger:
 
     # Handing out
 
-    def plan(self, now: float, member: str, count_max: int, *, is_busy: bool) -> Plan:
-        """`is_busy`: the member holds messages that it has not settled, of whatever partition."""
+    def plan(self, now: float, member: str, count_max: int, *, is_busy: bool, lasts_max: int | None = None) -> Plan:
+        """`is_busy`: the member holds messages that it has not settled, of whatever partition.
+
+        `lasts_max`: so many may be on their last permitted delivery, those that its program sees at once. What
+        waits in a client that dies would be given up unseen.
+        """
         self._state.returns.move_on(now)
         held = self._state.deliveries.held_by(member)
+        lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
         alone = first_messages(self._state.returns.ready_runs(self._goes_alone), 1)
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, alone_waiting=bool(alone))
-        if alone and not is_busy and not held.count:
+        if alone and lasts_max and not is_busy and not held.count:
             return self._plan(alone, 0, is_alone=True)
-        again = first_messages(self._state.returns.ready_runs(self._goes_with_others), count_max)
-        return self._plan(again, count_max - count(again), alone_waiting=bool(alone))
+        lasts = first_messages(self._state.returns.ready_runs(self._is_last_with_others), lasts_max)
+        others = self._state.returns.ready_runs(lambda standing: not self._is_last(standing.attempt))
+        again = first_messages(merge(lasts, others), count_max)
+        fresh_max = count_max - count(again)
+        if self._is_last(FRESH.attempt):
+            fresh_max = min(fresh_max, lasts_max - count(lasts))
+        return self._plan(again, fresh_max, alone_waiting=bool(alone))
 
     def _plan(
         self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False
@@ -178,8 +189,8 @@ class Ledger:
     def _goes_alone(self, standing: Standing) -> bool:
         return standing.lost and self._is_last(standing.attempt)
 
-    def _goes_with_others(self, standing: Standing) -> bool:
-        return not self._goes_alone(standing)
+    def _is_last_with_others(self, standing: Standing) -> bool:
+        return self._is_last(standing.attempt) and not standing.lost
 
     def _is_last(self, attempt: int) -> bool:
         return 0 < self.settings.max_deliveries <= attempt

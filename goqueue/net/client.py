@@ -16,8 +16,9 @@ from goqueue.net import groupmessages
 from goqueue.net import messages as wire
 from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
-from goqueue.net.consumeroptions import ConsumerOptions, start_text
+from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.content import acks_of
+from goqueue.net.groupquestions import altering, redriving, resetting
 from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
 from goqueue.net.message import Published
 from goqueue.net.producer import Producer
@@ -207,7 +208,7 @@ class Client(Connected):
 
     async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
         """Other settings; None resets one. Of a group with members only by `force`."""
-        return await self._one_group(groupmessages.AlterGroup(check_group_name(name), dict(settings), force))
+        return await self._one_group(altering(name, settings, force))
 
     async def _one_group(self, request: groupmessages.DescribeGroups | groupmessages.AlterGroup) -> Group:
         [description] = (await self.call(request, groupmessages.Groups)).groups
@@ -224,9 +225,7 @@ class Client(Connected):
         force: bool = False,
     ) -> list[ResetPartition]:
         """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
-        request = groupmessages.ResetGroup(
-            check_group_name(name), topic, partition, start_text(start), dry_run, force
-        )
+        request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
         answer = await self.call(request, groupmessages.GroupReset)
         return [ResetPartition(*each) for each in answer.partitions]
 
@@ -253,9 +252,17 @@ class Client(Connected):
         `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
         They go to the group that gave them up, with `all_groups` to all, or to another topic.
         """
-        chosen = None if offsets is None else tuple(offsets)
-        request = groupmessages.Redrive(
-            topic, group, partition, chosen, reason, to, all_groups, max_messages, per_second, dry_run
+        request = redriving(
+            topic,
+            group=group,
+            partition=partition,
+            offsets=offsets,
+            reason=reason,
+            to=to,
+            all_groups=all_groups,
+            max_messages=max_messages,
+            per_second=per_second,
+            dry_run=dry_run,
         )
         return Redriven(*await self.call(request, groupmessages.Redriven))
 

@@ -15,14 +15,15 @@ from contextlib import suppress
 from enum import Enum
 from functools import partial
 from types import TracebackType
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.errors import Closed, GoQueueError, InvalidConfig, InvalidMessage, StaleReceipt
+from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
+from goqueue.net.arguments import check_seconds_between, check_whole
 from goqueue.net.bodies import Request
 from goqueue.net.consumerleases import Leases
-from goqueue.net.consumeroptions import ConsumerOptions, check_seconds
+from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions, check_seconds
 from goqueue.net.consumerreceiving import MESSAGES_MAX, Receiving
 from goqueue.net.consumersettling import Settling, Word
 from goqueue.net.consumerstock import Stock
@@ -74,7 +75,8 @@ class Consumer:
         self._settling = Settling(client, options.group, self._stock)
         self._leases = Leases(self._stock, self._settling, options.visibility_timeout)
         self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
-        self._membership = Membership(client, options, self._receiving.forget_rests, self._receiving.fail)
+        self._receiving.give_back = self._give_back
+        self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
         self._rounds = 0
 
@@ -135,13 +137,15 @@ class Consumer:
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
         self._check_open()
-        _check_count(max_messages)
+        check_receive(max_messages, timeout, visibility_timeout)
         deadline = trio.current_time() + timeout
         with trio.move_on_at(deadline + GRACE_SECONDS):
             while not await self._is_at_hand(max_messages):
-                await self._receiving.something(max_messages, deadline)
+                await self._receiving.something(max_messages, max_messages, deadline)
                 if trio.current_time() >= deadline and not self._stock.ahead:
                     return []
+            if len(self._stock.ahead) < max_messages and 0 < self._receiving.steadily_wanted < max_messages:
+                await self._receiving.something(max_messages, max_messages, trio.current_time())
             return await self._handed_out(max_messages, visibility_timeout)
         return []
 
@@ -154,7 +158,7 @@ class Consumer:
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""
         while not await self._is_at_hand(ITERATION_AHEAD):
-            await self._receiving.something(ITERATION_AHEAD, math.inf)
+            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
         return self._stock.take(ITERATION_AHEAD)
 
     def take_back(self, messages: Sequence[Delivered]) -> None:
@@ -168,7 +172,7 @@ class Consumer:
         worker = trio.lowlevel.current_task()
         self._leases.end_work(worker)
         while not await self._is_at_hand(1):
-            await self._receiving.something(ITERATION_AHEAD, math.inf)
+            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
         message: DeliveredMessage = self._stock.ahead.popleft()
         if self.extends_at_work:
             self._leases.begin_work(worker, message)
@@ -207,6 +211,22 @@ class Consumer:
             self.take_back(messages)
             raise
 
+    # Partitions that come and go
+
+    def _note_assignment(self) -> None:
+        self._receiving.forget_rests()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """What waits here of partitions that others have: the program has not seen it."""
+        portions = self._stock.take_foreign(set(self._membership.assignment))
+        if portions:
+            self._client.spawn(self._release, portions)
+
+    async def _release(self, portions: list[Portion]) -> None:
+        with suppress(GoQueueError):  # then it comes again when its lease ends
+            await self._settling.say(Word(Action.RELEASE), portions)
+
     # Settling
 
     async def ack(self, messages: Settled) -> None:
@@ -235,7 +255,7 @@ class Consumer:
 
     async def _say(self, word: Word, messages: Settled) -> list[Portion]:
         self._check_open()
-        portions = portions_of([messages] if isinstance(messages, Delivered) else list(messages))
+        portions = portions_of([messages] if isinstance(messages, Delivered) else as_list(messages))
         for portion in portions:
             if portion.delivery.origin.group != self._options.group:
                 raise InvalidMessage(
@@ -256,12 +276,22 @@ class Consumer:
         return Closed("the consumer is closed, and what it had not settled was given back")
 
 
-def _check_count(max_messages: int) -> None:
-    if not 1 <= max_messages <= MESSAGES_MAX:
-        raise InvalidConfig(f"max_messages={max_messages} must be 1 to {MESSAGES_MAX:,}")
+def check_receive(max_messages: object, timeout: object, visibility_timeout: object) -> None:
+    check_whole("max_messages", max_messages, 1, MESSAGES_MAX)
+    check_seconds_between("timeout", timeout, 0.0, math.inf)
+    if visibility_timeout is not None:
+        check_seconds("visibility_timeout", visibility_timeout, VISIBILITY_SECONDS_MIN)
+
+
+def as_list(messages: object) -> list[Any]:
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise InvalidMessage(f"{messages!r} was not delivered by a group; settle what a consumer handed out")
+    return list(messages)
 
 
 def _checked_reason(reason: str) -> str:
+    if not isinstance(reason, str):
+        raise InvalidMessage(f"reason={reason!r} is no text")
     if len(reason) > REASON_LENGTH_MAX:
         raise InvalidMessage(f"a reason has {len(reason):,} characters; use {REASON_LENGTH_MAX:,} at most")
     return reason

@@ -4,16 +4,19 @@ There are those that the whole group shares (`mode`, `shared`, `key_order`, `lan
 this consumer alone. Of the first kind only what was given is sent: what is left out is as the group has it.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
+from goqueue.core.groupmember import check_member_id
+from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.names import check_group_name
 from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.core.subscription import Subscription
-from goqueue.errors import InvalidConfig, OffsetOutOfRange
+from goqueue.errors import InvalidName
+from goqueue.net.arguments import check_flag, check_offset, check_seconds_between, check_whole, refusal
 from goqueue.types import Offset
 
 Start: TypeAlias = Offset | float | str | datetime
@@ -22,7 +25,6 @@ IN_FLIGHT_MAX = 4_000
 IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
 VISIBILITY_SECONDS = 30.0
 VISIBILITY_SECONDS_MIN, VISIBILITY_SECONDS_MAX = 0.05, 12 * 3600.0
-OFFSET_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +45,21 @@ class ConsumerOptions:
 
     def __post_init__(self) -> None:
         check_group_name(self.group)
-        if self.mode == "stream":
-            raise InvalidConfig('mode="stream" is not there yet; use mode="queue", or read without a group')
-        if self.key_order:
-            raise InvalidConfig("key_order=True is not there yet; leave it out")
-        if self.max_in_flight < 1 or self.max_in_flight_bytes < 1:
-            raise InvalidConfig("a consumer needs room: max_in_flight and max_in_flight_bytes are 1 or more")
+        GroupSettings.from_plain(self.settings).check_available()
+        check_whole("max_in_flight", self.max_in_flight, 1)
+        check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1)
         check_seconds("visibility_timeout", self.visibility_timeout, VISIBILITY_SECONDS_MIN)
+        if self.auto_extend is not None:
+            check_flag("auto_extend", self.auto_extend)
+        if self.member_id is not None:
+            _check_member_id(self.member_id)
 
     @property
     def subscription(self) -> tuple[str, ...]:
         """As it travels: one pattern, or names."""
-        asked = self.topics if isinstance(self.topics, str) else list(self.topics)
+        asked: object = self.topics
+        if isinstance(asked, Iterable) and not isinstance(asked, str | bytes):
+            asked = list(asked)
         plain = Subscription.to(asked).to_plain()
         return (plain,) if isinstance(plain, str) else tuple(plain)
 
@@ -71,10 +76,14 @@ class ConsumerOptions:
         return {name: value for name, value in asked.items() if value is not None}
 
 
-def check_seconds(name: str, seconds: float, least: float = 0.0) -> float:
-    if not math.isfinite(seconds) or not least <= seconds <= VISIBILITY_SECONDS_MAX:
-        raise InvalidConfig(f"{name}={seconds!r} must be {least:g} to {VISIBILITY_SECONDS_MAX:g} seconds")
-    return float(seconds)
+def check_seconds(name: str, seconds: object, least: float = 0.0) -> float:
+    return check_seconds_between(name, seconds, least, VISIBILITY_SECONDS_MAX)
+
+
+def _check_member_id(member_id: object) -> None:
+    if not isinstance(member_id, str):
+        raise InvalidName(f"a member id is text, not {type(member_id).__name__}; leave it out to have one drawn")
+    check_member_id(member_id)
 
 
 def start_text(start: Start) -> str:
@@ -82,20 +91,20 @@ def start_text(start: Start) -> str:
     if start in ("earliest", "latest"):
         return str(start)
     if type(start) is int:
-        if not 0 <= start <= OFFSET_MAX:
-            raise OffsetOutOfRange(f"start={start} is no offset; they begin with 0")
-        return f"offset:{start}"
+        return f"offset:{check_offset('start', start)}"
     return f"time:{_microseconds(start)}"
 
 
 def _microseconds(time: Start) -> int:
     """Seconds as a float, a datetime or ISO text. A time without a zone is UTC."""
     try:
+        if not isinstance(time, str | float | datetime):
+            raise TypeError(f"it is of type {type(time).__name__}")
         moment = datetime.fromisoformat(time) if isinstance(time, str) else time
         if isinstance(moment, datetime):
             moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         return min(max(0, round(moment * 1_000_000)), TIMESTAMP_MAX)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidConfig(
-            f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
+        raise refusal(
+            f"start={shortened(time)} is neither an offset, 'earliest', 'latest' nor a time ({error})"
         ) from None

@@ -1,7 +1,8 @@
 """The task that asks for messages, beside the program.
 
 It asks only when somebody wants messages, there is credit for them and nothing waits to be handed out. A partition
-is asked once at a time: one that is assigned while the others are being waited for is asked at once, by itself.
+is asked once at a time, unless somebody comes who cannot wait as long as was asked for: one that is assigned while
+the others are being waited for is asked at once, by itself.
 Whoever waits may be cancelled at any time: what the answer brings lies in the stock for whoever comes next, so
 nothing is handed to nobody.
 
@@ -46,6 +47,8 @@ BYTES_MAX = 1024 * 1024
 REST_SECONDS = SOON_SECONDS = 1.0
 CROWDED_SECONDS = 0.5
 """How long to wait at the broker when so many consumers share a connection that there are no places left."""
+SLACK_SECONDS = 0.01
+"""An answer that may come so much too late is waited for."""
 QUESTIONS_MAX = 4
 OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
 """The membership is not what it was; the newest word about it is under way."""
@@ -61,10 +64,10 @@ class Caller(Protocol):
 
 
 class Waiter:
-    """Somebody who wants messages now."""
+    """Somebody who wants messages now, and shows so many of them to the program at once."""
 
-    def __init__(self, count: int, deadline: float) -> None:
-        self.count, self.deadline = count, deadline
+    def __init__(self, count: int, at_once: int, deadline: float) -> None:
+        self.count, self.at_once, self.deadline = count, at_once, deadline
         self.woken = trio.Event()
         self.error: GoQueueError | None = None
 
@@ -79,6 +82,16 @@ class Question:
     request: Receive
     partitions: tuple[AssignedPartition, ...]
     """In the order of the request."""
+    until: float
+    """So long the broker may wait for something."""
+
+
+class Need(NamedTuple):
+    """What is to be asked for: so many messages, of which the program sees some at once, until then."""
+
+    messages: int
+    at_once: int
+    until: float
 
 
 class Arrived(NamedTuple):
@@ -108,6 +121,9 @@ class Asker(NamedTuple):
     opened: OpenDelivery
     nursery: trio.Nursery
 
+    def has(self, partition: AssignedPartition) -> bool:
+        return partition in self.membership.assignment
+
 
 class Receiving:
     def __init__(self, client: Caller, group: str, visibility: float, stock: Stock) -> None:
@@ -117,7 +133,9 @@ class Receiving:
         self._stock = stock
         self._waiters: dict[Waiter, None] = {}
         self._ahead_wanted = 0
-        self._steadily_wanted = 0
+        self.steadily_wanted = 0
+        self.give_back: Callable[[], None] = lambda: None
+        """Is called when messages have come that are another member's by now."""
         self._opening: Arrived = NOTHING
         self._changed = trio.Event()
         self._under_way: dict[Question, None] = {}
@@ -126,9 +144,9 @@ class Receiving:
 
     # What others say
 
-    async def something(self, count: int, deadline: float) -> None:
+    async def something(self, count: int, at_once: int, deadline: float) -> None:
         """Want messages, and return after the next answer, whatever it brought."""
-        waiter = Waiter(count, deadline)
+        waiter = Waiter(count, at_once, deadline)
         self._waiters[waiter] = None
         self.look_again()
         try:
@@ -144,7 +162,7 @@ class Receiving:
 
     def want_steadily(self, count: int) -> None:
         """From now on ask for so many ahead whenever somebody takes as many; 0 ends it."""
-        self._steadily_wanted = count
+        self.steadily_wanted = count
         if count and not self._stock.ahead:
             self.want_ahead(count)
 
@@ -186,11 +204,15 @@ class Receiving:
     def _question(self, membership: Membership) -> Question | None:
         now = trio.current_time()
         self._stock.expire(now)
-        count, size = self._allowance()
-        partitions = self._free_partitions(membership, now)
+        need = self._need(now)
+        return None if need is None else self._question_for(need, membership, now)
+
+    def _question_for(self, need: Need, membership: Membership, now: float) -> Question | None:
+        count, size = self._allowance(need)
+        partitions = self._free_partitions(membership, need, now)
         if not (count and size and partitions):
             return None
-        patience = self._patience(now, is_all=count == self._stock.credit[0])
+        patience = min(max(0.0, need.until - now), self._patience_max(is_all=count == self._stock.credit[0]))
         request = Receive(
             self._group,
             membership.member,
@@ -201,34 +223,44 @@ class Receiving:
             round(1000 * self._visibility),
             self._stock.is_busy or self._opening.messages > 0,
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
+            need.at_once,
         )
-        return Question(request, partitions)
+        return Question(request, partitions, now + patience)
 
-    def _allowance(self) -> tuple[int, int]:
-        """How many messages and bytes to ask for: what is wanted, within the credit that is not promised yet."""
-        wanted = self._ahead_wanted
-        if self._waiters and not self._stock.ahead:
-            wanted = max(waiter.count for waiter in self._waiters)
-        if not wanted or self._stock.must_empty or len(self._under_way) >= QUESTIONS_MAX:
+    def _need(self, now: float) -> Need | None:
+        """Of those who wait, for as long as the first of them does; else what is wanted ahead."""
+        if self._waiters:
+            count = max(waiter.count for waiter in self._waiters) - len(self._stock.ahead)
+            at_once = max(waiter.at_once for waiter in self._waiters)
+            return Need(count, at_once, min(waiter.deadline for waiter in self._waiters)) if count > 0 else None
+        return self._need_ahead(now) if self._ahead_wanted else None
+
+    def _need_ahead(self, now: float) -> Need:
+        """Not for long: who waits meanwhile may want what nobody gets ahead."""
+        return Need(self._ahead_wanted or self.steadily_wanted, 0, now + SOON_SECONDS)
+
+    def _allowance(self, need: Need) -> tuple[int, int]:
+        """How many messages and bytes to ask for: what is needed, within the credit that is not promised yet."""
+        if self._stock.must_empty or len(self._under_way) >= QUESTIONS_MAX:
             return 0, 0
         count, size = self._stock.credit
         count -= self._opening.messages + sum(each.request.messages_max for each in self._under_way)
         size -= self._opening.size + sum(each.request.bytes_max for each in self._under_way)
-        return max(0, min(count, wanted, MESSAGES_MAX)), max(0, min(size, BYTES_MAX))
+        return max(0, min(count, need.messages, MESSAGES_MAX)), max(0, min(size, BYTES_MAX))
 
-    def _patience(self, now: float, is_all: bool) -> float:
+    def _patience_max(self, is_all: bool) -> float:
         """Who has asked for all that there is credit for can ask nobody else meanwhile, and must not wait long."""
-        latest = max((waiter.deadline for waiter in self._waiters), default=math.inf)
         link = self._client.link
         if link is not None and link.receives_are_many:
             return CROWDED_SECONDS
-        return min(max(0.0, latest - now), SOON_SECONDS if is_all else POLL_SECONDS_MAX)
+        return SOON_SECONDS if is_all else POLL_SECONDS_MAX
 
-    def _free_partitions(self, membership: Membership, now: float) -> tuple[AssignedPartition, ...]:
-        """Those that neither rest nor are being asked."""
+    def _free_partitions(self, membership: Membership, need: Need, now: float) -> tuple[AssignedPartition, ...]:
+        """Those that neither rest nor are being asked, unless the answer may come too late."""
         if not membership.is_member:
             return ()
-        asked = {partition for question in self._under_way for partition in question.partitions}
+        in_time = [question for question in self._under_way if question.until <= need.until + SLACK_SECONDS]
+        asked = {partition for question in in_time for partition in question.partitions}
         return tuple(
             each for each in membership.assignment if each not in asked and self._resting.get(each, now) <= now
         )
@@ -271,6 +303,8 @@ class Receiving:
             for partition, received in zip(question.partitions, answer.partitions, strict=True):
                 self._take_in(partition, received, asker.opened)
             self._wake()
+            if not all(map(asker.has, question.partitions)):
+                self.give_back()
         finally:
             self._under_way.pop(question, None)
             self.look_again()
@@ -287,13 +321,13 @@ class Receiving:
         """For the next batch, if somebody is about to take all of this one."""
         arrived, link = arrived_in(answer), self._client.link
         is_taken = arrived.messages and any(waiter.count >= arrived.messages for waiter in self._waiters)
-        if not self._steadily_wanted or not is_taken or link is None:
+        if not self.steadily_wanted or not is_taken or link is None:
             return
         if arrived.is_alone or self._stock.ahead or self._under_way:
             return
-        self._opening, self._ahead_wanted = arrived, self._steadily_wanted
-        following = self._question(asker.membership)
-        self._opening, self._ahead_wanted = NOTHING, 0
+        now, self._opening = trio.current_time(), arrived
+        following = self._question_for(self._need_ahead(now), asker.membership, now)
+        self._opening = NOTHING
         asked = None if following is None else link.ask_ahead(following.request)
         if following is not None and asked is not None:
             asker.nursery.start_soon(self._ask, self._begun(following), asker, asked)

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from goqueue.net.delivery import Delivery, Portion
+from goqueue.net.groupmessages import AssignedPartition
 from goqueue.types import Offset
 
 YOUNG_SHARE = 0.1
@@ -111,6 +112,18 @@ class Stock:
     def drop_some(self, delivery: Delivery, offsets: Collection[Offset]) -> None:
         self.settle(delivery, offsets)
         self._forget_settled()
+
+    def take_foreign(self, assigned: Collection[AssignedPartition]) -> list[Portion]:
+        """Those that wait and are of none of these partitions; they are not handed out any more."""
+        places = {(each.uuid, each.partition) for each in assigned}
+        foreign: dict[Delivery, list[Any]] = {}
+        for message in self.ahead:
+            origin = message.delivery.origin
+            if (origin.uuid, origin.partition) not in places:
+                foreign.setdefault(message.delivery, []).append(message)
+        if foreign:
+            self.ahead = deque(message for message in self.ahead if message.delivery not in foreign)
+        return [Portion(delivery, messages) for delivery, messages in foreign.items()]
 
     # Leases
 

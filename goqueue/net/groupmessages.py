@@ -82,7 +82,8 @@ class ReceivePartition(NamedTuple):
 class Receive(NamedTuple):
     """Answered as soon as there is something, at the latest after `max_wait_ms`.
 
-    `is_busy`: the member holds messages that it has not settled, from whatever partition.
+    `is_busy`: the member holds messages that it has not settled, from whatever partition. `at_once`: so many of
+    them its program sees at once; the others wait in the client, none of them on its last permitted delivery.
     """
 
     group: Name
@@ -94,6 +95,7 @@ class Receive(NamedTuple):
     visibility_ms: U32
     is_busy: bool
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
+    at_once: U32 = 2**32 - 1
 
 
 class ReceivedPartition(NamedTuple):

@@ -133,6 +133,26 @@ async def test_a_message_keeps_its_partition_modulo(disk: SimulatedDisk, autojum
         assert [letter.value for letter in await records(running, "orders.dlq", 1)] == [b"later"]
 
 
+async def test_dead_letters_have_none_themselves_and_what_is_rejected_there_comes_again(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """SPEC §6. Neither a reject nor any number of failures makes a dead letter of one."""
+    async with broker(disk) as running:
+        await create(running, "orders.dlq")
+        await (await partition_of(running, "orders.dlq")).call(publish(b"a", b"b"))
+        who = await consumer(running, "orders.dlq", max_deliveries=1)
+        taken = await who.take("orders.dlq", count=1)
+        await who.settle("orders.dlq", 0, taken, Action.REJECT, "hopeless")
+        await who.settle("orders.dlq", 0, await who.take("orders.dlq"), Action.ACK)
+        await patience(59)
+        assert not (await who.take("orders.dlq")).runs
+        await patience(2)
+        assert (await who.take("orders.dlq", visibility=1.0)).runs == ((0, 0, 2),)
+        await patience(2)
+        assert (await who.take("orders.dlq")).runs == ((0, 0, 3),)
+        assert [topic.name for topic in await running.topics.call(DescribeTopics(None))] == ["orders.dlq"]
+
+
 async def test_the_dead_letter_topic_of_a_topic_with_the_longest_name(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

@@ -186,6 +186,8 @@ async def test_other_settings_reach_every_partition(disk: SimulatedDisk, autojum
             await group.call(Alter({"max_deliveries": 9}, force=False))
         with pytest.raises(InvalidConfig):
             await group.call(Alter({"max_delivery": 9}, force=True))
+        with pytest.raises(InvalidConfig, match="not there yet"):
+            await group.call(Alter({"mode": "stream"}, force=True))
         assert len(attached(stage, "orders", 0)) == 1
         told = await group.call(Alter({"max_deliveries": 9}, force=True))
         assert told.settings["max_deliveries"] == 9
@@ -251,15 +253,15 @@ async def test_a_reset_is_for_groups_without_members(disk: SimulatedDisk, autoju
         await stage.create("orders", 2)
         group = await stage.group()
         await group.call(join("ann", "orders"))
-        with pytest.raises(GroupConflict):
-            await group.call(Reset(None, None, "earliest", dry_run=True, force=False))
+        with pytest.raises(GroupConflict, match=r"force=True, --force"):
+            await group.call(Reset(None, None, "earliest", dry_run=False, force=False))
         with pytest.raises(InvalidConfig):
             await group.call(Reset(None, None, "whenever", dry_run=False, force=True))
         with pytest.raises(UnknownTopic):
             await group.call(Reset("returns", None, "earliest", dry_run=False, force=True))
         with pytest.raises(UnknownPartition):
             await group.call(Reset("orders", 2, "earliest", dry_run=False, force=True))
-        told = await group.call(Reset("orders", None, "offset:50", dry_run=True, force=True))
+        told = await group.call(Reset("orders", None, "offset:50", dry_run=True, force=False))
         assert told == (("orders", 0, 0, 50), ("orders", 1, 0, 50))
         assert stage.script.committed == {}
         told = await group.call(Reset("orders", 1, "offset:50", dry_run=False, force=True))

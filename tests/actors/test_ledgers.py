@@ -261,6 +261,18 @@ async def test_a_member_that_leaves_gives_everything_back_uncounted(
         assert (await there.take(member="bob")).runs == (run(0), run(2), run(3))
 
 
+async def test_a_member_that_has_left_is_given_nothing_more(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """What it had asked for before would be under a lease that nobody knows of."""
+    async with desk(disk) as there:
+        await there.publish(*[b"x"] * 4)
+        await there.take(1)
+        await there.ref.call(ReleaseMember(GROUP, "ann", has_left=True))
+        with pytest.raises(StaleGeneration):
+            await there.take(1)
+        await there.ref.call(AssignPartition(GROUP, "bob", 2))
+        assert (await there.take(member="bob", generation=2)).runs == (run(0), run(1, 3))
+
+
 async def test_the_last_delivery_after_lost_ones_is_made_alone(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -24,7 +25,7 @@ from goqueue.net import groupmessages as wire
 from goqueue.net.groupmessages import Action
 from tests.actors.connectionstage import TOPIC, Stage, StagePartition, alive, delivery, staged
 
-WISH = Wish("g", "m", 3, messages_max=100, bytes_max=1_000, visibility=30.0, is_busy=False)
+WISH = Wish("g", "m", 3, messages_max=100, bytes_max=1_000, visibility=30.0, is_busy=False, lasts_max=100)
 
 
 @asynccontextmanager
@@ -242,6 +243,27 @@ async def test_a_partition_that_promises_and_never_has_anything_is_not_asked_wit
         stage.partitions[0].is_eager = True
         await received(stage, max_wait_ms=1_000)
         assert 10 < len(stage.partitions[0].takes()) < 110
+
+
+async def test_who_asks_ahead_waits_until_something_is_there_and_is_not_kept_when_it_may_not_have_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with staged() as stage:
+        await stage.client.post(receive(stage, at_once=0))
+        await wait_all_tasks_blocked()
+        assert [each.lasts_max for each in stage.partitions[0].takes()] == [0]
+        stage.partitions[0].give(Taken(0, (), b"", is_alone=False, alone_waits=False))
+        _, answer = await stage.client.outcome()
+        assert isinstance(answer, wire.Received)
+        assert answer.partitions[0].runs == ()
+        assert trio.current_time() < 1
+
+
+async def test_what_is_seen_at_once_is_shared_by_all_that_are_asked() -> None:
+    async with two_partitions() as (rows, refs):
+        rows[0].give(delivery(1, 0, 29))
+        await take_what_is_there(refs, replace(WISH, lasts_max=40))
+        assert [row.takes()[0].lasts_max for row in rows] == [40, 10]
 
 
 @pytest.mark.parametrize("visibility_ms", [0, 43_200_001])

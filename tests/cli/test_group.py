@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import trio
+from click.testing import Result
 
 import goqueue
 from goqueue.storage.disk import RealDisk
@@ -48,6 +50,39 @@ async def test_a_group_begins_where_it_is_told_and_follows(shell: Shell) -> None
     assert result.stdout == "line 3\nline 4\n"
     [row] = await shell.json("consume", "lines", "--group", "other", "--count", "1")
     assert (row["offset"], row["value"]) == (0, "line 0")
+
+
+@pytest.mark.parametrize("options", [[], ["--count", "1"]], ids=str)
+async def test_a_topic_that_is_not_there_is_an_error_for_who_does_not_wait(
+    shell: Shell, options: list[str]
+) -> None:
+    """As it is without a group; and no group is made."""
+    result = await shell("consume", "nothere", "--group", "billing", *options)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "nothere" in result.stderr
+    assert await shell.json("group", "list") == []
+
+
+async def test_who_follows_a_topic_that_is_not_there_is_told_once_and_gets_it_when_it_comes(shell: Shell) -> None:
+    results: list[Result] = []
+
+    async def consume() -> None:
+        results.append(await shell("consume", "later", "--group", "billing", "--follow", "--count", "1"))
+
+    async with goqueue.connect(shell.url) as client, trio.open_nursery() as nursery:
+        nursery.start_soon(consume)
+        while not await client.groups():
+            await trio.lowlevel.checkpoint()
+        await client.create_topic("later", partitions=1)
+        await client.publish("later", b"at last")
+    [result] = results
+    assert (result.exit_code, result.stdout) == (0, "at last\n")
+    assert result.stderr == "there is no topic later yet; waiting for it\n"
+
+
+async def test_a_pattern_that_fits_nothing_yet_is_no_error(shell: Shell) -> None:
+    result = await shell("consume", "nothere-*", "--group", "billing")
+    assert (result.exit_code, result.output) == (0, "")
 
 
 @pytest.mark.parametrize("option", ["--partition", "--to-time"])
@@ -98,6 +133,8 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing", "--config", "shared"], 2, "not a setting"),
         (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
         (["alter", "billing", "--config", "shared=perhaps"], 1, "true or false"),
+        (["alter", "billing", "--config", "mode=stream"], 1, "not there yet"),
+        (["alter", "billing", "--config", "key_order=true"], 1, "not there yet"),
         (["reset", "billing", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),
@@ -124,6 +161,15 @@ async def test_a_group_begins_again_after_a_dry_run(shell: Shell) -> None:
     assert (await shell("consume", "lines", "--group", "billing")).stdout.splitlines()[0] == "line 1"
     table = (await shell("group", "reset", "billing", "--to-time", "0", "--topic", "lines", "--yes")).stdout
     assert table.splitlines()[1].split() == ["lines", "0", "5", "0"]
+
+
+async def test_with_members_a_dry_run_says_what_would_be_and_a_reset_names_force(shell: Shell) -> None:
+    moved = {"topic": "lines", "partition": 0, "before": 0, "after": 1}
+    async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing"):
+        assert await shell.json("group", "reset", "billing", "--to", "1", "--dry-run") == [moved]
+        refused = await shell("group", "reset", "billing", "--to", "1", "--yes")
+        assert (refused.exit_code, "--force" in refused.stderr) == (1, True)
+        assert await shell.json("group", "reset", "billing", "--to", "1", "--yes", "--force") == [moved]
 
 
 async def test_a_group_is_deleted(shell: Shell) -> None:

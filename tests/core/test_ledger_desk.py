@@ -20,8 +20,10 @@ class Desk:
         if entry is not None:
             self.ledger.apply(entry, self.now)
 
-    def plan(self, count: int = 10, member: str = "ann", *, is_busy: bool = False) -> Plan:
-        return self.ledger.plan(self.now, member, count, is_busy=is_busy)
+    def plan(
+        self, count: int = 10, member: str = "ann", *, is_busy: bool = False, lasts_max: int | None = None
+    ) -> Plan:
+        return self.ledger.plan(self.now, member, count, is_busy=is_busy, lasts_max=lasts_max)
 
     def receive(self, fresh: int = 0, member: str = "ann", *, count: int = 10, visibility: float = 30.0) -> int:
         """All that a plan allows, and so many fresh ones of those it allows. The nonce."""

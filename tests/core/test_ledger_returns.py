@@ -135,6 +135,28 @@ def test_three_crashes_do_not_dead_letter_what_was_never_seen() -> None:
     assert desk.ledger.committed == 10
 
 
+def test_no_more_last_deliveries_are_planned_than_are_seen_at_once() -> None:
+    """What waits in a client that dies would be given up unseen."""
+    desk = Desk(max_deliveries=2)
+    nonce = desk.receive(4)
+    desk.nack(nonce, run(0, 1), run(3), delay=0.0)
+    desk.release(nonce, run(2))
+    assert desk.plan().again == (run(0, 1, attempt=2), run(2), run(3, attempt=2))
+    assert desk.plan(lasts_max=1).again == (run(0, attempt=2), run(2))
+    assert desk.plan(lasts_max=0).again == (run(2),)
+    assert desk.plan(2, lasts_max=9).again == (run(0, 1, attempt=2),)
+
+
+def test_where_every_delivery_is_the_last_so_are_fresh_ones() -> None:
+    desk = Desk(max_deliveries=1)
+    assert [desk.plan(lasts_max=most).fresh_max for most in (None, 9, 1, 0)] == [10, 9, 1, 0]
+
+
+def test_a_message_that_is_delivered_alone_is_never_planned_ahead() -> None:
+    plan = lost_until_the_last(3).plan(lasts_max=0)
+    assert (plan.again, plan.is_alone, plan.alone_waiting) == ((), False, True)
+
+
 def lost_until_the_last(count: int) -> Desk:
     """So many messages whose last permitted delivery comes next, and follows an expiry."""
     desk = Desk(max_deliveries=2)

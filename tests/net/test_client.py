@@ -125,6 +125,12 @@ async def test_a_topic_that_was_made_anew_is_found(machine: Machine, autojump_cl
 
 # Errors
 
+
+async def consume(client: goqueue.Client, topics: Any) -> None:
+    async with client.consumer(topics, group="billing"):
+        raise AssertionError("it came in")
+
+
 Call = Callable[[goqueue.Client], Awaitable[object]]
 REFUSED: list[tuple[str, Call, type[Exception]]] = [
     ("unknown topic", lambda client: client.publish("missing", b""), goqueue.UnknownTopic),
@@ -152,6 +158,11 @@ REFUSED: list[tuple[str, Call, type[Exception]]] = [
         lambda client: client.publish("orders", b"", headers={"goqueue-x": b""}),
         goqueue.InvalidMessage,
     ),
+    ("topics of a consumer", lambda client: consume(client, None), goqueue.InvalidName),
+    ("no settings of a group", lambda client: client.alter_group("g", None), goqueue.InvalidConfig),  # type: ignore[arg-type]
+    ("settings in a list", lambda client: client.alter_group("g", [1]), goqueue.InvalidConfig),  # type: ignore[arg-type]
+    ("bool for a start", lambda client: client.reset_group("g", True), goqueue.InvalidConfig),
+    ("text for a rate", lambda c: c.redrive("orders", per_second="1"), goqueue.InvalidConfig),  # type: ignore[arg-type]
     ("offset to delete", lambda client: client.delete_before("orders", 0, 9), goqueue.OffsetOutOfRange),
 ]
 
