@@ -78,9 +78,9 @@ class Own:
             await client.create_topic("consuming", partitions=1)
         if self._there < count:
             async with client.producer("consuming") as producer:
-                for _ in range((count - self._there) // len(BLOCK)):
-                    await producer.send_many(BLOCK)
-            self._there = count
+                for _ in range((count - self._there) // BATCH):
+                    await producer.send_many(BLOCK[self._there % len(BLOCK) :][:BATCH])
+                    self._there += BATCH
 
     def both(self, count: int) -> tuple[float, float]:
         return trio.run(self._both, count)
@@ -109,12 +109,16 @@ class Own:
 
 
 async def receive_and_ack(consumer: Any, count: int, found: list[bytes]) -> None:
+    """A batch is acked while the next one is received, as a pipeline of XACK and XREADGROUP does."""
+    messages: list[Any] = []
     while len(found) < count:
-        messages = await consumer.receive(max_messages=BATCH, timeout=30)
+        async with trio.open_nursery() as both:
+            both.start_soon(consumer.ack, messages)
+            messages = await consumer.receive(max_messages=BATCH, timeout=30)
         if not messages:
             raise Wrong(f"nothing came within 30 s; {len(found):,} of {count:,} were received")
         found += [message.value for message in messages]
-        await consumer.ack(messages)
+    await consumer.ack(messages)
 
 
 class Redis:
@@ -146,13 +150,19 @@ class Redis:
         begin = time.perf_counter()
         thread = threading.Thread(target=produce)
         thread.start()
-        acked = 0
-        while acked < count:
-            answer = client.xreadgroup("both", "one", {stream: ">"}, count=BATCH, block=30_000)
+        acked, entries = 0, list[Any]()
+        while acked + len(entries) < count:
+            pipeline = client.pipeline(transaction=False)
+            if entries:
+                pipeline.xack(stream, "both", *[each for each, _ in entries])
+            pipeline.xreadgroup("both", "one", {stream: ">"}, count=BATCH, block=30_000)
+            *acks, answer = pipeline.execute()
+            acked += sum(acks)
             entries = redis_streams.entries_of(answer) if answer else []
             if not entries:
                 raise Wrong(f"nothing came within 30 s; {acked:,} of {count:,} were acknowledged")
-            acked += client.xack(stream, "both", *[each for each, _ in entries])
+        acked += client.xack(stream, "both", *[each for each, _ in entries])
+        check_count(acked, count, "acknowledged")
         consumed = time.perf_counter() - begin
         thread.join()
         client.delete(stream)

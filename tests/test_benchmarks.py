@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, rows_of_page
 from benchmarks.peers import plots
 from benchmarks.peers.alternation import COUNT_MAX, Row, Sizes, alternate, warm_up
 from benchmarks.peers.goals import ratios
@@ -73,11 +73,15 @@ def test_a_peer_that_is_installed_publishes_and_is_read_back_and_another_is_name
 def test_the_figures_behind_the_page_are_whole() -> None:
     """Plots, page and data are of one run."""
     kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
-    assert set(kept) == {"peers.json", "scale.json"}
+    assert set(kept) == {"peers.json", "scale.json", "consume.json"}
+    page = (ROOT / "docs/performance.md").read_text()
+    for name in ("scale.json", "consume.json"):
+        for shown in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
+            assert shown in page
     for row in kept["peers.json"]["rows"]:
         drawn = (ROOT / f"docs/plots/{row['what'].replace(' ', '-')}.svg").read_text()
         assert f">{plots.shown(row['median'])}<" in drawn
-        assert plots.shown(row["median"]) in (ROOT / "docs/performance.md").read_text()
+        assert plots.shown(row["median"]) in page
 
 
 def workload(key: str, *seconds: float, what: What = What.PUBLISH) -> Workload:

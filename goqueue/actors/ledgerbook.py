@@ -48,6 +48,8 @@ class GroupHere:
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
+    batch_bytes: int = 0
+    """Of the batch that was delivered from last: the next delivery is likely to begin in it."""
     removals: int = 0
     """Counts what may take messages out of a plan: nothing read for an older count is handed out."""
     turn: trio.Lock = field(default_factory=trio.Lock)

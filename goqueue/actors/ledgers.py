@@ -192,11 +192,12 @@ class LedgerDesk(Actor):
                 return _nothing(plan)
             removals = here.removals
             try:
-                gathered = await shelf.gather(plan, self._reader(here), message.bytes_max)
+                gathered = await shelf.gather(plan, self._reader(here), message.bytes_max, here.batch_bytes)
             except OffsetOutOfRange:  # retention was here
                 continue
             if self._check_may_take(message) is not here:
                 break
+            here.batch_bytes = gathered.last_batch_bytes
             if here.removals == removals and reply.wanted:
                 taken = self._hand_out(here, message, plan, gathered)
                 if taken is not None:

@@ -30,6 +30,8 @@ class Gathered:
     gone: list[Run] = field(default_factory=list)
     fresh: list[Run] = field(default_factory=list)
     parts: list[Buffer] = field(default_factory=list)
+    last_batch_bytes: int = 0
+    """Of the last batch that fresh ones were taken from."""
 
     def add_fresh(self, chosen: Deliverable) -> int:
         """How many these are. A batch that holds returned messages too must not show them twice."""
@@ -50,8 +52,9 @@ class LogShelf:
         self._report = report
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
 
-    async def gather(self, plan: Plan, reader: Reader, bytes_max: int) -> Gathered:
-        gathered = Gathered(plan.fresh_from)
+    async def gather(self, plan: Plan, reader: Reader, bytes_max: int, batch_bytes: int = 0) -> Gathered:
+        """`batch_bytes`: of the batch in which fresh ones are likely to begin, which is read as a whole."""
+        gathered = Gathered(plan.fresh_from, last_batch_bytes=batch_bytes)
         if plan.again:
             await self._gather_again(gathered, plan.again, reader, bytes_max)
         room = bytes_max - sum(map(len, gathered.parts))
@@ -86,14 +89,15 @@ class LogShelf:
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.parts and room < self.message_bytes):
                 break
-            found = await self.read(offset, min(room, count_left * self.message_bytes + SLACK_BYTES))
+            likely = max(count_left * self.message_bytes, gathered.last_batch_bytes) + SLACK_BYTES
+            found = await self.read(offset, min(room, likely))
             if isinstance(found, DamagedData):
                 offset = min(_end_of(found), end)
                 continue
             chosen = find_deliverable(found.data, offset, count_left, reader)
             if gathered.parts and len(chosen.data) > room:
                 break
-            offset = chosen.scanned_to
+            offset, gathered.last_batch_bytes = chosen.scanned_to, chosen.last_batch_bytes
             if chosen.runs:
                 count_left -= gathered.add_fresh(chosen)
                 room -= len(chosen.data)

@@ -55,12 +55,14 @@ class Deliverable(NamedTuple):
     """All before it was looked at: behind the last message, or behind the slice when that has no more."""
     data: memoryview
     """The whole batches that hold the runs."""
+    last_batch_bytes: int = 0
+    """Of the last one that was looked at: what is left of it is read next."""
 
 
 def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader) -> Deliverable:
     """The first so many messages, from `start` on, of the whole batches in `data`."""
     view, runs, room, unpack = memoryview(data), list[Run](), count_max, _SHAPE.unpack_from
-    begin = end = position = 0
+    begin = end = position = last_begin = 0
     scanned_to = start
     while room > 0 and position < len(view):
         length, delta, base, count, attributes = unpack(view, position)
@@ -73,8 +75,8 @@ def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader
             begin, end = (begin if runs else position), after
             room -= join(runs, found, room)
         scanned_to = max(start, last + 1) if room > 0 else runs[-1].last + 1
-        position = after
-    return Deliverable(tuple(runs), scanned_to, view[begin:end])
+        last_begin, position = position, after
+    return Deliverable(tuple(runs), scanned_to, view[begin:end], position - last_begin)
 
 
 def _walked(view: memoryview, position: int, start: Offset, reader: Reader) -> list[Run]:

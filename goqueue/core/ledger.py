@@ -168,6 +168,8 @@ class Ledger:
         self._state.returns.move_on(now)
         held = self._state.deliveries.held_by(member)
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
+        if not self._state.returns.ready_count and not held.is_alone:  # as most often
+            return self._plan((), self._fresh_max(count_max, lasts_max))
         alone = first_messages(self._state.returns.ready_runs(self._goes_alone), 1)
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, alone_waiting=bool(alone))
@@ -176,10 +178,11 @@ class Ledger:
         lasts = first_messages(self._state.returns.ready_runs(self._is_last_with_others), lasts_max)
         others = self._state.returns.ready_runs(lambda standing: not self._is_last(standing.attempt))
         again = first_messages(merge(lasts, others), count_max)
-        fresh_max = count_max - count(again)
-        if self._is_last(FRESH.attempt):
-            fresh_max = min(fresh_max, lasts_max - count(lasts))
+        fresh_max = self._fresh_max(count_max - count(again), lasts_max - count(lasts))
         return self._plan(again, fresh_max, alone_waiting=bool(alone))
+
+    def _fresh_max(self, count_max: int, lasts_max: int) -> int:
+        return max(0, min(count_max, lasts_max) if self._is_last(FRESH.attempt) else count_max)
 
     def _plan(
         self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False

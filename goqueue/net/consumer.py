@@ -35,7 +35,7 @@ from goqueue.net.membership import Membership
 ITERATION_AHEAD = 500
 """So many messages an iteration has ahead at most."""
 ROUNDS_MIN = 2
-"""So often in a row everything was settled before the next `receive`, before that fetches ahead."""
+"""So often in a row everything but the batch before was settled at a `receive`, before that fetches ahead."""
 GRACE_SECONDS = 0.5
 """For the broker's answer, which comes when the time of a receive is over."""
 LEAVE_SECONDS_MAX, LEAVE_SECONDS_MAX_WITHOUT_LINK = 5.0, 1.0
@@ -78,7 +78,7 @@ class Consumer:
         self._receiving.give_back = self._give_back
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
-        self._rounds = 0
+        self._rounds = self._last_taken = 0
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[Delivered]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
@@ -151,8 +151,9 @@ class Consumer:
 
     def _look_ahead(self, taken: int, wanted: int) -> None:
         """Who takes a batch, settles it, and takes the next, has that one fetched meanwhile."""
-        has_settled_all = self._stock.count == len(self._stock.ahead) + taken
-        self._rounds = self._rounds + 1 if has_settled_all else 0
+        at_work = self._stock.count - len(self._stock.ahead) - taken
+        self._rounds = self._rounds + 1 if at_work <= self._last_taken else 0
+        self._last_taken = taken
         self._receiving.want_steadily(wanted if self._rounds > ROUNDS_MIN else 0)
 
     async def next_batch(self) -> list[DeliveredMessage]:

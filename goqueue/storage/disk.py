@@ -73,10 +73,12 @@ class RealFile:
     async def read(self, position: int, length: int) -> Buffer:
         descriptor = self._open_descriptor()
         buffer = bytearray(length)
-        with typed_errors(self.path):
+        try:
             done = _read_from_memory(descriptor, buffer, position)
             if done is None:
                 done = await self._in_thread(lambda: _read_whole(descriptor, buffer, position))
+        except OSError as error:  # for every read: without a context manager
+            raise typed(error, self.path) from error
         return buffer if done == length else memoryview(buffer)[:done]
 
     def truncate(self, size: int) -> None:

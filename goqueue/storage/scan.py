@@ -110,7 +110,7 @@ class Scanner:
         """The window begins with no sound batch: with one that needs a larger window, or with damage."""
         envelope = parse_envelope(window, 0)
         if envelope is not None and self._expected(envelope):
-            found = await self._batch_at(self.position)
+            found = self._batch_in(await self._window(self.position, envelope.size), 0, self.position)
             if found is not None:
                 self._go_behind(found)
                 return [found]

@@ -208,3 +208,11 @@ def test_those_who_have_gone_wait_no_more() -> None:
     waits.forget("g", lambda waiter: waiter == "gone")
     assert (len(waits), waits.of("g")) == (2, ["there"])
     assert waits.of("h") == ["gone"]
+
+
+def test_it_is_said_how_large_the_last_batch_was_that_was_looked_at() -> None:
+    """What is left of it is read next, as a whole."""
+    first, second = batch_of(0, *["plain"] * 3), batch_of(3, *["plain"] * 5)
+    assert find_deliverable(first + second, 0, 2, READER).last_batch_bytes == len(first)
+    assert find_deliverable(first + second, 0, 4, READER).last_batch_bytes == len(second)
+    assert find_deliverable(b"", 0, 4, READER).last_batch_bytes == 0
