@@ -40,6 +40,7 @@ GRACE_SECONDS = 0.5
 """For the broker's answer, which comes when the time of a receive is over."""
 LEAVE_SECONDS_MAX, LEAVE_SECONDS_MAX_WITHOUT_LINK = 5.0, 1.0
 REASON_LENGTH_MAX = 1_000
+EXTEND_SECONDS_MIN = 0.001
 
 AnswerT = TypeVar("AnswerT")
 Settled: TypeAlias = Delivered | Sequence[Delivered]
@@ -249,7 +250,7 @@ class Consumer:
 
     async def extend(self, messages: Settled, seconds: float) -> None:
         """Their leases end so many seconds from now."""
-        word = Word(Action.EXTEND, round(1000 * check_seconds("seconds", seconds)))
+        word = Word(Action.EXTEND, round(1000 * check_seconds("seconds", seconds, EXTEND_SECONDS_MIN)))
         until = trio.current_time() + seconds
         for portion in await self._say(word, messages):
             portion.delivery.until = max(portion.delivery.until, until)

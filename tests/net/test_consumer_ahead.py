@@ -235,4 +235,7 @@ async def test_what_cannot_be_settled_is_refused_at_once(autojump_clock: MockClo
         for reason in (None, 5):
             with pytest.raises(goqueue.InvalidMessage):
                 await message.reject(reason)  # type: ignore[arg-type]
+        for seconds in (0, -1, math.nan, math.inf, "5", None, True):
+            with pytest.raises(goqueue.InvalidConfig):
+                await message.extend(seconds)  # type: ignore[arg-type]
         await message.ack()
