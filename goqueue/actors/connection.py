@@ -12,6 +12,7 @@ Whatever a client sends, it harms only itself: an error goes to its request or e
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -24,7 +25,7 @@ from goqueue.actors.speaking import ENDINGS, Speaker
 from goqueue.errors import GoQueueError
 from goqueue.net.bodies import Answer, Request
 from goqueue.net.events import HelloReceived, RequestReceived, SessionClosed
-from goqueue.net.groupmessages import Settle
+from goqueue.net.groupmessages import Receive, Settle
 from goqueue.net.messages import Produce
 from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
@@ -41,7 +42,6 @@ LAST_WORDS_SECONDS_MAX = 1.0
 ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
     **servingtopics.ANSWERED,
     **servingrecords.ANSWERED,
-    **servingdeliveries.ANSWERED,
     **servinggroups.ANSWERED,
 }
 """Those that wait in tasks of their own."""
@@ -119,12 +119,17 @@ class Connection:
             await servingrecords.take_produce(self._desk, correlation, request)
         elif isinstance(request, Settle):
             await servingdeliveries.take_settle(self._desk, correlation, request)
+        elif isinstance(request, Receive):
+            turn = self._desk.receiving.join((request.group, request.member))
+            nursery.start_soon(self._serve, correlation, request, partial(servingdeliveries.receive, turn=turn))
         else:
-            nursery.start_soon(self._serve, correlation, request)
+            nursery.start_soon(self._serve, correlation, request, ANSWERED[type(request)])
 
-    async def _serve(self, correlation: int, request: Request) -> None:
+    async def _serve(
+        self, correlation: int, request: Request, serve: Callable[[Desk, Any], Awaitable[Answer]]
+    ) -> None:
         try:
-            answer = await ANSWERED[type(request)](self._desk, request)
+            answer = await serve(self._desk, request)
         except GoQueueError as error:
             self._speaker.refuse(correlation, error)
         else:

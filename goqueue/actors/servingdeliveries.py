@@ -7,13 +7,14 @@ anything else that waits stands before it. A thousand messages are one run, and 
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import trio
 
 from goqueue.actors.desk import Desk
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import SettleRuns
+from goqueue.actors.lines import Turn
 from goqueue.actors.receiving import (
     PAUSE_SECONDS,
     Outcome,
@@ -42,15 +43,26 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 # Receiving
 
 
-async def receive(desk: Desk, request: wire.Receive) -> wire.Received:
-    check_group_name(request.group)
-    check_member_id(request.member)
-    _check_lease("visibility_ms", request.visibility_ms)
+async def receive(desk: Desk, request: wire.Receive, turn: Turn) -> wire.Received:
+    try:
+        check_group_name(request.group)
+        check_member_id(request.member)
+        _check_lease("visibility_ms", request.visibility_ms)
+        await turn.come()
+        return await _receive(desk, request, turn)
+    finally:
+        desk.receiving.leave((request.group, request.member), turn)
+
+
+async def _receive(desk: Desk, request: wire.Receive, turn: Turn) -> wire.Received:
+    """The turn is over once it waits for something to come."""
     deadline = trio.current_time() + request.max_wait_ms / 1_000
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
-        asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
-        answer = await _received(desk, request, places, poll, deadline, asked=asked)
+        answer = None
+        if _takes_at_once(desk, request, places):
+            answer = await _received(desk, request, places, poll, deadline, asked=None)
+        desk.receiving.leave((request.group, request.member), turn)
         is_first = True
         while answer is None:
             asked = await _ready(places, request, deadline)
@@ -202,6 +214,3 @@ def _settled(
         return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
     return wire.SettledDelivery(error_body(outcome))
-
-
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {wire.Receive: receive}

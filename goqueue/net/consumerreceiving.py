@@ -7,7 +7,8 @@ Whoever waits may be cancelled at any time: what the answer brings lies in the s
 nothing is handed to nobody.
 
 A program that takes a batch, settles it and takes the next has that one fetched meanwhile. It is asked for before
-the one that has come is taken apart: so broker and client work at the same time.
+the one that has come is taken apart, and while a batch of many is waited for, the one behind it is asked for too.
+So broker and client work at the same time, and one batch at most lies ahead.
 
 A partition that answers with an error is left alone for a second, or until there is a new assignment; the others
 are asked meanwhile.
@@ -15,15 +16,15 @@ are asked meanwhile.
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
 
 from goqueue.errors import GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.bodies import Request
+from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
 from goqueue.net.consumerstock import Stock
 from goqueue.net.delivery import Delivery, Origin
 from goqueue.net.failures import error_of
@@ -63,57 +64,6 @@ class Caller(Protocol):
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
-class Waiter:
-    """Somebody who wants messages now, and shows so many of them to the program at once."""
-
-    def __init__(self, count: int, at_once: int, deadline: float) -> None:
-        self.count, self.at_once, self.deadline = count, at_once, deadline
-        self.woken = trio.Event()
-        self.error: GoQueueError | None = None
-
-    async def wait(self) -> None:
-        await self.woken.wait()
-        if self.error is not None:
-            raise self.error
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    request: Receive
-    partitions: tuple[AssignedPartition, ...]
-    """In the order of the request."""
-    until: float
-    """So long the broker may wait for something."""
-
-
-class Need(NamedTuple):
-    """What is to be asked for: so many messages, of which the program sees some at once, until then."""
-
-    messages: int
-    at_once: int
-    until: float
-
-
-class Arrived(NamedTuple):
-    """What an answer holds, before it is taken apart."""
-
-    messages: int
-    size: int
-    is_alone: bool
-
-
-NOTHING = Arrived(0, 0, is_alone=False)
-
-
-def arrived_in(answer: Received) -> Arrived:
-    partitions = answer.partitions
-    return Arrived(
-        sum(run.last - run.first + 1 for each in partitions for run in each.runs),
-        sum(len(each.data) for each in partitions),
-        any(each.is_alone or each.alone_waits for each in partitions),
-    )
-
-
 class Asker(NamedTuple):
     """For whom is asked, how what comes is opened, and where the tasks run that wait for it."""
 
@@ -138,7 +88,10 @@ class Receiving:
         """Is called when messages have come that are another member's by now."""
         self._opening: Arrived = NOTHING
         self._changed = trio.Event()
-        self._under_way: dict[Question, None] = {}
+        self._under_way: dict[Question, Pending | None] = {}
+        """In the order in which they were asked; with what will bring the answer, where that is known."""
+        self._has_backlog = False
+        """The last answer had as many messages as were asked for."""
         self._resting: dict[AssignedPartition, float] = {}
         """Until when a partition is left alone."""
 
@@ -190,16 +143,11 @@ class Receiving:
         async with trio.open_nursery() as nursery:
             asker = Asker(membership, opened, nursery)
             while True:
-                question = self._question(membership)
+                question = self._question(membership) or self._question_behind(membership)
                 if question is None:
                     await self._wait_for_change()
                 else:
-                    nursery.start_soon(self._ask, self._begun(question), asker)
-
-    def _begun(self, question: Question) -> Question:
-        self._under_way[question] = None
-        self._ahead_wanted = 0
-        return question
+                    self._ask(question, asker)
 
     def _question(self, membership: Membership) -> Question | None:
         now = trio.current_time()
@@ -207,9 +155,22 @@ class Receiving:
         need = self._need(now)
         return None if need is None else self._question_for(need, membership, now)
 
-    def _question_for(self, need: Need, membership: Membership, now: float) -> Question | None:
+    def _question_behind(self, membership: Membership) -> Question | None:
+        """While somebody waits for a batch of many, the one behind it is asked for too: that is held ahead then.
+
+        Not behind what may be a message that is delivered alone.
+        """
+        is_steady = self.steadily_wanted and self._has_backlog and self._waiters and not self._stock.ahead
+        if not is_steady or [each.request.at_once for each in self._under_way] != [0]:
+            return None
+        now = trio.current_time()
+        return self._question_for(self._need_ahead(now), membership, now, self._under_way)
+
+    def _question_for(
+        self, need: Need, membership: Membership, now: float, beside: Collection[Question] = ()
+    ) -> Question | None:
         count, size = self._allowance(need)
-        partitions = self._free_partitions(membership, need, now)
+        partitions = self._free_partitions(membership, need, now, beside)
         if not (count and size and partitions):
             return None
         patience = min(max(0.0, need.until - now), self._patience_max(is_all=count == self._stock.credit[0]))
@@ -255,11 +216,14 @@ class Receiving:
             return CROWDED_SECONDS
         return SOON_SECONDS if is_all else POLL_SECONDS_MAX
 
-    def _free_partitions(self, membership: Membership, need: Need, now: float) -> tuple[AssignedPartition, ...]:
-        """Those that neither rest nor are being asked, unless the answer may come too late."""
+    def _free_partitions(
+        self, membership: Membership, need: Need, now: float, beside: Collection[Question]
+    ) -> tuple[AssignedPartition, ...]:
+        """Those that neither rest nor are being asked, unless the answer may come too late, or this goes beside."""
         if not membership.is_member:
             return ()
-        in_time = [question for question in self._under_way if question.until <= need.until + SLACK_SECONDS]
+        others = [question for question in self._under_way if question not in beside]
+        in_time = [question for question in others if question.until <= need.until + SLACK_SECONDS]
         asked = {partition for question in in_time for partition in question.partitions}
         return tuple(
             each for each in membership.assignment if each not in asked and self._resting.get(each, now) <= now
@@ -289,7 +253,14 @@ class Receiving:
             return math.inf
         return min((waiter.deadline for waiter in self._waiters), default=math.inf)
 
-    async def _ask(self, question: Question, asker: Asker, asked: Pending | None = None) -> None:
+    def _ask(self, question: Question, asker: Asker) -> None:
+        """On the spot, if there is a connection with room for it."""
+        link = self._client.link
+        self._under_way[question] = asked = None if link is None else link.ask_ahead(question.request)
+        self._ahead_wanted = 0
+        asker.nursery.start_soon(self._await_answer, question, asked, asker)
+
+    async def _await_answer(self, question: Question, asked: Pending | None, asker: Asker) -> None:
         try:
             answer = await self._answer(question.request, asked)
         except OUTDATED:
@@ -298,13 +269,7 @@ class Receiving:
             self._rest(question.partitions)
             self._wake(error)
         else:
-            del self._under_way[question]
-            self._ask_on(answer, asker)
-            for partition, received in zip(question.partitions, answer.partitions, strict=True):
-                self._take_in(partition, received, asker.opened)
-            self._wake()
-            if not all(map(asker.has, question.partitions)):
-                self.give_back()
+            self._take_answers(question, answer, asker)
         finally:
             self._under_way.pop(question, None)
             self.look_again()
@@ -317,20 +282,36 @@ class Receiving:
                 return answer
         return await self._client.call(request, Received)
 
-    def _ask_on(self, answer: Received, asker: Asker) -> None:
+    def _take_answers(self, question: Question, answer: Received, asker: Asker) -> None:
+        """All that have come, in the order in which they were asked for: tasks wake in any order."""
+        for each, asked in list(self._under_way.items()):
+            found = answer if each is question else None if asked is None else asked.outcome
+            if isinstance(found, Received):
+                self._take_answer(each, found, asker)
+
+    def _take_answer(self, question: Question, answer: Received, asker: Asker) -> None:
+        del self._under_way[question]
+        self._ask_on(question, answer, asker)
+        for partition, received in zip(question.partitions, answer.partitions, strict=True):
+            self._take_in(partition, received, asker.opened)
+        self._wake()
+        if not all(map(asker.has, question.partitions)):
+            self.give_back()
+
+    def _ask_on(self, question: Question, answer: Received, asker: Asker) -> None:
         """For the next batch, if somebody is about to take all of this one."""
-        arrived, link = arrived_in(answer), self._client.link
+        arrived = arrived_in(answer)
+        self._has_backlog = arrived.messages >= question.request.messages_max
         is_taken = arrived.messages and any(waiter.count >= arrived.messages for waiter in self._waiters)
-        if not self.steadily_wanted or not is_taken or link is None:
+        if not self.steadily_wanted or not is_taken or self._client.link is None:
             return
         if arrived.is_alone or self._stock.ahead or self._under_way:
             return
         now, self._opening = trio.current_time(), arrived
         following = self._question_for(self._need_ahead(now), asker.membership, now)
         self._opening = NOTHING
-        asked = None if following is None else link.ask_ahead(following.request)
-        if following is not None and asked is not None:
-            asker.nursery.start_soon(self._ask, self._begun(following), asker, asked)
+        if following is not None:
+            self._ask(following, asker)
 
     def _take_in(self, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery) -> None:
         if received.error is not None:

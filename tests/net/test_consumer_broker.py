@@ -10,7 +10,7 @@ import goqueue
 from goqueue.net import groupmessages as wire
 from goqueue.net.consumer import Consumer
 from goqueue.net.errors import ConnectionLost
-from goqueue.net.link import Link
+from goqueue.net.link import Link, OnAnswer
 from tests.net.test_client import Machine, machine
 
 __all__ = ["machine"]
@@ -197,16 +197,17 @@ async def test_a_lost_connection_is_survived_with_everything_held(
 
 def lose_first_answer(monkeypatch: pytest.MonkeyPatch, kind: type) -> list[Any]:
     """The first answer of a kind is lost with its connection; those that were, once it has happened."""
-    ask, lost = Link.request, list[Any]()
+    post, lost = Link._post, list[Any]()
 
-    async def ask_and_lose(self: Link, request: Any) -> Any:
-        answer = await ask(self, request)
-        if isinstance(request, kind) and not lost:
-            lost.append(answer)
-            raise ConnectionLost("the answer was lost")
-        return answer
+    def post_and_lose(self: Link, request: Any, on_answer: OnAnswer) -> None:
+        def hear(answer: Any) -> None:
+            is_lost = isinstance(request, kind) and not lost
+            lost.extend([answer] if is_lost else [])
+            on_answer(ConnectionLost("the answer was lost") if is_lost else answer)
 
-    monkeypatch.setattr(Link, "request", ask_and_lose)
+        post(self, request, hear)
+
+    monkeypatch.setattr(Link, "_post", post_and_lose)
     return lost
 
 
