@@ -12,7 +12,6 @@ Whatever a client sends, it harms only itself: an error goes to its request or e
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -120,16 +119,13 @@ class Connection:
         elif isinstance(request, Settle):
             await servingdeliveries.take_settle(self._desk, correlation, request)
         elif isinstance(request, Receive):
-            turn = self._desk.receiving.join((request.group, request.member))
-            nursery.start_soon(self._serve, correlation, request, partial(servingdeliveries.receive, turn=turn))
+            nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
         else:
-            nursery.start_soon(self._serve, correlation, request, ANSWERED[type(request)])
+            nursery.start_soon(self._serve, correlation, request)
 
-    async def _serve(
-        self, correlation: int, request: Request, serve: Callable[[Desk, Any], Awaitable[Answer]]
-    ) -> None:
+    async def _serve(self, correlation: int, request: Request) -> None:
         try:
-            answer = await serve(self._desk, request)
+            answer = await ANSWERED[type(request)](self._desk, request)
         except GoQueueError as error:
             self._speaker.refuse(correlation, error)
         else:

@@ -9,7 +9,6 @@ import trio
 
 from goqueue.actors.broker import Broker
 from goqueue.actors.knownpartitions import KnownPartitions
-from goqueue.actors.lines import Lines
 from goqueue.actors.members import Members
 from goqueue.actors.polls import Polls
 from goqueue.actors.ref import ActorRef
@@ -51,7 +50,6 @@ class Desk:
         self.number = number
         """Of the connection, among all of this broker."""
         self.polls = Polls()
-        self.receiving = Lines()
         self.batches = Load(UNSETTLED_BYTES_MAX)
         self.settles = Load(SETTLING_RUNS_MAX)
         self.members = Members(self.statistics.groups)

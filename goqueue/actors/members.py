@@ -6,8 +6,10 @@ member's session is over.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import trio
 
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import MemberLost
@@ -30,6 +32,7 @@ class _Seat:
     """Which partition gave something last."""
     has_backlog: bool = False
     """It was given all that it wanted: there is likely to be more."""
+    taking: trio.Lock = field(default_factory=trio.Lock)
 
 
 class Members:
@@ -76,6 +79,11 @@ class Members:
         with suppress(ValueError):  # it is not among them any more
             return (partitions.index(seat.served) + 1) % len(partitions)
         return 0
+
+    def taking(self, name: Name) -> trio.Lock:
+        """Of several receives of one member, one at a time takes and answers: so messages come in their order."""
+        seat = self._seats.get(name)
+        return trio.Lock() if seat is None else seat.taking
 
     def has_backlog(self, name: Name) -> bool:
         seat = self._seats.get(name)

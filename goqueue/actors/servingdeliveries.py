@@ -6,6 +6,7 @@ anything else that waits stands before it. A thousand messages are one run, and 
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -14,7 +15,6 @@ import trio
 from goqueue.actors.desk import Desk
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import SettleRuns
-from goqueue.actors.lines import Turn
 from goqueue.actors.receiving import (
     PAUSE_SECONDS,
     Outcome,
@@ -43,35 +43,47 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 # Receiving
 
 
-async def receive(desk: Desk, request: wire.Receive, turn: Turn) -> wire.Received:
+async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     try:
         check_group_name(request.group)
         check_member_id(request.member)
         _check_lease("visibility_ms", request.visibility_ms)
-        await turn.come()
-        return await _receive(desk, request, turn)
-    finally:
-        desk.receiving.leave((request.group, request.member), turn)
+        await _receive(desk, correlation, request)
+    except GoQueueError as error:
+        desk.speaker.refuse(correlation, error)
 
 
-async def _receive(desk: Desk, request: wire.Receive, turn: Turn) -> wire.Received:
-    """The turn is over once it waits for something to come."""
+async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     deadline = trio.current_time() + request.max_wait_ms / 1_000
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
-        answer = None
-        if _takes_at_once(desk, request, places):
-            answer = await _received(desk, request, places, poll, deadline, asked=None)
-        desk.receiving.leave((request.group, request.member), turn)
-        is_first = True
-        while answer is None:
+        asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
+        tries, is_answered = 1, await _answered(desk, correlation, request, Look(places, poll, deadline, asked))
+        while not is_answered:
             asked = await _ready(places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
-            answer = await _received(desk, request, places, poll, patience, asked=asked)
-            if answer is None and not is_first:
+            look = Look(places, poll, patience, asked)
+            is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
+            if not is_answered and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
-            is_first = False
-        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where to look for messages, within which wait, until when it may go on, and which of the places to ask."""
+
+    places: Sequence[Place]
+    poll: trio.CancelScope
+    deadline: float
+    asked: set[int] | None
+
+
+async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
+    async with desk.members.taking((request.group, request.member)):
+        answer = await _received(desk, request, look)
+        if answer is not None:
+            desk.speaker.answer_now(correlation, answer, is_last=not desk.is_settling)
+        return answer is not None
 
 
 def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
@@ -93,29 +105,21 @@ async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
         return error
 
 
-async def _received(
-    desk: Desk,
-    request: wire.Receive,
-    places: Sequence[Place],
-    poll: trio.CancelScope,
-    deadline: float,
-    *,
-    asked: set[int] | None,
-) -> wire.Received | None:
+async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
     name = (request.group, request.member)
     first = desk.members.next_turn(name, request.partitions)
     async with desk.polls.reads:
         await desk.speaker.wait_for_room()
-        with desk.polls.undisturbed(poll):
-            outcomes, is_full = await take_what_is_there(places, _wish(request), first, asked)
+        with desk.polls.undisturbed(look.poll):
+            outcomes, is_full = await take_what_is_there(look.places, _wish(request), first, look.asked)
     desk.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
         if not isinstance(outcome, GoQueueError) and outcome.runs:
             desk.members.note_served(name, partition)
             desk.statistics.groups.note_taken(outcome.runs, len(outcome.data))
-    if any(map(leads_on, outcomes)) or not places or trio.current_time() >= deadline:
+    if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
 

@@ -18,6 +18,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
@@ -283,11 +284,13 @@ class Receiving:
         return await self._client.call(request, Received)
 
     def _take_answers(self, question: Question, answer: Received, asker: Asker) -> None:
-        """All that have come, in the order in which they were asked for: tasks wake in any order."""
-        for each, asked in list(self._under_way.items()):
-            found = answer if each is question else None if asked is None else asked.outcome
+        """All that have come, in the order in which they came: tasks wake in any order."""
+        come = [(asked.number, each, asked.outcome) for each, asked in self._under_way.items() if asked is not None]
+        for _, each, found in sorted(come, key=itemgetter(0)):
             if isinstance(found, Received):
                 self._take_answer(each, found, asker)
+        if question in self._under_way:  # it was asked by the way that repeats
+            self._take_answer(question, answer, asker)
 
     def _take_answer(self, question: Question, answer: Received, asker: Asker) -> None:
         del self._under_way[question]

@@ -7,6 +7,7 @@ repeat does.
 
 from collections import deque
 from collections.abc import Callable
+from itertools import count
 from typing import TypeAlias
 
 import trio
@@ -34,9 +35,13 @@ OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
 class Pending:
     """A request that was asked, and its answer once it has come."""
 
-    __slots__ = ("done", "left", "outcome")
+    __slots__ = ("done", "left", "number", "outcome")
+
+    _numbers = count()
 
     def __init__(self) -> None:
+        self.number = -1
+        """Of its answer, among all that have come: those who wait for several wake in any order."""
         self.done = trio.Event()
         self.outcome: Answer | GoQueueError | None = None
         self.left: Fetch | None = None
@@ -50,7 +55,7 @@ class Pending:
         return self.outcome
 
     def settle(self, outcome: Answer | GoQueueError) -> None:
-        self.outcome = outcome
+        self.outcome, self.number = outcome, next(self._numbers)
         self.done.set()
 
 
