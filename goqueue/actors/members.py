@@ -7,7 +7,7 @@ member's session is over.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import trio
 
@@ -25,6 +25,13 @@ Name: TypeAlias = tuple[str, str]
 """A group, and a member of it."""
 
 
+class Given(NamedTuple):
+    """How many answers brought a member messages, and how many of these a message that is delivered alone."""
+
+    answers: int
+    alone: int
+
+
 @dataclass(slots=True)
 class _Seat:
     group: ActorRef
@@ -33,6 +40,7 @@ class _Seat:
     has_backlog: bool = False
     """It was given all that it wanted: there is likely to be more."""
     taking: trio.Lock = field(default_factory=trio.Lock)
+    given: "Given" = field(default_factory=lambda: Given(0, 0))
 
 
 class Members:
@@ -84,6 +92,16 @@ class Members:
         """Of several receives of one member, one at a time takes and answers: so messages come in their order."""
         seat = self._seats.get(name)
         return trio.Lock() if seat is None else seat.taking
+
+    def given(self, name: Name) -> Given:
+        """What was given so far. A receive that came before the last of it was sent knew nothing of that."""
+        seat = self._seats.get(name)
+        return Given(0, 0) if seat is None else seat.given
+
+    def note_given(self, name: Name, *, is_alone: bool) -> None:
+        seat = self._seats.get(name)
+        if seat is not None:
+            seat.given = Given(seat.given.answers + 1, seat.given.alone + is_alone)
 
     def has_backlog(self, name: Name) -> bool:
         seat = self._seats.get(name)

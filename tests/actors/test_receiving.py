@@ -259,6 +259,43 @@ async def test_who_asks_ahead_waits_until_something_is_there_and_is_not_kept_whe
         assert trio.current_time() < 1
 
 
+async def test_who_is_given_a_message_alone_is_given_nothing_by_what_it_had_asked_before(
+    autojump_clock: MockClock,
+) -> None:
+    """It knew nothing of it when it asked; and the first answer is sent first."""
+    async with staged() as stage:
+        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        row = stage.partitions[0]
+        row.gate = trio.Event()
+        for taken in (delivery(1, 0, 0, is_alone=True), delivery(2, 1, 9)):
+            row.give(taken)
+        for _ in range(2):
+            await stage.client.post(receive(stage))
+        await wait_all_tasks_blocked()
+        row.gate.set()
+        answers = [await stage.client.outcome() for _ in range(2)]
+        found = [answer.partitions[0] for _, answer in answers if isinstance(answer, wire.Received)]
+        assert [(each.is_alone, len(each.runs)) for each in found] == [(True, 1), (False, 0)]
+        assert len(row.takes()) == 1
+
+
+async def test_who_is_given_something_is_busy_for_what_it_had_asked_before(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        row = stage.partitions[0]
+        row.gate = trio.Event()
+        for taken in (delivery(1, 0, 0), delivery(2, 1, 9)):
+            row.give(taken)
+        for _ in range(2):
+            await stage.client.post(receive(stage))
+        await wait_all_tasks_blocked()
+        row.gate.set()
+        answers = [await stage.client.outcome() for _ in range(2)]
+        nonces = [answer.partitions[0].nonce for _, answer in answers if isinstance(answer, wire.Received)]
+        assert nonces == [1, 2], "in their order"
+        assert [each.is_busy for each in row.takes()] == [False, True]
+
+
 async def test_what_is_seen_at_once_is_shared_by_all_that_are_asked() -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 29))

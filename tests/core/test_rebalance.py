@@ -1,5 +1,6 @@
 """One group, told by example: who joins, who leaves, and how partitions change hands (G10)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -285,7 +286,7 @@ def test_being_overtaken_does_not_begin_the_sixty_seconds_anew() -> None:
 
 @pytest.mark.parametrize("mode", ["queue", "stream"])
 def test_in_an_eager_group_all_let_go_of_all_before_anything_is_given_out(mode: str) -> None:
-    scene = Scene(EAGER.altered({"mode": mode}), t=4)
+    scene = Scene(replace(EAGER, mode=mode), t=4)
     scene.join(0, "a")
     scene.join(0, "b")
     scene.confirm(0, "a")

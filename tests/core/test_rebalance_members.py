@@ -1,5 +1,7 @@
 """One group, told by example: who is alive, what its words are worth, and what may be altered (G10)."""
 
+from dataclasses import replace
+
 import pytest
 
 from goqueue.core.assignors import TopicPartition
@@ -151,7 +153,7 @@ def test_a_member_that_asks_for_other_settings_is_refused_by_name_and_nothing_ch
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
     with pytest.raises(GroupConflict, match="mode is 'queue', not 'stream'") as caught:
-        scene.join(1, "b", settings=STREAM.altered({"assignor": "range"}))
+        scene.join(1, "b", settings=replace(STREAM, assignor="range"))
     assert caught.value.details["settings"] == ["mode", "assignor"]
     assert [member.id for member in scene.group.view(1).members] == ["a"]
     with pytest.raises(GroupConflict):
