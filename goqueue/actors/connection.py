@@ -119,8 +119,7 @@ class Connection:
         elif isinstance(request, Settle):
             await servingdeliveries.take_settle(self._desk, correlation, request)
         elif isinstance(request, Receive):
-            known = self._desk.members.given((request.group, request.member))
-            nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request, known)
+            nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
         else:
             nursery.start_soon(self._serve, correlation, request)
 

@@ -7,7 +7,7 @@ member's session is over.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import trio
 
@@ -25,13 +25,6 @@ Name: TypeAlias = tuple[str, str]
 """A group, and a member of it."""
 
 
-class Given(NamedTuple):
-    """How many answers brought a member messages, and how many of these a message that is delivered alone."""
-
-    answers: int
-    alone: int
-
-
 @dataclass(slots=True)
 class _Seat:
     group: ActorRef
@@ -40,7 +33,8 @@ class _Seat:
     has_backlog: bool = False
     """It was given all that it wanted: there is likely to be more."""
     taking: trio.Lock = field(default_factory=trio.Lock)
-    given: "Given" = field(default_factory=lambda: Given(0, 0))
+    holds_alone: bool = False
+    """It was given a message that is delivered alone, and has not said since that it holds nothing."""
 
 
 class Members:
@@ -93,15 +87,17 @@ class Members:
         seat = self._seats.get(name)
         return trio.Lock() if seat is None else seat.taking
 
-    def given(self, name: Name) -> Given:
-        """What was given so far. A receive that came before the last of it was sent knew nothing of that."""
+    def holds_alone(self, name: Name, *, is_busy: bool) -> bool:
+        """Whether it holds a message alone, as far as it has not said, by not being busy, that it holds nothing."""
         seat = self._seats.get(name)
-        return Given(0, 0) if seat is None else seat.given
+        if seat is not None and not is_busy:
+            seat.holds_alone = False
+        return seat is not None and seat.holds_alone
 
-    def note_given(self, name: Name, *, is_alone: bool) -> None:
+    def note_alone(self, name: Name) -> None:
         seat = self._seats.get(name)
         if seat is not None:
-            seat.given = Given(seat.given.answers + 1, seat.given.alone + is_alone)
+            seat.holds_alone = True
 
     def has_backlog(self, name: Name) -> bool:
         seat = self._seats.get(name)

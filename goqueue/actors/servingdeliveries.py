@@ -15,7 +15,6 @@ import trio
 from goqueue.actors.desk import Desk
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import SettleRuns
-from goqueue.actors.members import Given
 from goqueue.actors.receiving import (
     NOTHING,
     PAUSE_SECONDS,
@@ -45,30 +44,29 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 # Receiving
 
 
-async def serve_receive(desk: Desk, correlation: int, request: wire.Receive, known: Given) -> None:
-    """`known`: what the member had been given when the request came."""
+async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     try:
         check_group_name(request.group)
         check_member_id(request.member)
         _check_lease("visibility_ms", request.visibility_ms)
-        await _receive(desk, correlation, request, known)
+        await _receive(desk, correlation, request)
     except GoQueueError as error:
         desk.speaker.refuse(correlation, error)
 
 
-async def _receive(desk: Desk, correlation: int, request: wire.Receive, known: Given) -> None:
+async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     deadline = trio.current_time() + request.max_wait_ms / 1_000
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
         asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
         tries, is_answered = (
             1,
-            await _answered(desk, correlation, request, Look(places, poll, deadline, asked, known)),
+            await _answered(desk, correlation, request, Look(places, poll, deadline, asked)),
         )
         while not is_answered:
             asked = await _ready(places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
-            look = Look(places, poll, patience, asked, known)
+            look = Look(places, poll, patience, asked)
             is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
             if not is_answered and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
@@ -76,25 +74,21 @@ async def _receive(desk: Desk, correlation: int, request: wire.Receive, known: G
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where to look for messages, within which wait, until when it may go on, which of the places to ask, and what
-    the member was given before."""
+    """Where to look for messages, within which wait, until when it may go on, and which of the places to ask."""
 
     places: Sequence[Place]
     poll: trio.CancelScope
     deadline: float
     asked: set[int] | None
-    known: Given
 
 
 async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
     name = (request.group, request.member)
     async with desk.members.taking(name):
-        given = desk.members.given(name)
-        if given.alone != look.known.alone:  # it holds a message alone, or is about to, and knew nothing of it
+        if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
             answer: wire.Received | None = wire.Received(tuple(map(_delivery, [NOTHING] * len(look.places))))
         else:
-            is_busy = request.is_busy or given != look.known
-            answer = await _received(desk, request._replace(is_busy=is_busy), look)
+            answer = await _received(desk, request, look)
         if answer is not None:
             desk.speaker.answer_now(correlation, answer, is_last=not desk.is_settling)
         return answer is not None
@@ -132,7 +126,8 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
         if not isinstance(outcome, GoQueueError) and outcome.runs:
             desk.members.note_served(name, partition)
-            desk.members.note_given(name, is_alone=outcome.is_alone)
+            if outcome.is_alone:
+                desk.members.note_alone(name)
             desk.statistics.groups.note_taken(outcome.runs, len(outcome.data))
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))

@@ -183,7 +183,7 @@ class Receiving:
             count,
             size,
             round(1000 * self._visibility),
-            self._stock.is_busy or self._opening.messages > 0,
+            self._stock.is_busy or self._opening.messages > 0 or bool(self._under_way),
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
             need.at_once,
         )
@@ -296,7 +296,7 @@ class Receiving:
         del self._under_way[question]
         self._ask_on(question, answer, asker)
         for partition, received in zip(question.partitions, answer.partitions, strict=True):
-            self._take_in(partition, received, asker.opened)
+            self._take_in(question.request, partition, received, asker.opened)
         self._wake()
         if not all(map(asker.has, question.partitions)):
             self.give_back()
@@ -316,14 +316,16 @@ class Receiving:
         if following is not None:
             self._ask(following, asker)
 
-    def _take_in(self, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery) -> None:
+    def _take_in(
+        self, request: Receive, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery
+    ) -> None:
         if received.error is not None:
             self._note(partition, error_of(received.error))
             return
-        if received.is_alone or received.alone_waits:
+        if received.is_alone or (received.alone_waits and request.at_once):
             self._stock.wait_until_empty()
         if not received.runs:
-            if received.alone_waits and not self._stock.is_busy:
+            if received.alone_waits and request.at_once and not (request.is_busy or self._stock.is_busy):
                 self._rest([partition])  # for what an answer brought that was lost: its lease has to end first
             return
         origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
