@@ -17,7 +17,6 @@ are asked meanwhile.
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -28,6 +27,7 @@ from goqueue.net.bodies import Request
 from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
 from goqueue.net.consumerstock import Stock
 from goqueue.net.delivery import Delivery, Origin
+from goqueue.net.errors import ConnectionLost, GoingAway
 from goqueue.net.failures import error_of
 from goqueue.net.groupmessages import (
     AssignedPartition,
@@ -162,7 +162,11 @@ class Receiving:
         Not behind what may be a message that is delivered alone.
         """
         is_steady = self.steadily_wanted and self._has_backlog and self._waiters and not self._stock.ahead
-        if not is_steady or [each.request.at_once for each in self._under_way] != [0]:
+        if (
+            not is_steady
+            or [each.request.at_once for each in self._under_way] != [0]
+            or any(map(self._repeats, self._under_way))
+        ):
             return None
         now = trio.current_time()
         return self._question_for(self._need_ahead(now), membership, now, self._under_way)
@@ -217,6 +221,10 @@ class Receiving:
             return CROWDED_SECONDS
         return SOON_SECONDS if is_all else POLL_SECONDS_MAX
 
+    def _repeats(self, question: Question) -> bool:
+        """It is asked by the way that repeats: when its answer comes among others is not known."""
+        return self._under_way[question] is None
+
     def _free_partitions(
         self, membership: Membership, need: Need, now: float, beside: Collection[Question]
     ) -> tuple[AssignedPartition, ...]:
@@ -224,7 +232,7 @@ class Receiving:
         if not membership.is_member:
             return ()
         others = [question for question in self._under_way if question not in beside]
-        in_time = [question for question in others if question.until <= need.until + SLACK_SECONDS]
+        in_time = [each for each in others if each.until <= need.until + SLACK_SECONDS or self._repeats(each)]
         asked = {partition for question in in_time for partition in question.partitions}
         return tuple(
             each for each in membership.assignment if each not in asked and self._resting.get(each, now) <= now
@@ -267,8 +275,9 @@ class Receiving:
         except OUTDATED:
             self._rest(question.partitions)
         except GoQueueError as error:
-            self._rest(question.partitions)
-            self._wake(error)
+            if asked is None or not isinstance(error, ConnectionLost | GoingAway):  # else it is asked for anew
+                self._rest(question.partitions)
+                self._wake(None if asked is not None and error.retryable else error)
         else:
             self._take_answers(question, answer, asker)
         finally:
@@ -276,12 +285,11 @@ class Receiving:
             self.look_again()
 
     async def _answer(self, request: Receive, asked: Pending | None) -> Received:
-        if asked is not None:
-            with suppress(GoQueueError):  # then by the way that repeats
-                answer = await asked.wait()
-                assert isinstance(answer, Received)
-                return answer
-        return await self._client.call(request, Received)
+        if asked is None:
+            return await self._client.call(request, Received)
+        answer = await asked.wait()
+        assert isinstance(answer, Received)
+        return answer
 
     def _take_answers(self, question: Question, answer: Received, asker: Asker) -> None:
         """All that have come, in the order in which they came: tasks wake in any order."""

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -14,7 +14,7 @@ from goqueue.net.bodies import Request
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.failures import error_body
-from goqueue.net.link import Link
+from goqueue.net.link import Link, Pending
 from goqueue.net.messages import Done
 from goqueue.nursery import PlainNursery
 from tests.net.test_message import sealed
@@ -97,13 +97,37 @@ class FakePartition:
             self.done[offset] = f"{wire.Action(asked.action).name} {asked.nonce}"
 
 
+class FakeLink:
+    """As far as a consumer knows of a connection."""
+
+    receives_are_many = heartbeats_are_many = False
+
+    def __init__(self, broker: "FakeBroker") -> None:
+        self._broker = broker
+
+    def ask_ahead(self, request: wire.Receive) -> Pending | None:
+        """What fails goes the way that repeats, which tells of it."""
+        if wire.Receive in self._broker.failures:
+            return None
+        pending = Pending()
+
+        async def ask() -> None:
+            try:
+                pending.settle(await self._broker.call(request, wire.Received))
+            except GoQueueError as error:
+                pending.settle(error)
+
+        self._broker.spawn(ask)
+        return pending
+
+
 class FakeBroker:
     """What a consumer takes for its client."""
 
     name = "tests"
-    link: Link | None = None
 
     def __init__(self, partitions: int = 1) -> None:
+        self.link: Link | None = cast(Link, FakeLink(self))
         self.partitions = [FakePartition() for _ in range(partitions)]
         self.assigned = list(range(partitions))
         self.generation = 1
