@@ -59,10 +59,8 @@ async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
         asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
-        tries, is_answered = (
-            1,
-            await _answered(desk, correlation, request, Look(places, poll, deadline, asked)),
-        )
+        look, tries = Look(places, poll, deadline, asked), 1
+        is_answered = await _answered(desk, correlation, request, look)
         while not is_answered:
             asked = await _ready(places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead

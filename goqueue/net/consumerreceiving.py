@@ -162,11 +162,8 @@ class Receiving:
         Not behind what may be a message that is delivered alone.
         """
         is_steady = self.steadily_wanted and self._has_backlog and self._waiters and not self._stock.ahead
-        if (
-            not is_steady
-            or [each.request.at_once for each in self._under_way] != [0]
-            or any(map(self._repeats, self._under_way))
-        ):
+        is_one_ahead = [(each.request.at_once, self._repeats(each)) for each in self._under_way] == [(0, False)]
+        if not is_steady or not is_one_ahead:
             return None
         now = trio.current_time()
         return self._question_for(self._need_ahead(now), membership, now, self._under_way)
