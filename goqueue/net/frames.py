@@ -156,7 +156,7 @@ class FrameReader:
             begin += extra.size
             if size < (126 if extra is _U16 else 65_536):
                 raise Breach(PROTOCOL_ERROR, "a length in more bytes than it needs")
-        if len(self._message) + size > self._size_max:
+        if len(self._message) + size > self._size_max and first & 0x0F not in _CONTROL:
             raise Breach(TOO_LARGE, f"a message has at most {self._size_max} bytes")
         key_size = 4 if self._mask_bit else 0
         end = begin + key_size + size

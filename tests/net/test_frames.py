@@ -84,6 +84,15 @@ def test_we_read_what_wsproto_writes_in_any_number_of_frames(parts: list[tuple[b
     assert [each.payload for each in found if each.opcode == PING] == [b"there?"] * sum(pings for _, pings in parts)
 
 
+def test_a_ping_within_a_message_is_no_part_of_its_size() -> None:
+    largest = bytes(SIZE_MAX)
+    ping, rest = encode_frame(PING, b"there?", masked=True), encode_frame(BINARY, b"", masked=True)
+    sent = encode_frame(BINARY, largest, masked=True)
+    begun = bytes([sent[0] & 0x7F]) + sent[1:]
+    found = received(reader(), [begun, ping, bytes([0x80 | CONTINUATION]) + rest[1:]])
+    assert found == [Received(PING, b"there?"), Received(BINARY, largest)]
+
+
 @given(
     st.binary(max_size=2_000),
     st.binary(min_size=4, max_size=4) | st.binary(min_size=1, max_size=1).map(lambda byte: byte * 4),
