@@ -1,0 +1,103 @@
+"""Syncs that the kernel does for us; where it does not, a thread takes over."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from goqueue.storage import kernelsync
+from goqueue.storage.disk import RealDisk
+from goqueue.storage.kernelsync import KernelSync, Refused
+
+pytestmark = pytest.mark.skipif(not KernelSync(1).is_known, reason="this system has no such requests")
+
+
+async def test_a_file_is_synced(tmp_path: Path) -> None:
+    kernel = KernelSync(2)
+    with (tmp_path / "log").open("wb") as file:
+        for _ in range(3):
+            os.write(file.fileno(), b"record")
+            await kernel.fdatasync(file.fileno())
+    kernel.close()
+
+
+async def test_many_at_once_are_refused_beyond_the_limit_and_each_hears_of_its_own(tmp_path: Path) -> None:
+    kernel, done, refused = KernelSync(4), [], []
+
+    async def sync(number: int) -> None:
+        with (tmp_path / str(number)).open("wb") as file:
+            os.write(file.fileno(), bytes(4096))
+            try:
+                await kernel.fdatasync(file.fileno())
+            except Refused:
+                refused.append(number)
+            else:
+                done.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(6):
+            nursery.start_soon(sync, number)
+    assert (len(done), len(refused)) == (4, 2)
+    assert kernel.is_known, "too many at once say nothing of the system"
+    kernel.close()
+
+
+async def test_what_cannot_be_synced_is_refused_before_anything_is_begun(tmp_path: Path) -> None:
+    kernel = KernelSync(1)
+    reading, writing = os.pipe()
+    with pytest.raises(Refused):
+        await kernel.fdatasync(writing)
+    assert not kernel.is_known
+    os.close(reading)
+    os.close(writing)
+    kernel.close()
+
+
+async def test_a_system_that_refuses_leaves_it_to_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernelsync, "_CALLS", {})
+    disk = RealDisk()
+    file = disk.open(str(tmp_path / "log"), create=True)
+    file.write(0, [b"record"])
+    await file.sync()
+    file.close()
+    disk.rest()
+
+
+async def test_a_sync_that_was_begun_is_waited_for_though_its_caller_is_cancelled(tmp_path: Path) -> None:
+    """The descriptor may be closed once it returns, and its slot be given to the next."""
+    kernel = KernelSync(1)
+    with (tmp_path / "log").open("wb") as file:
+        os.write(file.fileno(), bytes(1 << 20))
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(kernel.fdatasync, file.fileno())
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        await kernel.fdatasync(file.fileno())
+        with trio.CancelScope() as cancelled:
+            cancelled.cancel()
+            await kernel.fdatasync(file.fileno())
+        assert cancelled.cancelled_caught
+    kernel.close()
+
+
+async def test_a_failed_sync_says_what_the_device_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = KernelSync(1)
+    with (tmp_path / "log").open("wb") as file:
+        await kernel.fdatasync(file.fileno())
+        calls = kernel._calls
+        assert calls is not None
+        take = calls.take_event
+
+        def fail(context: object, event: object) -> None:
+            take(context, event)  # type: ignore[arg-type]
+            kernelsync._EVENT.pack_into(event, 0, 0, 0, -errno.EIO, 0)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(calls, "take_event", fail)
+        with pytest.raises(OSError, match="Input/output error") as failure:
+            await kernel.fdatasync(file.fileno())
+    assert failure.value.errno == errno.EIO
+    kernel.close()
