@@ -1,8 +1,8 @@
 """What a producer has for one partition: messages that wait, and batches that are under way, in order.
 
 A lone message leaves at once. While others are under way messages gather, so that batches grow with the load:
-the next one leaves when it has 100 messages, 64 KiB or 5 ms, and takes up to 256 KiB. At most five are under
-way. What was sent together stays together, unless it is larger than a batch may be.
+the next one leaves when all of these are answered, or when it has 64 KiB, or is 5 ms old, and takes up to 256 KiB.
+At most five are under way. What was sent together stays together, unless it is larger than a batch may be.
 
 Sequences make repeats harmless. A batch keeps its sequence for as long as it may have been written. When the
 broker refuses some records, the rest of their batch is smaller, and everything behind it was refused as out of
@@ -29,6 +29,7 @@ class Gathering:
     """When a batch is large or old enough to leave though others are under way."""
 
     messages: int = BATCH_MESSAGES
+    """So many wait for answers no longer than 5 ms, however long fewer may linger."""
     bytes: int = BATCH_BYTES
     linger_seconds: float = LINGER_SECONDS
 
@@ -114,22 +115,23 @@ class SendRow:
         self._waiting.append(_Waiting(chunk, size, now))
         self._waiting_messages += len(chunk)
         self._waiting_bytes += size
-        return len(self._waiting) == 1 or self._is_enough
+        before = self._waiting_messages - len(chunk)
+        return not before or self.is_enough or before < self.gathering.messages <= self._waiting_messages
 
     @property
-    def _is_enough(self) -> bool:
+    def is_enough(self) -> bool:
         """So much waits that it leaves though others are under way."""
-        return self._waiting_messages >= self.gathering.messages or self._waiting_bytes >= self.gathering.bytes
+        return self._waiting_bytes >= self.gathering.bytes
 
     # Sending
 
-    def next_batch(self, now: float) -> OutBatch | None:
-        """The batch that is to be sent now, in its turn; call until there is none."""
+    def next_batch(self, now: float, *, others_under_way: bool = False) -> OutBatch | None:
+        """The batch that is to be sent now, in its turn; call until there is none. The others are of other rows."""
         if self._is_mending:
             self._end_mending()
         if self._repeats:
             return self._next_repeat()
-        deadline = self.next_deadline(now)
+        deadline = self.next_deadline(now, others_under_way=others_under_way)
         if deadline is None or deadline > now:
             return None
         since, chunks = self._waiting[0].since, self._take_waiting()
@@ -138,15 +140,18 @@ class SendRow:
         self._under_way.append(batch)
         return batch
 
-    def next_deadline(self, now: float) -> float | None:
+    def next_deadline(self, now: float, *, others_under_way: bool = False) -> float | None:
         """When the waiting messages leave; None when there are none, or they wait for answers."""
         if self._repeats:
             return now
         if self._is_mending or not self._waiting or len(self._under_way) >= UNDER_WAY_MAX:
             return None
-        if not self._under_way or self._is_enough:
+        if self.is_enough or not (self._under_way or others_under_way):
             return now
-        return self._waiting[0].since + self.gathering.linger_seconds
+        linger = self.gathering.linger_seconds
+        if self._waiting_messages >= self.gathering.messages:
+            linger = min(linger, LINGER_SECONDS)
+        return self._waiting[0].since + linger
 
     def _take_waiting(self) -> list[Chunk]:
         first = self._cut_first()

@@ -77,6 +77,7 @@ class Link:
         batches. So nobody starves the others."""
         self._batches = 0
         self._want_room: deque[Callable[[], None]] = deque()
+        self._end_turn: list[Callable[[], None]] = []
         self._left: dict[Fetch, Pending] = {}
         self.is_leaving = False
         """The broker said go-away: ask elsewhere."""
@@ -201,6 +202,12 @@ class Link:
         """Be called once there is room, in the order in which you asked; never, when the connection is lost."""
         self._want_room.append(go_on)
 
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Be called when all tasks that run in this turn of the event loop have run; never, when the connection is
+        lost. What is sent then leaves at once."""
+        self._end_turn.append(call)
+        self._something_to_send.set()
+
     def _send(self, request: Request) -> int:
         try:
             return self._session.request(request)
@@ -242,6 +249,9 @@ class Link:
             while True:
                 await self._something_to_send.wait()
                 self._something_to_send = trio.Event()
+                calls, self._end_turn = self._end_turn, []
+                for call in calls:
+                    call()
                 await self._flush()
         except GoQueueError:
             link.cancel()

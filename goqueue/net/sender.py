@@ -1,9 +1,9 @@
 """What carries a producer's messages: into rows by partition, out as batches, until each is settled.
 
-`core/sendrow.py` has the rules of a row. Here nothing waits: whoever adds messages, hears an answer or finds the
-connection again pumps the rows, which sends at once what may leave. So a lone message is on its way without a
-change of tasks. One task keeps time: for messages that linger, for pauses before a repeat, for those whose time
-is over.
+`core/sendrow.py` has the rules of a row, `core/sendrounds.py` those of all rows together. Here nothing waits:
+whoever adds messages, hears an answer or finds the connection again pumps the rows, which sends at once what may
+leave. So a lone message is on its way without a change of tasks. One task keeps time: for messages that linger, for
+pauses before a repeat, for those whose time is over.
 
 To the broker a row is a producer with its own sequence, so a lost answer is repeated without doubling anything
 (G11). Without idempotence nothing is repeated: what was under way when the connection was lost is unknown.
@@ -21,6 +21,7 @@ import trio
 from goqueue.core.batch import Attribute, compress
 from goqueue.core.chunk import Chunk
 from goqueue.core.partitioner import Partitioner
+from goqueue.core.sendrounds import SendRounds
 from goqueue.core.sendrow import Gathering, OutBatch, SendRow
 from goqueue.errors import (
     ActorDied,
@@ -88,6 +89,9 @@ class Sender:
         self._refreshed_at = trio.current_time()
         self._is_refreshing = False
         self._rows: dict[int, Row] = {}
+        self._rounds = SendRounds[Row]()
+        self._leaves_with: Link | None = None
+        """Whose turn's end is waited for."""
         self._outcomes: deque[Outcome] = deque()
         self.unsettled = 0
         self.settled_some = trio.Event()
@@ -110,7 +114,7 @@ class Sender:
         while True:
             self._armed = math.inf
             self._give_up_the_late()
-            self.pump_all()
+            self._pump_held()
             if self._outcomes:
                 self._arm(min(trio.current_time() + self._tick_seconds, self._deadline(self._outcomes[0])))
             self._rearm = trio.Event()
@@ -136,7 +140,10 @@ class Sender:
         self.unsettled += len(chunk)
         self._outcomes.append(outcome)
         for row in self._distribute(chunk, outcome.since):
-            self._pump(row)
+            if self._rounds.leave_at_once or row.messages.is_enough or not self._rounds.is_open:
+                self._pump(row)
+            else:
+                self._hold_to_end_of_turn(row)
         if outcome.since > self._refreshed_at + REFRESH_SECONDS:
             self._begin_refresh()
         self._arm(outcome.since + self._tick_seconds)
@@ -170,27 +177,51 @@ class Sender:
 
     # Out
 
-    def pump_all(self) -> None:
-        for row in self._rows.values():
-            self._pump(row)
+    def _hold_to_end_of_turn(self, row: Row) -> None:
+        self._rounds.hold(row)
+        link = self._client.link
+        if link is not None and link is not self._leaves_with:
+            self._leaves_with = link
+            link.at_end_of_turn(self._end_turn)
 
-    def _pump(self, row: Row) -> None:
-        """Send what may leave now, and see to it that the rest is looked at in time."""
+    def _end_turn(self) -> None:
+        self._leaves_with = None
+        self._pump_held()
+
+    def pump_all(self) -> None:
+        is_open = self._rounds.is_open
+        for row in self._rows.values():
+            self._pump(row, together=is_open)
+
+    def _pump_held(self) -> None:
+        """All of a round leave together, or those whose time has come."""
+        is_open = self._rounds.is_open
+        for row in self._rounds.take_held():
+            self._pump(row, together=is_open)
+
+    def _pump(self, row: Row, *, together: bool = False) -> None:
+        """Send what may leave now, and see to it that the rest is looked at in time. Those that leave together do
+        not wait for one another."""
         link = self._client.link
         if row.messages.has_nothing_to_send() or link is None or row.identity is None:
             return  # whoever brings the missing one pumps
-        now = trio.current_time()
+        now, others = trio.current_time(), not (together or self._rounds.is_open)
         while now >= row.paused_until and link.has_room:
-            batch = row.messages.next_batch(now)
+            batch = row.messages.next_batch(now, others_under_way=others)
             if batch is None:
                 break
             self._send(row, batch, link)
             if row.messages.has_nothing_to_send():
                 return
-        deadline = row.messages.next_deadline(now)
-        if deadline is not None and deadline <= now >= row.paused_until:
+        self._hold(row, row.messages.next_deadline(now, others_under_way=others), now, link)
+
+    def _hold(self, row: Row, deadline: float | None, now: float, link: Link) -> None:
+        if deadline is None:
+            return  # answers of its own are awaited, and pump it
+        if deadline <= now >= row.paused_until:
             self._wait_for_room(row, link)
-        elif deadline is not None:
+        else:
+            self._rounds.hold(row)
             self._arm(max(deadline, row.paused_until))
 
     def _wait_for_room(self, row: Row, link: Link) -> None:
@@ -211,6 +242,8 @@ class Sender:
             link.post_batch(request, lambda answer: self._hear(row, batch, attempt, answer))
         except GoQueueError as error:
             self._take_refusal(row, batch, error)
+        else:
+            self._rounds.note_sent(len(batch.chunks))
 
     def _encoded(self, row: Row, batch: OutBatch) -> wire.ProduceBatch:
         assert row.identity is not None
@@ -225,9 +258,16 @@ class Sender:
     # Answers
 
     def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
-        if not row.messages.awaits(batch, attempt):
-            return
-        outcome = _outcome(answer)
+        ends_round = self._rounds.note_answered()
+        if row.messages.awaits(batch, attempt):
+            self._take_answer(row, batch, _outcome(answer))
+        if ends_round:
+            self._rounds.hold(row)
+            self._pump_held()
+        else:
+            self._pump(row)
+
+    def _take_answer(self, row: Row, batch: OutBatch, outcome: wire.ProducedBatch | GoQueueError) -> None:
         if isinstance(outcome, wire.ProducedBatch):
             row.messages.confirmed(batch)
             self._confirm(row, batch, outcome.base_offset)
@@ -237,7 +277,6 @@ class Sender:
                 row.paused_until = trio.current_time() + PAUSE_SECONDS
         else:
             self._take_refusal(row, batch, outcome)
-        self._pump(row)
 
     def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
         settled, topic = 0, self.topic.name

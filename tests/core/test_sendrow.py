@@ -12,6 +12,7 @@ from goqueue.core.sendrow import (
     BATCH_MESSAGES_MAX,
     LINGER_SECONDS,
     UNDER_WAY_MAX,
+    Gathering,
     OutBatch,
     SendRow,
 )
@@ -60,25 +61,39 @@ def test_messages_gather_while_others_are_under_way() -> None:
     assert names_of(taken(row, 1.0 + LINGER_SECONDS)) == ["b", "c"]
 
 
-def test_enough_messages_or_bytes_do_not_wait() -> None:
+def test_enough_bytes_do_not_wait() -> None:
     row = row_with("a")
     taken(row)
-    for number in range(BATCH_MESSAGES):
-        row.add(chunk_of(str(number), size=10), 0.0)
-    assert taken(row).count == BATCH_MESSAGES
     row.add(chunk_of("large", size=64 * 1024), 0.0)
     assert names_of(taken(row)) == ["large"]
+
+
+def test_enough_messages_wait_for_answers_no_longer_than_5_ms_however_long_fewer_may_linger() -> None:
+    row = SendRow(Gathering(linger_seconds=60))
+    row.add(chunk_of("a"), 0.0)
+    taken(row)
+    for number in range(BATCH_MESSAGES - 1):
+        row.add(chunk_of(str(number), size=10), 1.0)
+    assert row.next_deadline(1.0) == 61.0
+    row.add(chunk_of("one more", size=10), 1.001)
+    assert row.next_deadline(1.001) == 1.0 + LINGER_SECONDS
+    assert taken(row, 1.0 + LINGER_SECONDS).count == BATCH_MESSAGES
+
+
+def test_messages_gather_while_those_of_other_rows_are_under_way() -> None:
+    row = row_with("a")
+    assert row.next_batch(0.0, others_under_way=True) is None
+    assert row.next_deadline(0.0, others_under_way=True) == LINGER_SECONDS
+    assert names_of(taken(row)) == ["a"]
 
 
 def test_only_the_first_that_waits_and_the_one_that_makes_it_enough_may_let_something_leave() -> None:
     row = row_with("a")
     taken(row)
     answers = [row.add(chunk_of(str(number), size=10), 0.0) for number in range(BATCH_MESSAGES + 1)]
-    assert [number for number, may_leave in enumerate(answers) if may_leave] == [
-        0,
-        BATCH_MESSAGES - 1,
-        BATCH_MESSAGES,
-    ]
+    assert [number for number, may_leave in enumerate(answers) if may_leave] == [0, BATCH_MESSAGES - 1]
+    assert row.add(chunk_of("large", size=64 * 1024), 0.0)
+    assert row.add(chunk_of("behind it", size=10), 0.0)
 
 
 def test_a_batch_takes_up_to_256_kib() -> None:

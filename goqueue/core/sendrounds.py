@@ -1,0 +1,56 @@
+"""When a producer's messages leave, over all of its rows: in rounds.
+
+While answers are awaited, whatever comes gathers; when the last one has come, everything that gathered leaves
+together. So batches are as large as the time of an answer allows, and a busy broker is asked less often, not
+more: with a batch for each partition as soon as that one was free, it was as busy at half of the load as at all.
+How long a message gathers at most is its row's business.
+
+A message that comes when nothing is awaited leaves at once if such messages come alone, as from a program that
+waits for each. Where several come in one turn of the event loop, the first waits for the others, until its end.
+"""
+
+from typing import Generic, TypeVar
+
+RowT = TypeVar("RowT")
+
+
+class SendRounds(Generic[RowT]):
+    def __init__(self) -> None:
+        self._awaited = 0
+        self._calls = 0
+        """Whose messages have left in this round."""
+        self._held: dict[RowT, None] = {}
+        self._come_alone = True
+
+    @property
+    def is_open(self) -> bool:
+        """No answer is awaited."""
+        return not self._awaited
+
+    @property
+    def leave_at_once(self) -> bool:
+        """Whether a message that comes now has nobody to wait for."""
+        return not self._awaited and self._come_alone
+
+    def hold(self, row: RowT) -> None:
+        """Something waits in it."""
+        self._held[row] = None
+
+    def take_held(self) -> list[RowT]:
+        held, self._held = list(self._held), {}
+        return held
+
+    def note_sent(self, calls: int) -> None:
+        """A batch has left that holds messages of so many calls."""
+        self._awaited += 1
+        self._calls += calls
+
+    def note_answered(self) -> bool:
+        """An answer has come, or never will; whether it ends the round."""
+        self._awaited -= 1
+        assert self._awaited >= 0, "each batch is answered once"
+        if self._awaited:
+            return False
+        self._come_alone = self._calls == 1 and not self._held
+        self._calls = 0
+        return True
