@@ -122,8 +122,11 @@ class OpenLoop:
                 for number in range(begun, due):
                     nursery.start_soon(self._one, begin + number / self.rate)
                 begun = due
-                await trio.sleep_until(max(begin + begun / self.rate, trio.current_time() + TICK_SECONDS))
+                await trio.sleep_until(max(begin + begun / self.rate, self._next_tick(begin)))
         assert self.times.count == self.count
+
+    def _next_tick(self, begin: float) -> float:
+        return begin + (int((trio.current_time() - begin) / TICK_SECONDS) + 1) * TICK_SECONDS
 
     async def _one(self, due: float) -> None:
         await self.call()

@@ -81,6 +81,7 @@ class Expired(NamedTuple):
 class _Waiting:
     chunk: Chunk
     size: int
+    count: int
     since: float
 
 
@@ -111,12 +112,11 @@ class SendRow:
 
     def add(self, chunk: Chunk, now: float) -> bool:
         """Whether something may leave because of it: not when it only joins those that wait for their time."""
-        size = chunk.size
-        self._waiting.append(_Waiting(chunk, size, now))
-        self._waiting_messages += len(chunk)
+        size, count, before = chunk.size, len(chunk), self._waiting_messages
+        self._waiting.append(_Waiting(chunk, size, count, now))
+        self._waiting_messages += count
         self._waiting_bytes += size
-        before = self._waiting_messages - len(chunk)
-        return not before or self.is_enough or before < self.gathering.messages <= self._waiting_messages
+        return not before or self.is_enough or before < self.gathering.messages <= before + count
 
     @property
     def is_enough(self) -> bool:
@@ -134,8 +134,9 @@ class SendRow:
         deadline = self.next_deadline(now, others_under_way=others_under_way)
         if deadline is None or deadline > now:
             return None
-        since, chunks = self._waiting[0].since, self._take_waiting()
-        batch = OutBatch(chunks, sum(map(len, chunks)), since, self._sequence, is_sent=True)
+        since, before = self._waiting[0].since, self._waiting_messages
+        chunks = self._take_waiting()
+        batch = OutBatch(chunks, before - self._waiting_messages, since, self._sequence, is_sent=True)
         self._sequence = (self._sequence + batch.count) % SEQUENCES
         self._under_way.append(batch)
         return batch
@@ -155,26 +156,26 @@ class SendRow:
 
     def _take_waiting(self) -> list[Chunk]:
         first = self._cut_first()
-        chunks, size, count = [first.chunk], first.size, len(first.chunk)
+        chunks, size, count = [first.chunk], first.size, first.count
         while self._waiting:
             item = self._waiting[0]
-            if size + item.size > BATCH_BYTES_MAX or count + len(item.chunk) > BATCH_MESSAGES_MAX:
+            if size + item.size > BATCH_BYTES_MAX or count + item.count > BATCH_MESSAGES_MAX:
                 break
             chunks.append(self._waiting.popleft().chunk)
-            size, count = size + item.size, count + len(item.chunk)
+            size, count = size + item.size, count + item.count
         self._waiting_bytes -= size
         self._waiting_messages -= count
         return chunks
 
     def _cut_first(self) -> _Waiting:
         item = self._waiting.popleft()
-        if item.size <= BATCH_BYTES_MAX and len(item.chunk) <= BATCH_MESSAGES_MAX:
+        if item.size <= BATCH_BYTES_MAX and item.count <= BATCH_MESSAGES_MAX:
             return item
         fits, rest = item.chunk.cut(BATCH_BYTES_MAX, BATCH_MESSAGES_MAX)
-        size = fits.size
+        size, count = fits.size, len(fits)
         if len(rest):
-            self._waiting.appendleft(_Waiting(rest, item.size - size, item.since))
-        return _Waiting(fits, size, item.since)
+            self._waiting.appendleft(_Waiting(rest, item.size - size, item.count - count, item.since))
+        return _Waiting(fits, size, count, item.since)
 
     # Answers
 
@@ -254,7 +255,7 @@ class SendRow:
         dropped = []
         while self._waiting and self._waiting[0].since + seconds_max <= now:
             item = self._waiting.popleft()
-            self._waiting_messages -= len(item.chunk)
+            self._waiting_messages -= item.count
             self._waiting_bytes -= item.size
             dropped.append(item.chunk)
         return dropped

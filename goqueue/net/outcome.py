@@ -120,6 +120,16 @@ class Outcome:
         return self._results
 
     @property
+    def result(self) -> Result:
+        """Of one message alone, once it is settled."""
+        if self._results is None:
+            [run] = self._runs
+            return Published(self._topic, run.partition, run.base_offset)
+        [result] = self._results
+        assert result is not None
+        return result
+
+    @property
     def confirmations(self) -> Sequence[Published]:
         """Of one that is settled and had no failure."""
         if self._results is None:

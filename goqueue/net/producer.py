@@ -136,16 +136,15 @@ class Producer:
         """Send one message and wait until it is confirmed."""
         check_content(value, key, headers)
         content, name = self._content(headers, priority, ttl), name_of(message_id)
-        await self._make_ready(1, partition)
+        sender = self._sender
+        if partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
+            await self._make_ready(1, partition)
         outcome = Outcome(1, trio.current_time())
-        self._sender.add(
-            self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name)
-        )
+        sender.add(self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name))
         await outcome.wait()
-        [result] = outcome.results
+        result = outcome.result
         if isinstance(result, GoQueueError):
             raise result
-        assert result is not None
         return result
 
     def send_nowait(
