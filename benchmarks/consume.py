@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from rich.progress import Progress
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
+from benchmarks.calm import calmest
 from benchmarks.children import Unavailable, free_port, server
 from benchmarks.figures import Figure, keep, show, timed
 from benchmarks.garbage import heap_set_apart
@@ -45,7 +47,7 @@ class Sizes:
     messages: int = 200_000
     in_flight: int = 1_000_000
     groups: int = 1_000
-    seconds: float = 5.0
+    seconds: float = 3.0
 
 
 TINY = Sizes(runs=1, messages=2_000, in_flight=4_000, groups=4, seconds=0.2)
@@ -293,19 +295,23 @@ async def measure_groups(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
 
 async def measure_latency(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
     """From the time when a message was due to be published to its arrival, at a fixed rate, acked as it comes."""
-    times, expected = Times(), round(LATENCY_RATE * sizes.seconds)
     async with goqueue.connect(broker.url) as client, goqueue.connect(broker.url) as other:
         await client.create_topic("latency", partitions=3)
         with heap_set_apart():
-            async with other.consumer("latency", group="latency") as consumer, trio.open_nursery() as nursery:
-                nursery.start_soon(_publish_steadily, client, expected)
-                await _note_times(consumer, times, expected)
-    p99 = times.quantile(0.99) * 1_000
+            found = await calmest(
+                sizes.runs, partial(_latencies, client, other, round(LATENCY_RATE * sizes.seconds))
+            )
+    p50, p99 = (statistics.median(times.quantile(share) * 1_000 for times in found) for share in (0.5, 0.99))
     name = f"from due to received, {LATENCY_RATE:,}/s, acks=all"
-    return [
-        Figure(f"{name}: p50", times.quantile(0.5) * 1_000, "ms"),
-        Figure(f"{name}: p99", p99, "ms", "< 20", p99 < 20),
-    ]
+    return [Figure(f"{name}: p50", p50, "ms"), Figure(f"{name}: p99", p99, "ms", "< 20", p99 < 20)]
+
+
+async def _latencies(client: goqueue.Client, other: goqueue.Client, count: int) -> Times:
+    times = Times()
+    async with other.consumer("latency", group="latency") as consumer, trio.open_nursery() as nursery:
+        nursery.start_soon(_publish_steadily, client, count)
+        await _note_times(consumer, times, count)
+    return times
 
 
 async def _publish_steadily(client: goqueue.Client, count: int) -> None:

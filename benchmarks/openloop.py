@@ -7,7 +7,7 @@ What the generator holds when it begins is set apart from Python's garbage colle
 """
 
 import statistics
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,6 +15,7 @@ import trio
 from trio_websocket import open_websocket_url
 
 import goqueue
+from benchmarks.calm import calmest
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.publish import echo_process
@@ -78,31 +79,41 @@ async def _yardstick(seconds: float) -> Figure:
     return Figure(f"bare websocket echo, {ECHOES_PER_SECOND:,}/s: p99", times.quantile(0.99) * 1_000, "ms")
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    peak: float
+    times: Times
+
+
 async def _latency(url: str, arrival: Arrival, acks: str, rounds: int, seconds: float) -> list[Figure]:
-    """Medians over rounds of one peak and one open loop each: the rate belongs to the same minute."""
-    peaks, tails, middles = [], [], []
+    """Medians over the calmest rounds of one peak and one open loop each: the rate belongs to the same minute."""
     async with goqueue.connect(url) as client:
         topic = f"latency-{arrival.messages}-{acks}"
         await client.create_topic(topic, partitions=3)
         async with client.producer(topic, acks=acks) as producer:
             call = arrival.call(producer)
             await peak_rate(call, arrival.at_a_time, seconds / 4)
-            for _ in range(rounds):
-                peak = await peak_rate(call, arrival.at_a_time, seconds / 2)
-                loop = OpenLoop(peak / 2, max(1, round(peak / 2 * seconds)), call)
-                await loop.run()
-                peaks.append(peak * arrival.messages)
-                tails.append(loop.times.quantile(0.99) * 1_000)
-                middles.append(loop.times.quantile(0.5) * 1_000)
-        found = sum(each.end for each in (await client.topic(topic)).partitions)
-        assert found % arrival.messages == 0
+            found = await calmest(rounds, partial(_round, call, arrival, seconds))
+        count = sum(each.end for each in (await client.topic(topic)).partitions)
+        assert count % arrival.messages == 0
         await client.delete_topic(topic)
-    name, p99 = f"{arrival.name}, acks={acks}", statistics.median(tails)
+    name, p99 = f"{arrival.name}, acks={acks}", _median_ms(found, 0.99)
     return [
-        Figure(f"{name}: peak", statistics.median(peaks), "messages/s"),
-        Figure(f"{name}: p50 at half of it", statistics.median(middles), "ms"),
+        Figure(f"{name}: peak", statistics.median(each.peak for each in found), "messages/s"),
+        Figure(f"{name}: p50 at half of it", _median_ms(found, 0.5), "ms"),
         Figure(f"{name}: p99 at half of it", p99, "ms", f"< {P99_MS_MAX:g}", p99 < P99_MS_MAX),
     ]
+
+
+async def _round(call: Call, arrival: Arrival, seconds: float) -> Round:
+    peak = await peak_rate(call, arrival.at_a_time, seconds / 2)
+    loop = OpenLoop(peak / 2, max(1, round(peak / 2 * seconds)), call)
+    await loop.run()
+    return Round(peak * arrival.messages, loop.times)
+
+
+def _median_ms(rounds: Sequence[Round], share: float) -> float:
+    return statistics.median(each.times.quantile(share) * 1_000 for each in rounds)
 
 
 @dataclass

@@ -8,12 +8,15 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.calm import calmest
 from benchmarks.figures import Figure, rows_of_page
 from benchmarks.peers import plots
 from benchmarks.peers.alternation import COUNT_MAX, Row, Sizes, alternate, warm_up
@@ -164,3 +167,30 @@ def test_a_plot_names_every_row_and_its_median() -> None:
     drawn = plots.picture(What.PUBLISH, [row("fast & good", 100_000, 300_000, 200_000), row("slow", 1, 2, 3)])
     texts = [each.text for each in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
     assert {"fast & good", "200,000", "slow", "2.00"} <= set(texts)
+
+
+# Calm rounds
+
+
+def rounds_in_which(taken: list[float]) -> tuple[Callable[[], Awaitable[int]], Callable[[], float]]:
+    """Measures the number of its round; and what the host has taken so far."""
+    rounds = count()
+
+    async def measure() -> int:
+        return next(rounds)
+
+    totals = accumulate(each for lost in taken for each in (0.0, lost))
+    return measure, lambda: next(totals)
+
+
+async def calm(wanted: int, taken: list[float]) -> list[int]:
+    measure, stolen = rounds_in_which(taken)
+    return await calmest(wanted, measure, stolen, clock=count().__next__)
+
+
+async def test_a_round_in_which_the_host_took_the_processor_is_made_again() -> None:
+    assert await calm(2, [0.0, 0.1, 0.001]) == [0, 2]
+
+
+async def test_where_no_round_is_calm_the_calmest_count() -> None:
+    assert await calm(1, [0.4, 0.3, 0.1, 0.2]) == [2]

@@ -39,6 +39,8 @@ _PLAIN_WORD = MAGIC << 16 | VERSION << 8
 # Plain numbers: an IntFlag takes part in `&` at the price of a checksum, and these meet each record with headers.
 _HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
 COPIED_SIZE_MAX = 4_096
+COLUMNS_FROM = 128
+"""Records: fewer are walked faster than they are compared by columns."""
 _LANE_WORDS = frozenset(priority << 8 for priority in range(LANE_COUNT))
 _SIZES = {MESSAGE_ID_HEADER: (1, ID_SIZE_MAX), EXPIRES_AT_HEADER: (EXPIRES_AT.size, EXPIRES_AT.size)}
 """Of the broker's headers that clients may set: how many bytes each may have."""
@@ -64,8 +66,10 @@ def inspect_records(body: Buffer, count: int, allowed_flags: int = FLAGS_FROM_CL
 
 def _inspect_fast(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
     """What the records hold, or None when any of them is bad."""
-    if isinstance(body, bytes) and (contents := _inspect_uniform(body, count)) is not None:
-        return contents
+    if count >= COLUMNS_FROM and isinstance(body, bytes):
+        contents = _inspect_uniform(body, count)
+        if contents is not None:
+            return contents
     try:
         return _walk(body, count, allowed_flags)
     except struct.error:  # a record's header would lie beyond the end
