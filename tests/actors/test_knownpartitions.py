@@ -1,6 +1,6 @@
 """What a connection remembers of partitions: nothing of those that are gone, and never too much."""
 
-from goqueue.actors.knownpartitions import KnownPartitions
+from goqueue.actors.knownpartitions import LOOK_MIN, KnownPartitions
 from goqueue.actors.mailbox import Mailbox
 from goqueue.actors.ref import ActorRef
 
@@ -31,6 +31,15 @@ async def test_a_connection_that_outlives_many_topics_remembers_only_those_that_
         mailbox.abandon("was deleted")
         assert len(known) <= 10
     assert known.find(b"kept", 0) == kept
+
+
+async def test_what_is_remembered_is_in_proportion_to_what_is_there() -> None:
+    known = KnownPartitions()
+    for number in range(1_000):
+        mailbox, ref = there()
+        known.note(b"short-lived", number, ref)
+        mailbox.abandon("was deleted")
+        assert len(known) <= LOOK_MIN
 
 
 async def test_with_very_many_it_begins_anew() -> None:
