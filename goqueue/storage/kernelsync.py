@@ -36,8 +36,12 @@ class _Slot:
 
     def __init__(self, calls: "_Calls") -> None:
         self._calls = calls
-        self._context = calls.set_up()
-        self._signal = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._signal = _eventfd()
+        try:
+            self._context = calls.set_up()
+        except Refused:
+            os.close(self._signal)
+            raise
         self._request = ctypes.create_string_buffer(_REQUEST.size)
         self._requests = (ctypes.c_void_p * 1)(ctypes.addressof(self._request))
         self._event = ctypes.create_string_buffer(_EVENT.size)
@@ -58,6 +62,13 @@ class _Slot:
     def close(self) -> None:
         self._calls.destroy(self._context)
         os.close(self._signal)
+
+
+def _eventfd() -> int:
+    try:
+        return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    except OSError as error:  # a thread needs no descriptor
+        raise Refused(str(error)) from error
 
 
 class _Calls:

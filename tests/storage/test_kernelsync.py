@@ -66,6 +66,20 @@ async def test_a_system_that_refuses_leaves_it_to_a_thread(tmp_path: Path, monke
     disk.rest()
 
 
+async def test_without_a_free_descriptor_it_is_left_to_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    disk = RealDisk()
+    file = disk.open(str(tmp_path / "log"), create=True)
+    monkeypatch.setattr(os, "eventfd", no_more)
+    await file.sync()
+    file.close()
+    disk.rest()
+
+
 async def test_a_sync_that_was_begun_is_waited_for_though_its_caller_is_cancelled(tmp_path: Path) -> None:
     """The descriptor may be closed once it returns, and its slot be given to the next."""
     kernel = KernelSync(1)
