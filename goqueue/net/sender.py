@@ -20,7 +20,6 @@ import trio
 
 from goqueue.core.batch import Attribute, compress
 from goqueue.core.chunk import Chunk
-from goqueue.core.partitioner import Partitioner
 from goqueue.core.sendrounds import SendRounds
 from goqueue.core.sendrow import Gathering, OutBatch, SendRow
 from goqueue.errors import (
@@ -40,6 +39,7 @@ from goqueue.net import messages as wire
 from goqueue.net.bodies import Answer
 from goqueue.net.errors import ConnectionLost
 from goqueue.net.failures import error_of
+from goqueue.net.followedtopic import FollowedTopic
 from goqueue.net.link import Link
 from goqueue.net.outcome import Outcome
 from goqueue.types import Acks
@@ -52,8 +52,6 @@ logger = logging.getLogger("goqueue.producer")
 PAUSE_SECONDS = 0.05
 """Before a batch is sent again that the broker could not take just now."""
 TICK_SECONDS_MAX = 1.0
-REFRESH_SECONDS = 30.0
-"""How old what is known of a topic may become while it is used: then it is asked for again."""
 NOBODY = wire.ProducerReady(0, 0)
 
 
@@ -78,16 +76,13 @@ class Sender:
         identity: wire.ProducerReady,
     ) -> None:
         self._client = client
-        self.topic = topic
+        self._topic = FollowedTopic(client, topic, self._go_by_topic, self._fail_all)
         self._acks = acks
         self._gathering = gathering
         self._delivery_timeout = delivery_timeout
         self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
         self._identity = identity
         """Of all rows, until a partition forgets it. Nobody: without idempotence."""
-        self._partitioner = Partitioner(len(topic.partitions))
-        self._refreshed_at = trio.current_time()
-        self._is_refreshing = False
         self._rows: dict[int, Row] = {}
         self._rounds = SendRounds[Row]()
         self._leaves_with: Link | None = None
@@ -144,21 +139,20 @@ class Sender:
                 self._pump(row)
             else:
                 self._hold_to_end_of_turn(row)
-        if outcome.since > self._refreshed_at + REFRESH_SECONDS:
-            self._begin_refresh()
+        self._topic.refresh_if_old(outcome.since)
         self._arm(outcome.since + self._tick_seconds)
 
     def _distribute(self, chunk: Chunk, now: float) -> "list[Row]":
         """The rows in which something may leave now."""
         if chunk.partition is not None or chunk.keys is None:
-            row = self._row(self._partitioner.choose(None, chunk.partition))
+            row = self._row(self._topic.partitioner.choose(None, chunk.partition))
             may_leave = row.messages.add(chunk, now)
             if chunk.partition is None and row.messages.is_full:
-                self._partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
+                self._topic.partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
             return [row] if may_leave else []
         numbers: dict[int, list[int]] = {}
         for index, key in enumerate(chunk.keys):
-            numbers.setdefault(self._partitioner.choose(key), []).append(index)
+            numbers.setdefault(self._topic.partitioner.choose(key), []).append(index)
         return [
             self._rows[number]
             for number, indexes in numbers.items()
@@ -167,7 +161,7 @@ class Sender:
 
     def check_partition(self, partition: int | None) -> None:
         """`UnknownPartition` when the topic has no such one, as far as is known."""
-        self._partitioner.choose(None, partition)
+        self._topic.partitioner.choose(None, partition)
 
     def _row(self, number: int) -> Row:
         row = self._rows.get(number)
@@ -235,8 +229,8 @@ class Sender:
 
     def _send(self, row: Row, batch: OutBatch, link: Link) -> None:
         attempt = batch.attempt
-        if attempt == 1 and row.partition == self._partitioner.choose():
-            self._partitioner.begin_next_batch()
+        if attempt == 1 and row.partition == self._topic.partitioner.choose():
+            self._topic.partitioner.begin_next_batch()
         request = wire.Produce(self._acks, (self._encoded(row, batch),))
         try:
             link.post_batch(request, lambda answer: self._hear(row, batch, attempt, answer))
@@ -305,7 +299,7 @@ class Sender:
         elif isinstance(error, UnknownTopic):
             row.messages.not_written(batch)
             row.paused_until = math.inf
-            self._begin_refresh()
+            self._topic.begin_refresh()
         elif error.retryable:
             row.messages.not_written(batch)
             row.paused_until = trio.current_time() + PAUSE_SECONDS
@@ -354,33 +348,24 @@ class Sender:
 
     # The topic: it may gain partitions, or be deleted and made again.
 
-    def _begin_refresh(self) -> None:
-        if not self._is_refreshing and not self.is_closed:
-            self._is_refreshing = True
-            self._client.spawn(self._refresh_in_background)
-
-    async def _refresh_in_background(self) -> None:
-        try:
-            await self.refresh()
-        except GoQueueError as error:
-            if isinstance(error, UnknownTopic):
-                self._fail([chunk for row in self._rows.values() for chunk in row.messages.drop_all()], error)
-            self._refreshed_at = trio.current_time()
-        finally:
-            self._is_refreshing = False
+    @property
+    def topic(self) -> "Topic":
+        """As far as is known."""
+        return self._topic.now
 
     async def refresh(self) -> None:
         """Ask how the topic is now, and go by that."""
-        topic = await self._client.topic(self.topic.name)
-        self._refreshed_at = trio.current_time()
-        is_other = topic.uuid != self.topic.uuid
-        self.topic = topic
-        self._partitioner.resize(len(topic.partitions))
-        for row in list(self._rows.values()):
+        await self._topic.refresh()
+
+    def _go_by_topic(self, is_other: bool) -> None:
+        for row in self._rows.values():
             row.paused_until = -math.inf
         if is_other:
             self._move_over()
         self.pump_all()
+
+    def _fail_all(self, error: GoQueueError) -> None:
+        self._fail([chunk for row in self._rows.values() for chunk in row.messages.drop_all()], error)
 
     def _move_over(self) -> None:
         """Whatever was written is gone with the old topic; the rest goes to the new one."""

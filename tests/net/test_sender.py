@@ -9,9 +9,9 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.core.sendrow import BATCH_MESSAGES_MAX
 from goqueue.errors import DeliveryTimeout, OutcomeUnknown, PublishFailed
+from goqueue.net.followedtopic import REFRESH_SECONDS
 from goqueue.net.link import Link, OnAnswer
 from goqueue.net.messages import Produce
-from goqueue.net.sender import REFRESH_SECONDS
 from tests.net.test_client import Machine, machine
 
 __all__ = ["machine"]
