@@ -379,7 +379,7 @@ class Group(Actor):
         return AttachGroup(
             self._name,
             self._known.id,
-            LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0),
+            LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0, key_order=settings.key_order),
             place.start,
             self.ref,
             place.wanted.member,

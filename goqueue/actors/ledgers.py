@@ -45,7 +45,9 @@ from goqueue.core.deliverywaits import DeliveryWaits
 from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Delivered, Entry
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
+from goqueue.core.recordkeys import keys_in
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange, StaleGeneration
 from goqueue.storage.log import Log
@@ -146,7 +148,7 @@ class LedgerDesk(Actor):
     @defers(Take)
     async def take(self, message: Take, reply: Reply[Taken]) -> None:
         here = self._check_may_take(message)
-        if here.readers or not self._is_warm_for(here):
+        if here.readers or here.ledger.lacks_keys or not self._is_warm_for(here):
             here.readers += 1
             self.background(self._answer, reply, self._take_in_turn, here, message, reply)
         else:
@@ -177,6 +179,9 @@ class LedgerDesk(Actor):
 
     async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
         shelf, ledger = self._shelf(), here.ledger
+        if ledger.lacks_keys:
+            keyed = await shelf.read_keys(ledger.unsettled())
+            ledger.keys.learn(ledger.unsettled(), keyed)
         for _ in range(TRIES_MAX):
             if ledger.committed < self.log.log_start:
                 self.book.note_removed(here, self.log.log_start)
@@ -222,10 +227,25 @@ class LedgerDesk(Actor):
             fresh=gathered.fresh,
             scanned_to=gathered.scanned_to,
         )
-        if entry is None:
+        if not isinstance(entry, Delivered):
+            if entry is not None:
+                self.book.write(here, [entry], now)
             return None
-        self.book.write(here, [entry], now)
-        return _taken(entry, gathered, plan) if isinstance(entry, Delivered) else None
+        given = self._write_delivery(here, entry, plan, gathered, now)
+        return _taken(entry, gathered, plan, given) if entry.again or given else None
+
+    def _write_delivery(
+        self, here: GroupHere, entry: Delivered, plan: Plan, gathered: Gathered, now: float
+    ) -> Sequence[Run]:
+        """What of the fresh ones is given out; some are held back for the sake of the order of keys."""
+        if not here.ledger.settings.key_order:
+            self.book.write(here, [entry], now)
+            return entry.fresh
+        keyed = keys_in(gathered.data, OffsetSet(gathered.fresh))
+        held_back = here.ledger.keys.hold_back(entry, keyed, plan.fresh_max)
+        self.book.write(here, [entry] if held_back is None else [entry, held_back], now)
+        here.ledger.keys.note(keyed)
+        return entry.fresh if held_back is None else _without(entry.fresh, held_back.runs)
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
@@ -392,9 +412,16 @@ class LedgerDesk(Actor):
         self.book.note_removed_from_all(self.log.log_start)
 
 
-def _taken(entry: Delivered, gathered: Gathered, plan: Plan) -> Taken:
-    fresh = (AttemptRun(first, last, 1) for first, last in gathered.fresh)
+def _taken(entry: Delivered, gathered: Gathered, plan: Plan, given: Sequence[Run]) -> Taken:
+    fresh = (AttemptRun(first, last, 1) for first, last in given)
     return Taken(entry.nonce, (*gathered.again, *fresh), gathered.data, plan.is_alone, plan.alone_waiting)
+
+
+def _without(runs: Sequence[Run], others: Sequence[AttemptRun]) -> list[Run]:
+    rest = OffsetSet(runs)
+    for other in others:
+        rest.discard(other.first, other.last)
+    return list(rest.runs())
 
 
 def _nothing(plan: Plan) -> Taken:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from goqueue.core.deliverable import EVERYTHING, Deliverable, Reader, cut_down, find_deliverable, join
+from goqueue.core.keyorder import Keyed
 from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, without
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.recordkeys import keys_in
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice
@@ -21,6 +23,7 @@ READS_MAX = 16
 """So often one request reads, for what lies here and there; the rest is for the next."""
 SPARSE_READ_BYTES = 64 * 1024
 SLACK_BYTES = 4 * 1024
+KEYS_READ_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)
@@ -58,7 +61,7 @@ class LogShelf:
         if plan.again:
             await self._gather_again(gathered, plan.again, reader, bytes_max)
         room = bytes_max - sum(map(len, gathered.parts))
-        if plan.fresh_max > 0 and room > 0:
+        if plan.look_max > 0 and room > 0:
             await self._gather_fresh(gathered, plan, reader, room)
         return gathered
 
@@ -85,7 +88,7 @@ class LogShelf:
 
     async def _gather_fresh(self, gathered: Gathered, plan: Plan, reader: Reader, room: int) -> None:
         """As much is read as so many messages are likely to take: a window is checked as a whole."""
-        offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.fresh_max
+        offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.look_max
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.parts and room < self.message_bytes):
                 break
@@ -102,6 +105,18 @@ class LogShelf:
                 count_left -= gathered.add_fresh(chosen)
                 room -= len(chosen.data)
         gathered.scanned_to = offset
+
+    async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
+        """Those of all these messages that are there, read in order; what lies close together at once."""
+        wanted, found, end = OffsetSet(runs), list[Keyed](), 0
+        for run in runs:
+            while end <= run.last:
+                offset = max(end, run.first)
+                read = await self.read(offset, KEYS_READ_BYTES)
+                end = max(_end_of(read), offset + 1)
+                if isinstance(read, LogSlice):
+                    found += keys_in(read.data, wanted)
+        return found
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
         try:

@@ -99,6 +99,11 @@ class Deliveries:
         """Messages in flight by member."""
         return {member: held.count for member, held in self._held.items()}
 
+    def runs(self) -> Iterator[Run]:
+        """Everything that is in flight."""
+        leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
+        return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
+
     def next_deadline(self) -> float | None:
         while self._deadlines and not self._is_true(*self._deadlines[0]):
             heappop(self._deadlines)

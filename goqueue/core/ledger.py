@@ -23,7 +23,7 @@ settled. A release does not change what was known of a message before.
 reached, whether `tick` has been asked yet or not.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
@@ -51,6 +51,7 @@ from goqueue.core.ledgerentries import (
     Reset,
     Retry,
 )
+from goqueue.core.ledgerkeys import LedgerKeys, how_far_to_look
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
 from goqueue.core.receipts import NONCE_BITS
@@ -65,6 +66,7 @@ class LedgerSettings:
     """0: a message is handed out again for ever."""
     backoff_first: float = DELAY_FIRST
     backoff_max: float = DELAY_MAX
+    key_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Plan:
     fresh_from: Offset
     fresh_max: int
     """So many fresh messages may follow those that are handed out again."""
+    look_max: int
+    """Among so many; those that are not handed out are held back."""
     is_alone: bool
     alone_waiting: bool
     """A message that must be handed out alone waits, and this member holds others: let it settle them first."""
@@ -97,13 +101,25 @@ class Progress:
 
 class Ledger:
     def __init__(self, settings: LedgerSettings) -> None:
-        self.settings = settings
-        """They may be replaced at any time: entries say what was decided by them."""
+        self._settings = settings
         self._state = LedgerState()
+        self.keys = LedgerKeys()
+
+    @property
+    def settings(self) -> LedgerSettings:
+        """They may be replaced at any time: entries say what was decided by them."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: LedgerSettings) -> None:
+        self._settings = settings
+        if not settings.key_order:
+            self.keys.forget()
 
     def apply(self, entry: Entry, now: float) -> None:
         """The entry is journaled, or was. `now` is the time at which it was."""
         self._state.apply(entry, now)
+        self.keys.note_entry(entry)
 
     # Where the group stands
 
@@ -144,6 +160,15 @@ class Ledger:
             first_unsettled=committed if committed < next_fresh else None,
         )
 
+    @property
+    def lacks_keys(self) -> bool:
+        """Those of what is not settled have to be learnt before anything is handed out."""
+        return self.settings.key_order and not self.keys.are_known
+
+    def unsettled(self) -> list[Run]:
+        """What is in flight, waits for its retry or is ready again, in order."""
+        return self._state.unsettled()
+
     def in_flight_by_member(self) -> dict[str, int]:
         return self._state.deliveries.counts()
 
@@ -170,13 +195,13 @@ class Ledger:
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
         if not self._state.returns.ready_count and not held.is_alone:  # as most often
             return self._plan((), self._fresh_max(count_max, lasts_max))
-        alone = first_messages(self._state.returns.ready_runs(self._goes_alone), 1)
+        alone = first_messages(self._ready(self._goes_alone), 1)
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, alone_waiting=bool(alone))
         if alone and lasts_max and not is_busy and not held.count:
             return self._plan(alone, 0, is_alone=True)
-        lasts = first_messages(self._state.returns.ready_runs(self._is_last_with_others), lasts_max)
-        others = self._state.returns.ready_runs(lambda standing: not self._is_last(standing.attempt))
+        lasts = first_messages(self._ready(self._is_last_with_others), lasts_max)
+        others = self._ready(lambda standing: not self._is_last(standing.attempt))
         again = first_messages(merge(lasts, others), count_max)
         fresh_max = self._fresh_max(count_max - count(again), lasts_max - count(lasts))
         return self._plan(again, fresh_max, alone_waiting=bool(alone))
@@ -184,10 +209,17 @@ class Ledger:
     def _fresh_max(self, count_max: int, lasts_max: int) -> int:
         return max(0, min(count_max, lasts_max) if self._is_last(FRESH.attempt) else count_max)
 
+    def _ready(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
+        return self.keys.those_that_may_leave(self._state.returns.ready_runs(chosen))
+
     def _plan(
         self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False
     ) -> Plan:
-        return Plan(again, self.next_fresh, fresh_max, is_alone, alone_waiting)
+        look_max = fresh_max
+        if self.settings.key_order:
+            look_max = how_far_to_look(fresh_max, self._state.returns.ready_count)
+            fresh_max = min(fresh_max, look_max)
+        return Plan(again, self.next_fresh, fresh_max, look_max, is_alone, alone_waiting)
 
     def _goes_alone(self, standing: Standing) -> bool:
         return standing.lost and self._is_last(standing.attempt)

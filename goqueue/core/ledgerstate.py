@@ -131,6 +131,10 @@ class LedgerState:
         """How many of these nobody holds though they were handed out: ready again, waiting or leaving."""
         return self.returns.count_within(*run) + self.departures.count_leaving(run)
 
+    def unsettled(self) -> list[Run]:
+        """What is in flight, waits for its retry or is ready again, in order."""
+        return sorted([*self.deliveries.runs(), *self.returns.runs()])
+
     # Settled, or to be handed out again
 
     def _acked(self, entry: entries.Acked) -> None:

@@ -60,6 +60,11 @@ class Returns:
         """In offset order."""
         return in_order([item for item in self._ready.items() if chosen(item[0])])
 
+    def runs(self) -> Iterator[Run]:
+        """Those that are ready and those that wait."""
+        yield from (Run(run.first, run.last) for run in self._ready.runs())
+        yield from (Run(wait.first, wait.last) for wait in self._waits)
+
     def find_ready(self, run: AttemptRun) -> list[Run]:
         return self._ready.find(run)
 

@@ -166,7 +166,7 @@ def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
 
 
 def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
-    return [settings.max_deliveries, float(settings.backoff_first), float(settings.backoff_max)]
+    return [settings.max_deliveries, float(settings.backoff_first), float(settings.backoff_max), settings.key_order]
 
 
 def _to_plain(written: WrittenLedger, now: float) -> list[Any]:

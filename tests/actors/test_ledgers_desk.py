@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import count
+from itertools import count, zip_longest
 from random import Random
 
 import trio
@@ -74,8 +74,9 @@ class Desk:
             AttachGroup(group, group_id, settings, start, self.listener, member, generation, is_shared)
         )
 
-    async def publish(self, *values: bytes, acks: Acks = Acks.ALL) -> int:
-        body = b"".join(encode_record(number, 1, value) for number, value in enumerate(values))
+    async def publish(self, *values: bytes, acks: Acks = Acks.ALL, keys: Sequence[bytes] = ()) -> int:
+        pairs = enumerate(zip_longest(values, keys))
+        body = b"".join(encode_record(number, 1, value, key=key) for number, (value, key) in pairs)
         return (await self.ref.call(Produce(body, len(values), acks=acks))).base_offset
 
     async def take(

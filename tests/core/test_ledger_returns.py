@@ -167,7 +167,7 @@ def lost_until_the_last(count: int) -> Desk:
 
 def test_a_last_delivery_after_an_expiry_is_made_alone() -> None:
     desk = lost_until_the_last(3)
-    assert desk.plan() == Plan((run(0, attempt=2),), 3, 0, is_alone=True, alone_waiting=False)
+    assert desk.plan() == Plan((run(0, attempt=2),), 3, 0, 0, is_alone=True, alone_waiting=False)
 
 
 def test_a_member_that_holds_others_is_not_given_it_but_told_to_settle() -> None:
@@ -184,7 +184,7 @@ def test_a_member_that_holds_others_is_not_given_it_but_told_to_settle() -> None
 def test_a_member_that_holds_it_is_given_nothing_else() -> None:
     desk = lost_until_the_last(2)
     nonce = desk.receive()
-    assert desk.plan() == Plan((), 2, 0, is_alone=False, alone_waiting=True)
+    assert desk.plan() == Plan((), 2, 0, 0, is_alone=False, alone_waiting=True)
     assert desk.plan(member="bob").again == (run(1, attempt=2),)
     with pytest.raises(AssertionError, match="given nothing else"):
         desk.hand_out((), [Run(2, 2)])

@@ -55,7 +55,7 @@ def shown(value: object) -> str:
         *[({"member_id": value}, goqueue.InvalidName) for value in (5, b"m", "", "m" * 257)],
         *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "stream", "both")],
         *[({"shared": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
-        *[({"key_order": value}, goqueue.InvalidConfig) for value in ("yes", 1, True)],
+        *[({"key_order": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
         *[({"lanes": value}, goqueue.InvalidConfig) for value in (5, "fair")],
         *[({"max_deliveries": value}, goqueue.InvalidConfig) for value in ("3", 1.5, True, -1)],
     ],

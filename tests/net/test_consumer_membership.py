@@ -215,7 +215,6 @@ async def test_a_consumer_is_to_be_entered_first(autojump_clock: MockClock) -> N
     ("options", "error"),
     [
         ({"mode": "stream"}, goqueue.InvalidConfig),
-        ({"key_order": True}, goqueue.InvalidConfig),
         ({"max_in_flight": 0}, goqueue.InvalidConfig),
         ({"visibility_timeout": 0}, goqueue.InvalidConfig),
         ({"visibility_timeout": float("nan")}, goqueue.InvalidConfig),
