@@ -1,6 +1,6 @@
 """Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
@@ -13,10 +13,13 @@ from goqueue.actors.partitionrequests import Produce
 from goqueue.core import ledgerentries as entries
 from goqueue.core.batch import Producer
 from goqueue.core.groupeffects import Tell
+from goqueue.core.keyorder import Keyed
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import _KINDS, Acked, Retry
+from goqueue.core.ledgerkeys import LedgerKeys
 from goqueue.core.ledgerstate import LedgerState
+from goqueue.core.offsetset import Run
 from goqueue.net.consumerstock import Stock
 from goqueue.storage.ledgerjournal import LedgerJournal, Payload
 from tests.sim.bugs import replaced
@@ -178,6 +181,26 @@ class HandsOutBackwards(Buggy):
         return replaced(Stock, "take", lambda self, count_max: before(self, count_max)[::-1])
 
 
+class ForgetsKeysAtRestart(Buggy):
+    """What was not settled when the broker ended is taken for messages without keys."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = LedgerKeys.learn
+
+        def learn(self: LedgerKeys, unsettled: Iterable[Run], _: Iterable[Keyed]) -> None:
+            before(self, unsettled, ())
+
+        return replaced(LedgerKeys, "learn", learn)
+
+
+class IgnoresKeys(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def those_that_may_leave(_: LedgerKeys, runs: Iterator[AttemptRun]) -> Iterator[AttemptRun]:
+            return runs
+
+        return replaced(LedgerKeys, "those_that_may_leave", those_that_may_leave)
+
+
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
     "hands-out-before-journal": HandsOutBeforeJournal,
@@ -193,4 +216,6 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "forgets-what-is-given-back": ForgetsWhatIsGivenBack,
     "promises-partitions-twice": PromisesPartitionsTwice,
     "hands-out-backwards": HandsOutBackwards,
+    "ignores-keys": IgnoresKeys,
+    "forgets-keys-at-restart": ForgetsKeysAtRestart,
 }

@@ -16,7 +16,7 @@ from goqueue.net.groupviews import Group
 from tests.sim.clienthistory import ClientHistory, Place
 from tests.sim.groupletters import DeadLetter
 from tests.sim.groupplan import GroupSetup
-from tests.sim.groupstories import Held, Story
+from tests.sim.groupstories import SLACK_SECONDS, Held, Story
 from tests.sim.history import Violation
 
 WIRE_SECONDS_MAX = 0.2
@@ -40,6 +40,7 @@ class GroupHistory:
     """What the group's progress has passed though nobody acked it: dead letters, then."""
     _owners: dict[tuple[int, str, int], str] = field(default_factory=dict)
     _highest_firsts: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    _by_key: dict[tuple[str, int, bytes], list[Held]] = field(default_factory=lambda: defaultdict(list))
     _has_given_back: bool = False
     _power_cut_at: float = -math.inf
 
@@ -69,6 +70,8 @@ class GroupHistory:
             self.clients.see(message)
             held = Held(place_of(message), holder, message.attempt, message.receipt, now, until_least, until_most)
             self._take_up(held, is_prompt)
+            if self.setup.keeps_key_order and message.key:
+                self._check_key_order(held, message.key)
             row.append(held)
         self._check_last_is_alone(row)
         return row
@@ -84,7 +87,7 @@ class GroupHistory:
             story.note_receipt(held)
             return
         story.hand(held, self.setup.max_deliveries)
-        if held.attempt == 1:
+        if held.attempt == 1 and not self.setup.keeps_key_order:
             self._check_order(held)
 
     @property
@@ -99,6 +102,19 @@ class GroupHistory:
         before, self._highest_firsts[row] = self._highest_firsts.get(row, -1), held.place.offset
         if held.place.offset <= before and not self._has_given_back:
             raise Violation(f"G4: {held} came for the first time, after offset {before}")
+
+    def _check_key_order(self, held: Held, key: bytes) -> None:
+        """§5: nobody has an earlier one of its key, and none waits for its retry."""
+        row = self._by_key[held.place.topic, held.place.partition, key]
+        for other in row if held.is_open else ():
+            if other.place.offset < held.place.offset and self._is_at_work(other, held.at):
+                raise Violation(f"§5: {held} came before {other}, of the same key {key!r}, was done")
+        row.append(held)
+
+    def _is_at_work(self, held: Held, now: float) -> bool:
+        story = self.stories[held.place]
+        waits = now < story.not_before - SLACK_SECONDS and story.done is None and story.gone is None
+        return waits or (held.is_open and now < held.until_least)
 
     def _check_last_is_alone(self, row: Sequence[Held]) -> None:
         """§6: behind a delivery that ended without a word, the last one is made alone."""

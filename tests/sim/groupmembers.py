@@ -71,6 +71,7 @@ class Member:
                 group=setup.name,
                 start=setup.start,
                 shared=setup.is_shared,
+                key_order=setup.keeps_key_order,
                 max_deliveries=setup.max_deliveries,
                 visibility_timeout=plan.visibility,
                 auto_extend=plan.auto_extends,

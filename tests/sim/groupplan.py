@@ -61,13 +61,15 @@ class GroupSetup:
     has_poison: bool
     """Some messages kill whoever gets them."""
     members: tuple[MemberPlan, ...]
+    keeps_key_order: bool = False
 
     @property
     def visibility_most(self) -> float:
         return max(member.visibility for member in self.members)
 
     def __str__(self) -> str:
-        kind = f"{'shared, ' if self.is_shared else ''}{self.start}, {self.max_deliveries} deliveries"
+        manner = ("shared, " if self.is_shared else "") + ("in order of keys, " if self.keeps_key_order else "")
+        kind = f"{manner}{self.start}, {self.max_deliveries} deliveries"
         lines = [f"{self.name} of {self.topics}: {kind}{', poison' if self.has_poison else ''}"]
         for member in self.members:
             habits = ", ".join(sorted({habit.name for habit in member.habits}))
@@ -153,6 +155,7 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
         max_deliveries=max_deliveries,
         has_poison=max_deliveries > 0 and random.random() < 0.5,
         members=members,
+        keeps_key_order=Random(f"order of keys {members}").random() < 0.3,  # what else is drawn stays as it was
     )
 
 

@@ -21,6 +21,7 @@ FOUND_FROM = {
     "ends-leases-early": 14,
     "forgets-delays": 21,
     "forgets-what-is-given-back": 10,
+    "ignores-keys": 3,
     "hands-out-backwards": 7,
     "hands-out-before-journal": 7,
     "loses-what-expires": 7,
