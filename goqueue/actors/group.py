@@ -13,14 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import trio
 
 from goqueue.actors.base import Actor
-from goqueue.actors.bounded import call_within, with_each
+from goqueue.actors.bounded import call_within
 from goqueue.actors.deadletters import Undertaker
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, may_miss
-from goqueue.actors.groupdescription import describe_group, reset_group
+from goqueue.actors.groupdescription import assigned, describe_group, reset_group
+from goqueue.actors.groupholdings import release
 from goqueue.actors.groupoffsets import OffsetsFile
 from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
 from goqueue.actors.grouprequests import (
@@ -32,7 +34,6 @@ from goqueue.actors.grouprequests import (
     Join,
     Leave,
     MemberLost,
-    ReleaseMember,
     Reset,
     TopicsChanged,
 )
@@ -42,14 +43,14 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
 from goqueue.core import rebalance
-from goqueue.core.assignors import Assignment, TopicPartition
+from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign, Effect, Expelled, Tell
 from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable
-from goqueue.net.groupmessages import AssignedPartition, GroupDescription, Membership, ResetPartition
+from goqueue.net.groupmessages import GroupDescription, Membership, ResetPartition
 from goqueue.storage.volume import Volume
 
 logger = logging.getLogger("goqueue.group")
@@ -60,7 +61,6 @@ GENERATIONS_LEFT_MIN = 4
 """No event takes more."""
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
 """Between two looks after partitions that were down or have been started again."""
-OFFSETS_SECONDS, IDLE_ROUNDS = 5.0, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Group(Actor):
         """Of topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
         self._undertaker = Undertaker(name, topics, self._attachments, self.background, self._report)
-        self._offsets = OffsetsFile(volume, data, name)
+        self._offsets = OffsetsFile(volume, data, name, self._report)
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -96,7 +96,10 @@ class Group(Actor):
         for seen in self._known.topics.values():
             self._attach(seen)
         self.background(self._look_after_partitions, endless=True)
-        self.background(self._show_offsets, endless=True)
+        self.background(self._offsets.keep, lambda: list(self._attachments), self._is_idle, endless=True)
+
+    def _is_idle(self) -> bool:
+        return not len(self._seats)
 
     def stop_asked(self) -> None:
         """A stop does not wait for heartbeats."""
@@ -175,22 +178,8 @@ class Group(Actor):
         await self._reserve_generations()
         effects = self._core.leave(trio.current_time(), message.member)
         had = self._seats.leave(message.member, "it has left")
-        await self._release(message.member, had)
+        await release(self._name, message.member, self._places(had), self._report)
         await self._perform(effects)
-
-    async def _release(self, member: str, had: Set[TopicPartition]) -> None:
-        """What it holds comes again at once. A partition that cannot be reached keeps it until its lease ends."""
-
-        async def release(place: Attachment) -> None:
-            if place.ref is not None and place.trouble is None:
-                try:
-                    await call_within(
-                        ANSWER_SECONDS_MAX, place.ref, ReleaseMember(self._name, member, has_left=True)
-                    )
-                except GoQueueError as error:
-                    self._report(f"{place.ref.name} did not give back what {member} held: {error.message}")
-
-        await with_each(release, [place for place in self._attachments if place.key in had])
 
     @answers(MemberLost)
     async def member_lost(self, message: MemberLost) -> None:
@@ -261,8 +250,14 @@ class Group(Actor):
             return False
         return True
 
+    def _places(self, keys: Set[TopicPartition]) -> list[Attachment]:
+        return [place for place in self._attachments if place.key in keys]
+
     def _partition_counts(self) -> dict[str, int]:
         return {name: each.partitions for name, each in self._there.items()}
+
+    def _uuids(self) -> dict[str, UUID]:
+        return {name: each.uuid for name, each in self._there.items()}
 
     def _attach(self, seen: SeenTopic) -> None:
         there = self._there.get(seen.name)
@@ -285,8 +280,7 @@ class Group(Actor):
     async def _tell_description(self, reply: Reply[GroupDescription]) -> None:
         now = trio.current_time()
         view = self._core.view(now)
-        uuids = {name: each.uuid for name, each in self._there.items()}
-        reply.resolve(await describe_group(self._name, view, now, uuids, list(self._attachments)))
+        reply.resolve(await describe_group(self._name, view, now, self._uuids(), list(self._attachments)))
 
     @defers(Alter)
     async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:
@@ -332,16 +326,8 @@ class Group(Actor):
 
     def _as_membership(self, told: Tell) -> Membership:
         settings = self._core.settings or GroupSettings()
-        assignment, revoked = self._as_assigned(told.assignment), self._as_assigned(told.revoked)
+        assignment, revoked = assigned(told.assignment, self._uuids()), assigned(told.revoked, self._uuids())
         return Membership(told.member, told.generation, settings.to_plain(), assignment, revoked)
-
-    def _as_assigned(self, assignment: Assignment) -> tuple[AssignedPartition, ...]:
-        """A topic that is gone has nothing to let go of."""
-        return tuple(
-            AssignedPartition(topic, self._there[topic].uuid.bytes, partition)
-            for topic, partition in sorted(assignment)
-            if topic in self._there
-        )
 
     # Time
 
@@ -403,24 +389,11 @@ class Group(Actor):
 
     async def _rest(self) -> None:
         """Long, when nobody is here and nothing is wrong: a thousand groups that are not used cost nothing."""
-        if not len(self._seats) and not self._attachments.has_trouble:
+        if self._is_idle() and not self._attachments.has_trouble:
             self._roused = trio.Event()
             with trio.move_on_after(IDLE_SECONDS):
                 await self._roused.wait()
         await trio.sleep(LOOK_SECONDS)
-
-    async def _show_offsets(self) -> None:
-        """Without members hardly anything moves, so it is looked at less often."""
-        rounds = 0
-        while True:
-            await trio.sleep(OFFSETS_SECONDS)
-            rounds += 1
-            if not len(self._seats) and rounds % IDLE_ROUNDS:
-                continue
-            try:
-                await self._offsets.show(list(self._attachments))
-            except GoQueueError as error:
-                self._report(f"the offsets of group {self._name} cannot be shown: {error.message}")
 
 
 def _by_name(outline: Iterable[TopicOutline]) -> dict[str, TopicOutline]:

@@ -67,13 +67,14 @@ def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) 
         member=member.id,
         client=member.client,
         subscription=(subscription,) if isinstance(subscription, str) else tuple(subscription),
-        assignment=_assigned(member.assignment, uuids),
+        assignment=assigned(member.assignment, uuids),
         member_for_ms=max(0, round((now - member.since) * 1_000)),
         silent_for_ms=round(member.heartbeat_age * 1_000),
     )
 
 
-def _assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[AssignedPartition, ...]:
+def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[AssignedPartition, ...]:
+    """A topic that is gone has nothing to read, and nothing to let go of."""
     return tuple(
         AssignedPartition(topic, uuids[topic].bytes, number)
         for topic, number in sorted(assignment)

@@ -6,28 +6,46 @@ Nobody reads it back: progress belongs to the partitions. It is rewritten when s
 partition that has done nothing since it was last asked is not asked again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import trio
 
 from goqueue.actors.groupattachments import Attachment
 from goqueue.actors.groupdescription import ledgers_of
 from goqueue.actors.grouprequests import LedgerView
 from goqueue.core.assignors import TopicPartition
+from goqueue.errors import GoQueueError
 from goqueue.storage.checkedjson import pack
 from goqueue.storage.volume import TEMPORARY, Volume
 
 OFFSETS, NAME = "offsets", "offsets.json"
+SECONDS, IDLE_ROUNDS = 5.0, 12
 
 
 class OffsetsFile:
-    def __init__(self, volume: Volume, data: str, group: str) -> None:
+    def __init__(self, volume: Volume, data: str, group: str, report: Callable[[str], None]) -> None:
         """The name of a group is safe as a part of a path."""
         self._volume = volume
         self._group = group
+        self._report = report
         self._directory = f"{data}/{OFFSETS}/{group}"
         self._committed: dict[TopicPartition, int] = {}
         self._work: dict[TopicPartition, int] = {}
         """How much each partition had done when it was asked last."""
         self._is_written = False
+
+    async def keep(self, places: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
+        """Up to date. Without members hardly anything moves, so it is looked at less often."""
+        rounds = 0
+        while True:
+            await trio.sleep(SECONDS)
+            rounds += 1
+            if is_idle() and rounds % IDLE_ROUNDS:
+                continue
+            try:
+                await self.show(places())
+            except GoQueueError as error:
+                self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
 
     async def show(self, places: Sequence[Attachment]) -> None:
         found = await ledgers_of(self._group, [place for place in places if self._may_have_moved(place)])
