@@ -36,12 +36,12 @@ from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import NextToLeave, next_to_leave, under_way
 from goqueue.actors.ledgersettling import leaves, settled
-from goqueue.actors.ledgertaking import Gathered, LogShelf
+from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
 from goqueue.actors.ledgerview import start_in, view_of
+from goqueue.actors.ledgerwaiting import WaitingMembers
 from goqueue.actors.messages import Reply
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
-from goqueue.core.deliverywaits import DeliveryWaits
 from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Delivered, Entry
@@ -77,7 +77,7 @@ class LedgerDesk(Actor):
         self._random = random
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
-        self._waits: DeliveryWaits[Reply[None]] = DeliveryWaits()
+        self._waits = WaitingMembers()
         self._damaged_to: Offset = 0
 
     @property
@@ -131,7 +131,7 @@ class LedgerDesk(Actor):
 
     def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
         here.member, here.generation = member, generation
-        self._let_go(self._waits.of(here.name))
+        self._waits.let_go(here.name)
 
     @defers(ForgetGroup)
     async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
@@ -140,7 +140,7 @@ class LedgerDesk(Actor):
             reply.resolve(None)
             return
         self.book.forget(here)
-        self._let_go(self._waits.of(here.name))
+        self._waits.let_go(here.name)
         self.background(self._answer, reply, self.book.commit)
 
     # Taking
@@ -194,7 +194,7 @@ class LedgerDesk(Actor):
                 lasts_max=message.lasts_max,
             )
             if not self._has(plan) or not reply.wanted:
-                return _nothing(plan)
+                return nothing(plan)
             removals = here.removals
             try:
                 gathered = await shelf.gather(plan, self._reader(here), message.bytes_max, here.batch_bytes)
@@ -204,10 +204,10 @@ class LedgerDesk(Actor):
                 break
             here.batch_bytes = gathered.last_batch_bytes
             if here.removals == removals and reply.wanted:
-                taken = self._hand_out(here, message, plan, gathered)
-                if taken is not None:
-                    return taken
-        return _nothing(plan)
+                handed_out = self._hand_out(here, message, plan, gathered)
+                if handed_out is not None:
+                    return handed_out
+        return nothing(plan)
 
     def _has(self, plan: Plan) -> bool:
         return bool(plan.again) or (plan.fresh_max > 0 and plan.fresh_from < self.log.high_watermark)
@@ -232,7 +232,7 @@ class LedgerDesk(Actor):
                 self.book.write(here, [entry], now)
             return None
         given = self._write_delivery(here, entry, plan, gathered, now)
-        return _taken(entry, gathered, plan, given) if entry.again or given else None
+        return taken(entry, gathered, plan, given) if entry.again or given else None
 
     def _write_delivery(
         self, here: GroupHere, entry: Delivered, plan: Plan, gathered: Gathered, now: float
@@ -245,7 +245,7 @@ class LedgerDesk(Actor):
         held_back = here.ledger.keys.hold_back(entry, keyed, plan.fresh_max)
         self.book.write(here, [entry] if held_back is None else [entry, held_back], now)
         here.ledger.keys.note(keyed)
-        return entry.fresh if held_back is None else _without(entry.fresh, held_back.runs)
+        return entry.fresh if held_back is None else list(_without(entry.fresh, held_back.runs).runs())
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
@@ -268,8 +268,7 @@ class LedgerDesk(Actor):
         if not has_it or message.deadline <= trio.current_time() or self._has_for(here, message.member):
             reply.resolve(None)
         else:
-            self._waits.forget(message.group, lambda other: not other.wanted)
-            self._waits.wait(message.group, message.member, reply, message.deadline)
+            self._waits.add(message, reply)
             self.note_awaited()
 
     def _has_for(self, here: GroupHere, member: str) -> bool:
@@ -281,15 +280,11 @@ class LedgerDesk(Actor):
 
     def show_to_members(self) -> None:
         """There is more to see."""
-        self._let_go(self._waits.all())
+        self._waits.let_all_go()
 
     def dismiss_members(self) -> None:
         """They look again and find nothing: a stop does not wait for them."""
-        self._let_go(self._waits.all())
-
-    def _let_go(self, replies: Iterable[Reply[None]]) -> None:
-        for reply in replies:
-            reply.resolve(None)
+        self._waits.let_all_go()
 
     # Settling
 
@@ -316,7 +311,7 @@ class LedgerDesk(Actor):
     def _spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
         """Something has changed: members may find more, dead letters may wait."""
         if here.name in self._waits:
-            self._let_go(self._waits.of(here.name, lambda member: self._has_for(here, member)))
+            self._waits.let_go(here.name, lambda member: self._has_for(here, member))
         if any(map(leaves, entries)):
             self._tell_that_some_leave(here)
 
@@ -402,7 +397,7 @@ class LedgerDesk(Actor):
         return waits if leases is None else leases if waits is None else min(leases, waits)
 
     def tick_ledgers(self, now: float) -> None:
-        self._let_go(self._waits.expired(now))
+        self._waits.let_go_late(now)
         for here, expired in self.book.tick(now):
             self._counts.expired += sum(run.size for entry in expired for run in entry.runs)
             self._spread(here, expired)
@@ -412,17 +407,8 @@ class LedgerDesk(Actor):
         self.book.note_removed_from_all(self.log.log_start)
 
 
-def _taken(entry: Delivered, gathered: Gathered, plan: Plan, given: Sequence[Run]) -> Taken:
-    fresh = (AttemptRun(first, last, 1) for first, last in given)
-    return Taken(entry.nonce, (*gathered.again, *fresh), gathered.data, plan.is_alone, plan.alone_waiting)
-
-
-def _without(runs: Sequence[Run], others: Sequence[AttemptRun]) -> list[Run]:
+def _without(runs: Sequence[Run], others: Iterable[AttemptRun]) -> OffsetSet:
     rest = OffsetSet(runs)
     for other in others:
         rest.discard(other.first, other.last)
-    return list(rest.runs())
-
-
-def _nothing(plan: Plan) -> Taken:
-    return Taken(0, (), b"", False, plan.alone_waiting)
+    return rest

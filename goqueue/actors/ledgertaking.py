@@ -8,10 +8,12 @@ has expired, is named: its group passes over it. A damaged stretch is gone round
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from goqueue.actors.grouprequests import Taken
 from goqueue.core.deliverable import EVERYTHING, Deliverable, Reader, cut_down, find_deliverable, join
 from goqueue.core.keyorder import Keyed
 from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, without
+from goqueue.core.ledgerentries import Delivered
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.recordkeys import keys_in
 from goqueue.errors import DamagedData
@@ -146,3 +148,13 @@ def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], re
         gathered.gone += [Run(rest.first, rest.last) for rest in without(run, found)]
     gathered.again += again
     return again
+
+
+def taken(entry: Delivered, gathered: Gathered, plan: Plan, given: Sequence[Run]) -> Taken:
+    """`given`: what of the fresh ones is not held back."""
+    fresh = (AttemptRun(first, last, 1) for first, last in given)
+    return Taken(entry.nonce, (*gathered.again, *fresh), gathered.data, plan.is_alone, plan.alone_waiting)
+
+
+def nothing(plan: Plan) -> Taken:
+    return Taken(0, (), b"", False, plan.alone_waiting)
