@@ -95,6 +95,11 @@ class Deliveries:
     def held_by(self, member: str) -> Held:
         return self._held.get(member) or Held()
 
+    def leases_of(self, member: str) -> Iterator[tuple[Delivery, Lease]]:
+        for nonce in self.held_by(member).nonces:
+            delivery = self._deliveries[nonce]
+            yield from ((delivery, lease) for lease in delivery.leases)
+
     def counts(self) -> dict[str, int]:
         """Messages in flight by member."""
         return {member: held.count for member, held in self._held.items()}

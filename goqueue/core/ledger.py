@@ -9,6 +9,7 @@ its delivery.
     ack                        never: it is done
     nack                       after its delay, or backoff     one more        leaves, with the reason
     expiry                     at once                         one more        leaves
+    its consumer was replaced  at once                         one more        leaves
     release                    at once                         the same        comes again all the same
     reject                     never: it leaves
 
@@ -58,6 +59,7 @@ from goqueue.core.receipts import NONCE_BITS
 from goqueue.types import Microseconds, Offset
 
 REASON_LENGTH_MAX = 1_000
+REPLACED = "not settled when another consumer came in the place of this one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,17 +346,24 @@ class Ledger:
         """
         self._state.returns.move_on(now)
         due = islice(self._state.deliveries.due(now), leases_max)
-        return [expired for delivery, lease in due for expired in self._expiries(delivery, lease)]
+        return [
+            expired
+            for delivery, lease in due
+            for expired in self._expiries(delivery, lease, f"not settled within {lease.visibility:g} s")
+        ]
 
-    def _expiries(self, delivery: Delivery, lease: Lease) -> list[Expired]:
+    def expire_member(self, member: str) -> list[Expired]:
+        """Another consumer came in its place: what it has not settled is lost, as if all of its leases had ended."""
+        held = list(self._state.deliveries.leases_of(member))
+        return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
+
+    def _expiries(self, delivery: Delivery, lease: Lease, why: str) -> list[Expired]:
         items = lease.out.items()
         again = tuple(in_order(item for item in items if not self._is_last(item[0].attempt)))
         expiries = [Expired(delivery.nonce, again, None)] if again else []
         for attempt in sorted({standing.attempt for standing, _ in items if self._is_last(standing.attempt)}):
             runs = tuple(in_order(item for item in items if item[0].attempt == attempt))
-            reason = (
-                f"not settled within {lease.visibility:g} s, delivery {attempt} of {self.settings.max_deliveries}"
-            )
+            reason = f"{why}, delivery {attempt} of {self.settings.max_deliveries}"
             expiries.append(Expired(delivery.nonce, runs, reason))
         return expiries
 

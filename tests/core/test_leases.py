@@ -181,3 +181,34 @@ def test_a_member_that_closes_gives_everything_back_uncounted() -> None:
         desk.write(entry)
     assert desk.plan(member="bob").again == (run(0, 1),)
     assert desk.ledger.in_flight_by_member() == {"bob": 1}
+
+
+def test_what_a_replaced_consumer_held_is_lost_at_once_and_counts() -> None:
+    """What it had settled stays settled, its receipts are stale (G6), and what others hold is theirs."""
+    desk = Desk()
+    nonce = desk.receive(3, "ann")
+    desk.receive(1, "bob")
+    desk.ack(nonce, run(1))
+    for entry in desk.ledger.expire_member("ann"):
+        desk.write(entry)
+    assert desk.plan(member="ann").again == (run(0, attempt=2), run(2, attempt=2))
+    assert desk.ledger.ack(desk.now, nonce, [run(0), run(2)]) == (None, (run(0), run(2)))
+    assert desk.ledger.in_flight_by_member() == {"bob": 1}
+    assert desk.ledger.expire_member("ann") == []
+
+
+def test_a_poison_message_does_not_kill_its_consumer_for_ever() -> None:
+    """Its consumer dies and comes back at once, again and again: the deliveries count, and the last is made alone."""
+    desk = Desk()
+    for _ in range(2):
+        desk.receive(2, "ann")
+        for entry in desk.ledger.expire_member("ann"):
+            desk.write(entry)
+    plan = desk.plan(member="ann")
+    assert (plan.is_alone, plan.again) == (True, (run(0, attempt=3),))
+    desk.receive(1, "ann")
+    [entry] = desk.ledger.expire_member("ann")
+    desk.write(entry)
+    [dead] = desk.ledger.next_departures(5)
+    assert (dead.first, dead.attempts) == (0, 3)
+    assert dead.reason == "not settled when another consumer came in the place of this one, delivery 3 of 3"

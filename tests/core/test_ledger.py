@@ -201,6 +201,7 @@ def test_to_decide_changes_nothing() -> None:
         ledger.extend(now, nonce, runs, 5.0)[0],
         ledger.tick(desk.now),
         ledger.release_member(now, "ann"),
+        ledger.expire_member("ann"),
         ledger.begin_departure(0, [Run(3, 3)]),
         ledger.pass_over([Run(2, 3)], ""),
         ledger.removed_below(9),

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from goqueue.core.ledger import REPLACED
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Delivered, Entry, Expired, Extended, Nacked
 from tests.core.test_ledger_world import Choose, LedgerWorld, State
@@ -51,6 +52,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def close(self, data: st.DataObject) -> None:
         self.world.close(chosen(data))
 
+    @precondition(lambda self: self.world.state(State.IN_FLIGHT))
+    @rule(data=CHOICES)
+    def replace(self, data: st.DataObject) -> None:
+        self.world.replace(chosen(data))
+
     @precondition(lambda self: self.world.can_depart())
     @rule(data=CHOICES)
     def depart(self, data: st.DataObject) -> None:
@@ -81,8 +87,9 @@ TestLedger.settings = settings(stateful_step_count=80)
 
 def walk(world: LedgerWorld, dice: Random) -> None:
     """One step; what throws much away is seldom taken."""
-    steps = [world.receive, world.settle, world.wait, world.grow, world.close, world.start_again, world.disturb]
-    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 3, 1))
+    at_work, now_and_then = [world.receive, world.settle, world.wait, world.grow], [world.close, world.replace]
+    steps = [*at_work, *now_and_then, world.start_again, world.disturb]
+    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1))
     step(dice.choice)
     if world.can_depart() and dice.random() < 0.2:
         world.depart(dice.choice)
@@ -118,6 +125,8 @@ def turns(entry: Entry) -> Iterator[str]:
             yield from ["several numbers in one delivery"] * (len({run.attempt for run in again}) > 1)
         case Extended(runs=runs):
             yield "all extended" if runs is None else "a part extended"
+        case Expired(reason=str(reason)) if reason.startswith(REPLACED):
+            yield "replaced for the last time"
         case Expired(reason=reason):
             yield "expired" if reason is None else "expired for the last time"
         case Nacked(retries=retries, leaving=leaving):
@@ -133,6 +142,7 @@ RARE = {
     "a part extended",
     "expired",
     "expired for the last time",
+    "replaced for the last time",
     "nacked for the last time",
     "several delays in one nack",
 }
@@ -152,7 +162,7 @@ def test_a_long_life_goes_as_the_model_has_it(seed: int) -> None:
 def test_the_long_lives_see_everything() -> None:
     """Else the model would prove little: every kind of entry, and the rare turns of the common ones."""
     seen = set[str]()
-    for seed in range(5):
+    for seed in range(10):
         dice = Random(seed)
         world = LedgerWorld(dice.choice)
         for _ in range(400):

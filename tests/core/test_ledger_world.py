@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgpack
 
 from goqueue.core.backoff import backoff
-from goqueue.core.ledger import Ledger, LedgerSettings, Plan
+from goqueue.core.ledger import REPLACED, Ledger, LedgerSettings, Plan
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.offsetset import Run
@@ -148,11 +148,14 @@ class LedgerWorld:
             self.write(entry)
         for offset in expected:
             message = self.messages[offset]
-            if self.is_last(message):
-                of = f"delivery {message.attempt} of {self.settings.max_deliveries}"
-                self.leave(message, f"not settled within {message.visibility:g} s, {of}")
-            else:
-                message.state, message.attempt, message.lost = State.READY, message.attempt + 1, True
+            self.lose(message, f"not settled within {message.visibility:g} s")
+
+    def lose(self, message: Message, why: str) -> None:
+        """Its delivery counts, and ended without a word."""
+        if self.is_last(message):
+            self.leave(message, f"{why}, delivery {message.attempt} of {self.settings.max_deliveries}")
+        else:
+            message.state, message.attempt, message.lost = State.READY, message.attempt + 1, True
 
     # Handing out
 
@@ -320,6 +323,18 @@ class LedgerWorld:
             message.state = State.READY
         for entry in entries:
             self.write(entry)
+
+    def replace(self, choose: Choose) -> None:
+        """Another consumer comes in the place of a member: it has all back at once, and all of it counts."""
+        member = choose(MEMBERS)
+        lost = self.held(member)
+        entries = self.ledger.expire_member(member)
+        assert sum(len(singles(entry.runs)) for entry in entries) == len(lost)
+        for message in lost:
+            self.lose(message, REPLACED)
+        for entry in entries:
+            self.write(entry)
+        assert not self.held(member)
 
     # Dead letters
 
