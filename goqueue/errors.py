@@ -126,7 +126,8 @@ class ProducerRefused(GoQueueError):
 
 
 class Fenced(ProducerRefused):
-    """A newer epoch of this producer has written: this one has been replaced and must stop."""
+    """A newer epoch of this producer has written, or another consumer has joined as this member: this one has been
+    replaced and must stop."""
 
     code = "fenced"
 

@@ -1,4 +1,5 @@
-"""What a group wants done, in this order: who is thrown out, which partitions change hands, who hears of it.
+"""What a group wants done, in this order: who is thrown out or replaced, which partitions change hands, who hears
+of it.
 
 A partition learns its owner before the owner hears of it, so that the first request of a new owner is not refused.
 """
@@ -15,6 +16,14 @@ class Expelled:
 
     member: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Only this consumer is the member now: what the one before it holds is lost, and it is given nothing more."""
+
+    member: str
+    instance: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +49,4 @@ class Tell:
     revoked: Assignment = frozenset()
 
 
-Effect: TypeAlias = Expelled | Assign | Tell
+Effect: TypeAlias = Expelled | Replaced | Assign | Tell

@@ -1,15 +1,17 @@
 """One member of a group: what it asked for, what it was told last, and until when it is taken for alive.
 
-Alive is who is heard of. How long its handlers take is nobody's business here.
+Alive is who is heard of. How long its handlers take is nobody's business here. A consumer that is started again
+under its id is another instance of the same member.
 """
 
 from dataclasses import dataclass
+from reprlib import repr as shortened
 
 from goqueue.core.assignors import Assignment
 from goqueue.core.groupeffects import Tell
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.subscription import Subscription
-from goqueue.errors import InvalidConfig, InvalidName
+from goqueue.errors import Fenced, InvalidConfig, InvalidName
 
 MEMBER_ID_LENGTH_MAX = 256
 SESSION_SECONDS = 30.0
@@ -29,6 +31,10 @@ class Member:
     is_static: bool
     since: float
     last_heard: float
+    instance: int = 0
+    """Which consumer it is, of those that came under this id."""
+    is_away: bool = False
+    """It closed in good order, and its place is kept until its session is over."""
     lost_since: float | None = None
     """When its connection closed, if it has not come back."""
     told: Assignment = frozenset()
@@ -49,6 +55,12 @@ class Member:
     def connection_lost(self, now: float) -> None:
         if self.lost_since is None:
             self.lost_since = now
+
+    def close(self, now: float) -> None:
+        """A session from now on its place is kept; to say it again does not prolong that."""
+        if not self.is_away:
+            self.last_heard = self.lost_since = now
+            self.is_away = True
 
     @property
     def deadline(self) -> float:
@@ -80,6 +92,8 @@ class Member:
 
     @property
     def why_expelled(self) -> str:
+        if self.is_away:
+            return f"it closed and did not come back within {self.session_timeout:g} s"
         if self.lost_since is not None and not self.is_static:
             return f"its connection closed and did not come back within {RECONNECT_SECONDS:g} s"
         return f"nothing was heard of it for {self.session_timeout:g} s"
@@ -98,6 +112,14 @@ class MemberView:
     heartbeat_age: float
     is_connected: bool
     is_static: bool
+
+
+def fenced(member_id: str) -> Fenced:
+    """What a consumer hears that another one has replaced."""
+    return Fenced(
+        f"another consumer joined as {shortened(member_id)} and has its place now; let this one end, or give it a "
+        "member_id of its own"
+    )
 
 
 def check_member_id(member_id: str) -> None:

@@ -353,7 +353,7 @@ class Ledger:
         ]
 
     def expire_member(self, member: str) -> list[Expired]:
-        """Another consumer came in its place: what it has not settled is lost, as if all of its leases had ended."""
+        """Another consumer came in its place: what it has not settled is lost, as if its leases had ended."""
         held = list(self._state.deliveries.leases_of(member))
         return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
 

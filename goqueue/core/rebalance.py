@@ -6,6 +6,8 @@ when `tick` is wanted. The rules:
     The first member fixes the settings. They stay when the last one leaves; `alter` changes them.
     A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
     A member that comes back under its own id resumes: nothing has changed, and it is told again what it has.
+    So does another consumer that comes under that id, but it replaces the one before, which is fenced from then on.
+    A static member may close and keep its place for its session; whoever else closes leaves.
     Members, their subscriptions and the topics decide who is to have what. When one of these changes, a new aim is
     worked out from what everyone has now, and a rebalance under way goes on towards the new aim instead.
     The generation rises with every change of members or owners. A partition that changes hands does so between two
@@ -22,13 +24,14 @@ from reprlib import repr as shortened
 from typing import NamedTuple
 
 from goqueue.core.assignors import Assignment, TopicPartition, assign
-from goqueue.core.groupeffects import Assign, Effect, Expelled, Tell
+from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groupmember import (
     SESSION_SECONDS,
     Member,
     MemberView,
     check_member_id,
     check_session_timeout,
+    fenced,
 )
 from goqueue.core.groupownership import Handover, Ownership
 from goqueue.core.groupsettings import GroupSettings
@@ -99,6 +102,7 @@ class Group:
         settings: GroupSettings,
         session_timeout: float = SESSION_SECONDS,
         is_static: bool = False,
+        instance: int = 0,
     ) -> list[Effect]:
         """A new member, or one that comes back, perhaps with another subscription."""
         check_member_id(member_id)
@@ -106,19 +110,29 @@ class Group:
         known = self._members.get(member_id)
         if known is None or known.asked != settings:
             self._check_settings(settings)
-        joined = Member(member_id, client, subscription, settings, session_timeout, is_static, now, now)
+        joined = Member(member_id, client, subscription, settings, session_timeout, is_static, now, now, instance)
         if known is not None:
             joined.resume(known)
         self._settings = self._settings or settings
         self._members[member_id] = joined
-        return self._proceed(now, again=member_id)
+        effects = self._proceed(now, again=member_id)
+        if known is None or (known.instance == instance and not known.is_away):
+            return effects
+        return [Replaced(member_id, instance), *effects]
 
-    def leave(self, now: float, member_id: str) -> list[Effect]:
-        self._remove(self._member(member_id))
+    def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
+        self._remove(self._member(member_id, instance))
         return self._proceed(now, members_changed=True)
 
-    def heartbeat(self, now: float, member_id: str, generation: int) -> list[Effect]:
-        member = self._member(member_id)
+    def close(self, now: float, member_id: str, instance: int = 0) -> bool:
+        """The member goes and means to come back. Whether its place is kept: else it has to leave."""
+        member = self._member(member_id, instance)
+        if member.is_static:
+            member.close(now)
+        return member.is_static
+
+    def heartbeat(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
+        member = self._present(member_id, instance)
         _check_not_ahead(member, generation)
         member.heard(now)
         return [] if generation == member.told_generation else [member.tell_again()]
@@ -129,14 +143,14 @@ class Group:
             self._members[member_id].connection_lost(now)
         return []
 
-    def connection_back(self, now: float, member_id: str) -> list[Effect]:
-        member = self._member(member_id)
+    def connection_back(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
+        member = self._present(member_id, instance)
         member.heard(now)
         return [member.tell_again()]
 
-    def revoked(self, now: float, member_id: str, generation: int) -> list[Effect]:
+    def revoked(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
         """A member has let go of what it was told to in this generation."""
-        member = self._member(member_id)
+        member = self._present(member_id, instance)
         _check_not_ahead(member, generation)
         member.heard(now)
         if generation != member.told_generation:
@@ -153,19 +167,20 @@ class Group:
 
     def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
         """Other settings, for a group without members or by force. Members that read in another manner now (mode,
-        shared) are expelled: they have to be started anew."""
+        shared) are expelled: they have to be started anew. So are those that are away, whose places are kept."""
         if settings == self._settings:
             return []
-        if self._members and not force:
+        away = [member for member in self._members.values() if member.is_away]
+        present = len(self._members) - len(away)
+        if present and not force:
             raise GroupConflict(
-                f"the group has {len(self._members)} members; stop them first, or alter it by force",
-                members=len(self._members),
+                f"the group has {present} members; stop them first, or alter it by force", members=present
             )
         before, self._settings = self._settings or settings, settings
         if {"mode", "shared"} & set(settings.conflicts_with(before)):
             return self._expel(now, list(self._members.values()), lambda _: "the group was altered; join it anew")
         self._aim(now, self._demand)
-        return self._proceed(now)
+        return self._expel(now, away, lambda _: "the group was altered while it was away")
 
     def tick(self, now: float) -> list[Effect]:
         silent = [member for member in self._members.values() if member.deadline <= now]
@@ -280,10 +295,19 @@ class Group:
 
     # Members
 
-    def _member(self, member_id: str) -> Member:
+    def _member(self, member_id: str, instance: int | None = None) -> Member:
+        """With an instance, `Fenced` unless it is that one."""
         member = self._members.get(member_id)
         if member is None:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
+        if instance is not None and member.instance != instance:
+            raise fenced(member_id)
+        return member
+
+    def _present(self, member_id: str, instance: int) -> Member:
+        member = self._member(member_id, instance)
+        if member.is_away:
+            raise UnknownMember(f"{shortened(member_id)} has closed; join again")
         return member
 
     def _remove(self, member: Member) -> None:

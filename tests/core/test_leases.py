@@ -198,7 +198,7 @@ def test_what_a_replaced_consumer_held_is_lost_at_once_and_counts() -> None:
 
 
 def test_a_poison_message_does_not_kill_its_consumer_for_ever() -> None:
-    """Its consumer dies and comes back at once, again and again: the deliveries count, and the last is made alone."""
+    """Its consumer dies and is back at once, again and again: deliveries count, and the last is made alone."""
     desk = Desk()
     for _ in range(2):
         desk.receive(2, "ann")

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from goqueue.core.assignors import TopicPartition
-from goqueue.core.groupeffects import Assign, Expelled, Tell
+from goqueue.core.groupeffects import Assign, Expelled, Replaced, Tell
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.rebalancestate import TRANSITIONS, State, Turn
-from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
+from goqueue.errors import Fenced, GroupConflict, StaleGeneration, UnknownMember
 from tests.core.test_rebalance import EAGER, QUEUE, SHARED, STREAM, Scene, moved, of
 
 # Alive or not
@@ -80,6 +80,73 @@ def test_a_static_member_keeps_its_session_when_its_connection_closes() -> None:
     assert scene.join(29, "a", is_static=True) == [scene.told["a"]]
     scene.group.connection_lost(30, "a")
     assert scene.tick(59)[0] == Expelled("a", "nothing was heard of it for 30 s")
+
+
+def test_another_consumer_in_the_place_of_a_member_has_all_of_it_and_nobody_else_hears_of_it() -> None:
+    scene = Scene(QUEUE, t=4)
+    scene.join(0, "b")
+    scene.join(1, "a", is_static=True, instance=1)
+    told, generation = scene.told["a"], scene.group.generation
+    assert scene.join(2, "a", is_static=True, instance=2) == [Replaced("a", 2), told]
+    assert scene.group.generation == generation
+    for speak in (scene.group.heartbeat, scene.group.revoked, scene.group.connection_back):
+        with pytest.raises(Fenced, match=r"another consumer joined as 'a'.*member_id of its own"):
+            speak(3, "a", *[told.generation] * (speak != scene.group.connection_back), instance=1)
+    assert scene.group.heartbeat(3, "a", told.generation, 2) == []
+    assert scene.join(4, "a", is_static=True, instance=2) == [told], "to come back is nothing new"
+
+
+def test_who_is_refused_replaces_nobody() -> None:
+    scene = Scene(QUEUE, t=1)
+    scene.join(0, "a", instance=1)
+    with pytest.raises(GroupConflict):
+        scene.join(1, "a", instance=2, settings=STREAM)
+    assert scene.group.heartbeat(2, "a", 1, 1) == []
+
+
+def test_a_static_member_that_closes_keeps_its_place_for_its_session() -> None:
+    scene = Scene(QUEUE, t=2)
+    scene.join(0, "a", is_static=True, instance=1)
+    scene.join(0, "b")
+    generation = scene.group.generation
+    assert scene.group.close(10, "a", 1)
+    assert scene.group.close(12, "a", 1), "said again, it prolongs nothing"
+    assert not scene.group.view(12).members[0].is_connected
+    with pytest.raises(UnknownMember, match="has closed"):
+        scene.group.heartbeat(13, "a", scene.told["a"].generation, 1)
+    scene.heartbeat(29, "b")
+    assert scene.join(39, "a", is_static=True, instance=2) == [Replaced("a", 2), scene.told["a"]]
+    assert scene.group.generation == generation
+    scene.group.close(40, "a", 2)
+    scene.heartbeat(58, "b")
+    assert scene.tick(69.9) == []
+    assert scene.tick(70)[0] == Expelled("a", "it closed and did not come back within 30 s")
+    assert scene.owned_by("b") == of("t0", "t1")
+
+
+def test_a_closed_member_comes_back_as_itself_too() -> None:
+    """As a client does that draws no instances; partitions are told, as they gave nothing to it meanwhile."""
+    scene = Scene(QUEUE, t=1)
+    scene.join(0, "a", is_static=True)
+    scene.group.close(1, "a")
+    assert scene.join(2, "a", is_static=True) == [Replaced("a", 0), scene.told["a"]]
+    assert scene.heartbeat(3, "a") == []
+
+
+def test_whoever_has_no_place_of_its_own_does_not_keep_it() -> None:
+    scene = Scene(QUEUE, t=1)
+    scene.join(0, "a")
+    assert not scene.group.close(1, "a")
+    assert scene.heartbeat(2, "a") == []
+
+
+def test_a_group_whose_members_are_all_away_is_altered_without_force_and_they_join_anew() -> None:
+    scene = Scene(QUEUE, t=1)
+    scene.join(0, "a", is_static=True)
+    scene.group.close(1, "a")
+    effects = scene.group.alter(2, replace(QUEUE, max_deliveries=7))
+    assert effects[0] == Expelled("a", "the group was altered while it was away")
+    assert scene.group.view(2).members == ()
 
 
 def test_a_connection_that_closes_after_its_member_left_is_no_news() -> None:

@@ -8,6 +8,7 @@ they were assigned. What holds after every single effect:
     no two clients believe that they own the same partition, unless the queue hands over at once
     nothing is taken from a client before it let go, except after sixty seconds
     nobody is expelled but for silence, and nobody silent stays
+    a consumer that comes in the place of another, or back to its own, has all of it, and nobody else hears anything
     where all read the same topics, no fewer partitions could have moved
 
 and at the end, whatever was under way: the group settles, and each partition that is read has one owner, who
@@ -17,15 +18,17 @@ reads it.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goqueue.core.assignors import Assignment, TopicPartition
-from goqueue.core.groupeffects import Assign, Effect, Expelled, Tell
+from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.rebalance import Group
 from goqueue.core.rebalancestate import State
 from goqueue.core.subscription import Subscription
+from goqueue.errors import Fenced
 
 MEMBERS = ["a", "b", "c", "d"]
 SUBSCRIPTIONS = ["*", "s", "t", ["s", "t"], ["t", "u"]]
@@ -43,6 +46,8 @@ class Client:
     subscription: Subscription
     is_static: bool
     last_heard: float
+    instance: int = 0
+    is_away: bool = False
     lost_since: float | None = None
     told: Tell | None = None
     believes: set[TopicPartition] = field(default_factory=set)
@@ -56,7 +61,11 @@ class Client:
         return end if self.lost_since is None or self.is_static else min(end, self.lost_since + 5)
 
     def heard(self, now: float) -> None:
-        self.last_heard, self.lost_since = now, None
+        self.last_heard, self.lost_since, self.is_away = now, None, False
+
+    def begin_anew(self, instance: int) -> None:
+        """Another program has its place, and knows nothing of what the one before it said."""
+        self.instance, self.believes, self.on_the_way = instance, set(), []
 
     def hear(self, tell: Tell, now: float) -> None:
         if self.told is not None:
@@ -92,32 +101,74 @@ class AnyGroup(RuleBasedStateMachine):
         else:
             known.subscription, known.is_static = asked, is_static
             known.heard(self.now)
-        self.perform(
-            self.group.join(
-                self.now, member, client="c", subscription=asked, settings=self.settings, is_static=is_static
-            )
-        )
+        self.enter(member)
         assert self.clients[member].told is not None, "a joiner is always answered"
         if known is None:
             self.check_fewest_moves(before)
+
+    def enter(self, member: str) -> list[Effect]:
+        client = self.clients[member]
+        effects = self.group.join(
+            self.now,
+            member,
+            client="c",
+            subscription=client.subscription,
+            settings=self.settings,
+            is_static=client.is_static,
+            instance=client.instance,
+        )
+        self.perform(effects)
+        return effects
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        """A program is started again under its member id, whatever became of the one before it."""
+        member = self.draw_member(data)
+        client, owners, generation = self.clients[member], dict(self.owners), self.group.generation
+        client.heard(self.now)
+        before, told = client.instance, client.told
+        client.begin_anew(before + 1)
+        assert told is not None
+        replaced, again = self.enter(member)
+        assert (replaced, again) == (Replaced(member, before + 1), client.told)
+        assert client.told is not None
+        assert (client.told.generation, client.told.assignment) == (told.generation, told.assignment)
+        assert (self.owners, self.group.generation) == (owners, generation)
+        for speak in (self.group.heartbeat, self.group.revoked):
+            with pytest.raises(Fenced, match="member_id of its own"):
+                speak(self.now, member, told.generation, before)
+        with pytest.raises(Fenced):
+            self.group.leave(self.now, member, before)
+
+    @precondition(lambda self: self.present)
+    @rule(data=st.data())
+    def close(self, data: st.DataObject) -> None:
+        """A static member goes, and keeps its place."""
+        member = self.draw_present(data)
+        client = self.clients[member]
+        assert self.group.close(self.now, member, client.instance) == client.is_static
+        if client.is_static:
+            client.begin_anew(client.instance)
+            client.is_away, client.last_heard, client.lost_since = True, self.now, self.now
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         member = self.draw_member(data)
-        del self.clients[member]
+        instance = self.clients.pop(member).instance
         before = self.held()
-        self.perform(self.group.leave(self.now, member))
+        self.perform(self.group.leave(self.now, member, instance))
         self.check_fewest_moves(before)
 
-    @precondition(lambda self: self.clients)
+    @precondition(lambda self: self.present)
     @rule(data=st.data())
     def heartbeat(self, data: st.DataObject) -> None:
-        member = self.draw_member(data)
+        member = self.draw_present(data)
         client = self.clients[member]
         assert client.told is not None
         client.heard(self.now)
-        assert self.group.heartbeat(self.now, member, client.told.generation) == []
+        assert self.group.heartbeat(self.now, member, client.told.generation, client.instance) == []
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -127,20 +178,20 @@ class AnyGroup(RuleBasedStateMachine):
         client.lost_since = self.now if client.lost_since is None else client.lost_since
         assert self.group.connection_lost(self.now, member) == []
 
-    @precondition(lambda self: self.clients)
+    @precondition(lambda self: self.present)
     @rule(data=st.data())
     def connect_again(self, data: st.DataObject) -> None:
-        member = self.draw_member(data)
+        member = self.draw_present(data)
         self.clients[member].heard(self.now)
         generation = self.group.generation
-        self.perform(self.group.connection_back(self.now, member))
+        self.perform(self.group.connection_back(self.now, member, self.clients[member].instance))
         assert self.group.generation == generation
 
-    @precondition(lambda self: any(client.told and client.told.revoked for client in self.clients.values()))
+    @precondition(lambda self: any(self.clients[name].told.revoked for name in self.present))
     @rule(data=st.data())
     def let_go(self, data: st.DataObject) -> None:
         """The client stops reading and says so; nobody has heard it yet."""
-        client = self.clients[self.draw_member(data)]
+        client = self.clients[self.draw_present(data)]
         assert client.told is not None
         client.believes = set(client.told.assignment)
         client.on_the_way.append(client.told.generation)
@@ -151,7 +202,7 @@ class AnyGroup(RuleBasedStateMachine):
         member = data.draw(st.sampled_from(sorted(name for name, each in self.clients.items() if each.on_the_way)))
         client = self.clients[member]
         client.heard(self.now)
-        self.perform(self.group.revoked(self.now, member, client.on_the_way.pop(0)))
+        self.perform(self.group.revoked(self.now, member, client.on_the_way.pop(0), client.instance))
 
     @rule(topics=all_topics)
     def topics_change(self, topics: dict[str, int]) -> None:
@@ -206,7 +257,7 @@ class AnyGroup(RuleBasedStateMachine):
                 assert self.clients.pop(effect.member).deadline <= self.now
             elif isinstance(effect, Assign):
                 self.assigned(effect)
-            else:
+            elif isinstance(effect, Tell):
                 self.clients[effect.member].hear(effect, self.now)
                 self.check_beliefs()
         assert {member.id for member in self.group.view(self.now).members} == self.clients.keys()
@@ -253,14 +304,21 @@ class AnyGroup(RuleBasedStateMachine):
         while self.now < end:
             deadline = self.group.next_deadline()
             self.now = min(end, self.now + 3 if beating else end, end if deadline is None else deadline)
-            for member, client in self.clients.items() if beating else ():
+            for member, client in self.present.items() if beating else ():
                 assert client.told is not None
                 client.heard(self.now)
-                self.group.heartbeat(self.now, member, client.told.generation)
+                self.group.heartbeat(self.now, member, client.told.generation, client.instance)
             self.perform(self.group.tick(self.now))
 
     def draw_member(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.clients)))
+
+    def draw_present(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.present)))
+
+    @property
+    def present(self) -> dict[str, Client]:
+        return {name: client for name, client in self.clients.items() if not client.is_away}
 
     def held(self) -> dict[str, Assignment]:
         return {
