@@ -9,9 +9,8 @@ one took from it.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,15 +19,16 @@ import trio
 from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within
 from goqueue.actors.deadletters import Undertaker
-from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, may_miss
+from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction, may_miss
 from goqueue.actors.groupdescription import assigned, describe_group, reset_group
-from goqueue.actors.groupholdings import release
+from goqueue.actors.groupholdings import release, replace
 from goqueue.actors.groupoffsets import OffsetsFile
 from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
 from goqueue.actors.grouprequests import (
     Alter,
     AttachGroup,
     AwaitMembership,
+    CheckEmpty,
     DeadLettersWait,
     DescribeGroup,
     Join,
@@ -44,11 +44,9 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
 from goqueue.core import rebalance
 from goqueue.core.assignors import TopicPartition
-from goqueue.core.groupeffects import Assign, Effect, Expelled, Tell
+from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
 from goqueue.core.groupsettings import GroupSettings
-from goqueue.core.ledger import LedgerSettings
-from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable
 from goqueue.net.groupmessages import GroupDescription, Membership, ResetPartition
 from goqueue.storage.volume import Volume
@@ -61,11 +59,6 @@ GENERATIONS_LEFT_MIN = 4
 """No event takes more."""
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
 """Between two looks after partitions that were down or have been started again."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckEmpty(Request[None]):
-    """`GroupConflict` while the group has members."""
 
 
 class Group(Actor):
@@ -121,12 +114,20 @@ class Group(Actor):
         await self._reserve_generations()
         await self._fix_settings(message, settings)
         effects = self._enter(self._core, message, settings)
+        await self._replace(effects)
         self._seats.take(message)
         self._roused.set()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
         self._check_begun(message)
         return self._seats.membership_of(message.member)
+
+    async def _replace(self, effects: Sequence[Effect]) -> None:
+        """What the consumer before held is at hand again, durably, before the new one is answered."""
+        for effect in effects:
+            if isinstance(effect, Replaced):
+                had = self._seats.had_by(effect.member)
+                await replace(self._name, effect, self._attachments.at(had), self._report)
 
     def _check_begun(self, message: Join) -> None:
         """G5: whoever is told that it is a member gets all that is published from then on."""
@@ -150,6 +151,7 @@ class Group(Actor):
             settings=settings,
             session_timeout=message.session_timeout,
             is_static=message.is_static,
+            instance=message.instance,
         )
 
     async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
@@ -166,19 +168,25 @@ class Group(Actor):
     async def _hear(self, message: AwaitMembership) -> None:
         now = trio.current_time()
         if not self._seats.confirms(message):
-            await self._perform(self._core.heartbeat(now, message.member, message.generation))
+            effects = self._core.heartbeat(now, message.member, message.generation, message.instance)
+            await self._perform(effects)
             return
         await self._reserve_generations()
-        effects = self._core.revoked(now, message.member, message.generation)
+        effects = self._core.revoked(now, message.member, message.generation, message.instance)
         self._seats.note_confirmed(message.member)
         await self._perform(effects)
 
     @answers(Leave)
     async def leave(self, message: Leave) -> None:
+        now = trio.current_time()
+        if message.keeps_place and self._core.close(now, message.member, message.instance):
+            had = self._seats.close(message.member)
+            await release(self._name, message, self._attachments.at(had), self._report, stays=True)
+            return
         await self._reserve_generations()
-        effects = self._core.leave(trio.current_time(), message.member)
+        effects = self._core.leave(now, message.member, message.instance)
         had = self._seats.leave(message.member, "it has left")
-        await release(self._name, message.member, self._places(had), self._report)
+        await release(self._name, message, self._attachments.at(had), self._report, stays=False)
         await self._perform(effects)
 
     @answers(MemberLost)
@@ -250,9 +258,6 @@ class Group(Actor):
             return False
         return True
 
-    def _places(self, keys: Set[TopicPartition]) -> list[Attachment]:
-        return [place for place in self._attachments if place.key in keys]
-
     def _partition_counts(self) -> dict[str, int]:
         return {name: each.partitions for name, each in self._there.items()}
 
@@ -268,10 +273,13 @@ class Group(Actor):
 
     @answers(CheckEmpty)
     async def check_empty(self, _: CheckEmpty) -> None:
-        if len(self._seats):
-            raise GroupConflict(
-                f"group {self._name} has {len(self._seats)} members; stop them first", members=len(self._seats)
-            )
+        self._check_empty("stop them first")
+
+    def _check_empty(self, what_to_do: str) -> None:
+        """Those that are away hold nothing, and do not count."""
+        count = self._seats.present
+        if count:
+            raise GroupConflict(f"group {self._name} has {count} members; {what_to_do}", members=count)
 
     @defers(DescribeGroup)
     async def describe(self, _: DescribeGroup, reply: Reply[GroupDescription]) -> None:
@@ -298,11 +306,9 @@ class Group(Actor):
     @defers(Reset)
     async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
         check_start(message.start)
-        if len(self._seats) and not (message.force or message.dry_run):
-            raise GroupConflict(
-                f"group {self._name} has {len(self._seats)} members; stop them first, or use force "
-                "(force=True, --force); a dry run only says what would be",
-                members=len(self._seats),
+        if not (message.force or message.dry_run):
+            self._check_empty(
+                "stop them first, or use force (force=True, --force); a dry run only says what would be"
             )
         self.background(reset_group, self._name, message, list(self._attachments), reply)
 
@@ -321,7 +327,8 @@ class Group(Actor):
                 self._seats.tell(effect)
 
     def _expel(self, effect: Expelled) -> None:
-        logger.warning("group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
+        level = logging.INFO if self._seats.is_away(effect.member) else logging.WARNING
+        logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
         self._seats.leave(effect.member, effect.reason)
 
     def _as_membership(self, told: Tell) -> Membership:
@@ -361,17 +368,7 @@ class Group(Actor):
 
     def _introduction(self, place: Attachment) -> AttachGroup:
         settings = self._core.settings or GroupSettings()
-        buries = not place.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
-        return AttachGroup(
-            self._name,
-            self._known.id,
-            LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0, key_order=settings.key_order),
-            place.start,
-            self.ref,
-            place.wanted.member,
-            place.wanted.generation,
-            settings.shared,
-        )
+        return introduction(self._name, self._known.id, settings, self.ref, place)
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:

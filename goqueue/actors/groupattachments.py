@@ -7,7 +7,7 @@ hangs) is left for later, and the group goes on without it: nobody waits for it 
 Messages to a partition arrive in the order in which they were sent, so a late one never undoes a newer one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,6 +20,9 @@ from goqueue.actors.topicrequests import FindPartition
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
 from goqueue.core.groupregistry import EARLIEST, SeenTopic
+from goqueue.core.groupsettings import GroupSettings
+from goqueue.core.ledger import LedgerSettings
+from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError
 
 ANSWER_SECONDS_MAX = 0.5
@@ -78,6 +81,23 @@ class Attachment:
         return self.ref is not None and self.ref.statistics().restarts != self.lives
 
 
+def introduction(
+    group: str, group_id: int, settings: GroupSettings, listener: ActorRef, place: Attachment
+) -> AttachGroup:
+    """All that a partition is to know of a group."""
+    buries = not place.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
+    return AttachGroup(
+        group,
+        group_id,
+        LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0, key_order=settings.key_order),
+        place.start,
+        listener,
+        place.wanted.member,
+        place.wanted.generation,
+        settings.shared,
+    )
+
+
 class Attachments:
     def __init__(
         self,
@@ -103,6 +123,9 @@ class Attachments:
 
     def find(self, key: TopicPartition) -> Attachment | None:
         return self._places.get(key)
+
+    def at(self, keys: Set[TopicPartition]) -> list[Attachment]:
+        return [place for place in self if place.key in keys]
 
     def of_topic(self, name: str) -> list[Attachment]:
         return [place for place in self if place.topic.name == name]

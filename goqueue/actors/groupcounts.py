@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerentries import Expired
 from goqueue.net.groupmessages import Action
 
 GROUP_COUNTERS = {
@@ -48,6 +49,9 @@ class GroupCounts:
             self.delivered += run.size
             self.again += run.size if run.attempt > 1 else 0
         self.bytes += size
+
+    def note_expired(self, expired: Iterable[Expired]) -> None:
+        self.expired += sum(run.size for entry in expired for run in entry.runs)
 
     def note_settled(self, action: Action, runs: Iterable[AttemptRun], stale: Iterable[AttemptRun]) -> None:
         refused = sum(run.size for run in stale)

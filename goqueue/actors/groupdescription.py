@@ -70,6 +70,7 @@ def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) 
         assignment=assigned(member.assignment, uuids),
         member_for_ms=max(0, round((now - member.since) * 1_000)),
         silent_for_ms=round(member.heartbeat_age * 1_000),
+        is_away=not member.is_connected,
     )
 
 

@@ -79,6 +79,8 @@ class Take(Request[Taken]):
     is_busy: bool
     lasts_max: int | None = None
     """So many of them may be on their last permitted delivery; None: all."""
+    instance: int = 0
+    """Which consumer of the member asks: `Fenced` for one that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class AwaitDeliverable(Request[None]):
     group: str
     member: str
     deadline: float
+    instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,20 @@ class ReleaseMember(Request[None]):
     member: str
     has_left: bool = False
     """And is given nothing more here: what it had asked for would be taken for nobody."""
+    instance: int = 0
+    keeps_place: bool = False
+    """It has closed, and stays the one that takes from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceMember(Request[None]):
+    """Another consumer came in the place of a member: what the one before holds is lost, as if its leases had
+    ended. Journaled before it is answered."""
+
+    group: str
+    member: str
+    instance: int
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +215,7 @@ class Join(Request[Membership]):
     is_static: bool
     connection: int
     """Whose end is the loss of this member, unless it came back on another."""
+    instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +226,15 @@ class AwaitMembership(Request[Membership]):
     generation: int
     deadline: float
     connection: int
+    instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Leave(Request[None]):
     member: str
+    instance: int = 0
+    keeps_place: bool = False
+    """If it is static: its partitions stay its own for a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +243,11 @@ class MemberLost(Request[None]):
 
     member: str
     connection: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEmpty(Request[None]):
+    """`GroupConflict` while the group has members that are not away."""
 
 
 @dataclass(frozen=True, slots=True)

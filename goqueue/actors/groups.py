@@ -16,11 +16,12 @@ from uuid import UUID
 from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.child import ChildSpec
-from goqueue.actors.group import CheckEmpty, Group
+from goqueue.actors.group import Group
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX
 from goqueue.actors.groupoffsets import remove_offsets
 from goqueue.actors.groupregister import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.grouprequests import (
+    CheckEmpty,
     DeadLettersWait,
     FindGroup,
     ForgetGroup,

@@ -13,8 +13,9 @@ from goqueue.actors.grouprequests import AwaitMembership, Join
 from goqueue.actors.messages import Reply
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Tell
+from goqueue.core.groupmember import fenced
 from goqueue.core.subscription import Subscription
-from goqueue.errors import UnknownMember
+from goqueue.errors import GoQueueError, UnknownMember
 from goqueue.net.groupmessages import Membership
 
 HEARTBEATS_PER_SESSION = 3
@@ -31,6 +32,9 @@ class _Seat:
     subscription: Subscription
     session_timeout: float
     connection: int
+    instance: int
+    is_away: bool = False
+    """It closed, and its place is kept."""
     told: Tell | None = None
     is_confirmed: bool = True
     """It was not asked to let go of anything, or has said that it did."""
@@ -54,19 +58,39 @@ class Seats:
         """A new member, or one that came back."""
         seat = self._seats.get(message.member)
         if seat is None:
-            self._seats[message.member] = _Seat(message.subscription, message.session_timeout, message.connection)
+            self._seats[message.member] = _Seat(
+                message.subscription, message.session_timeout, message.connection, message.instance
+            )
             return
+        if seat.instance != message.instance:
+            _refuse(seat, fenced(message.member))
         self._answer(seat)
         seat.subscription, seat.session_timeout = message.subscription, message.session_timeout
-        seat.connection = message.connection
+        seat.connection, seat.instance, seat.is_away = message.connection, message.instance, False
 
     def leave(self, member: str, reason: str) -> Set[TopicPartition]:
         """It is no member any more; of what it may hold messages."""
         seat = self._seats.pop(member)
-        waiting, seat.waiting = seat.waiting, None
-        if waiting is not None:
-            waiting.reply.fail(UnknownMember(f"{member} is no member any more: {reason}; join again"))
+        _refuse(seat, UnknownMember(f"{member} is no member any more: {reason}; join again"))
         return seat.had
+
+    def close(self, member: str) -> Set[TopicPartition]:
+        """Its place is kept; of what it may hold messages."""
+        seat = self._seats[member]
+        seat.is_away = True
+        _refuse(seat, UnknownMember(f"{member} has closed; join again"))
+        return seat.had
+
+    def had_by(self, member: str) -> Set[TopicPartition]:
+        return self._seats[member].had
+
+    def is_away(self, member: str) -> bool:
+        return self._seats[member].is_away
+
+    @property
+    def present(self) -> int:
+        """How many are not away."""
+        return sum(not seat.is_away for seat in self._seats.values())
 
     def is_on(self, member: str, connection: int) -> bool:
         seat = self._seats.get(member)
@@ -131,3 +155,9 @@ class Seats:
         if waiting is not None:
             assert seat.told is not None, "whoever joined was told something"
             waiting.reply.resolve(self._as_membership(seat.told))
+
+
+def _refuse(seat: _Seat, error: GoQueueError) -> None:
+    waiting, seat.waiting = seat.waiting, None
+    if waiting is not None:
+        waiting.reply.fail(error)

@@ -13,13 +13,15 @@ from random import Random
 
 import trio
 
+from goqueue.actors.grouprequests import Take
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
+from goqueue.core.groupmember import fenced
 from goqueue.core.ledger import Ledger, LedgerSettings
 from goqueue.core.ledgerentries import CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, DiskFull, UnknownGroup
+from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup
 from goqueue.storage.ledgerjournal import (
     NAME,
     LedgerJournal,
@@ -36,6 +38,8 @@ from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
 logger = logging.getLogger("goqueue.ledgers")
+
+GONE_MAX = 10_000
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +60,9 @@ class GroupHere:
     """Of those whose messages have to be fetched from the disk, one reads at a time."""
     readers: int = 0
     """So many have or await that turn; those who come later go behind them."""
+    gone: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """Consumers, by member and instance, that left; or were replaced, which is True. What they had asked for would
+    be taken for nobody. The newest of them are remembered."""
 
     @property
     def name(self) -> str:
@@ -65,9 +72,25 @@ class GroupHere:
     def ledger(self) -> Ledger:
         return self.written.ledger
 
-    def may_take(self, member: str, generation: int) -> bool:
+    def check_may_take(self, asked: Take, place: str) -> None:
         """The generation says when a partition last changed hands: a member that kept it knows a later one."""
-        return self.is_shared or (member == self.member and generation >= self.generation)
+        is_replaced = self.gone.get((asked.member, asked.instance))
+        if is_replaced:
+            raise fenced(asked.member)
+        has_it = self.is_shared or (asked.member == self.member and asked.generation >= self.generation)
+        if is_replaced is not None or not has_it:
+            raise StaleGeneration(
+                f"{asked.member} in generation {asked.generation} does not have {place}; "
+                "await the newest assignment"
+            )
+
+    def may_wait(self, member: str, instance: int) -> bool:
+        return (self.is_shared or member == self.member) and (member, instance) not in self.gone
+
+    def note_gone(self, member: str, instance: int, *, is_replaced: bool) -> None:
+        self.gone[member, instance] = is_replaced
+        if len(self.gone) > GONE_MAX:
+            del self.gone[next(iter(self.gone))]
 
 
 class LedgerBook:

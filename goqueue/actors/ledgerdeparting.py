@@ -14,7 +14,9 @@ from goqueue.actors.ledgerbook import GroupHere
 from goqueue.actors.ledgertaking import READS_MAX, SPARSE_READ_BYTES, LogShelf
 from goqueue.core.batch import Producer
 from goqueue.core.deliverable import records_at
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerdepartures import DeadRun
+from goqueue.core.ledgerentries import Entry
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.record import encode_record
 from goqueue.errors import DamagedData, OffsetOutOfRange
@@ -98,6 +100,12 @@ def _end_of(found: LogSlice | DamagedData | OffsetOutOfRange) -> Offset:
     if isinstance(found, LogSlice):
         return found.next_offset
     return found.end_offset if isinstance(found, DamagedData) else int(found.details["start"])
+
+
+def departure(ledger: Ledger, chosen: NextToLeave) -> Entry:
+    if chosen.gone:
+        return ledger.pass_over(chosen.gone, "no longer in the log")
+    return ledger.begin_departure(ledger.next_sequence, chosen.leaving)
 
 
 def _offsets(run: DeadRun) -> range:

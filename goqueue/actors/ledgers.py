@@ -26,6 +26,7 @@ from goqueue.actors.grouprequests import (
     ForgetGroup,
     LedgerView,
     ReleaseMember,
+    ReplaceMember,
     ResetLedger,
     SettleRuns,
     Take,
@@ -34,7 +35,7 @@ from goqueue.actors.grouprequests import (
 )
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
-from goqueue.actors.ledgerdeparting import NextToLeave, next_to_leave, under_way
+from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
 from goqueue.actors.ledgerview import start_in, view_of
@@ -49,7 +50,7 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.core.recordkeys import keys_in
 from goqueue.environment import WallClock
-from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange, StaleGeneration
+from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
@@ -131,6 +132,8 @@ class LedgerDesk(Actor):
 
     def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
         here.member, here.generation = member, generation
+        if member is not None:
+            here.gone.pop((member, 0), None)  # a client without instances comes back as it was
         self._waits.let_go(here.name)
 
     @defers(ForgetGroup)
@@ -156,11 +159,7 @@ class LedgerDesk(Actor):
 
     def _check_may_take(self, message: Take) -> GroupHere:
         here = self.book.find(message.group)
-        if not here.may_take(message.member, message.generation):
-            raise StaleGeneration(
-                f"{message.member} in generation {message.generation} does not have {self._topic}/{self._number}; "
-                "await the newest assignment"
-            )
+        here.check_may_take(message, f"{self._topic}/{self._number}")
         return here
 
     def _is_warm_for(self, here: GroupHere) -> bool:
@@ -264,8 +263,8 @@ class LedgerDesk(Actor):
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
         here = self.book.find(message.group)
-        has_it = here.is_shared or here.member == message.member
-        if not has_it or message.deadline <= trio.current_time() or self._has_for(here, message.member):
+        may_wait = here.may_wait(message.member, message.instance)
+        if not may_wait or message.deadline <= trio.current_time() or self._has_for(here, message.member):
             reply.resolve(None)
         else:
             self._waits.add(message, reply)
@@ -299,9 +298,26 @@ class LedgerDesk(Actor):
     @answers(ReleaseMember)
     async def release_member(self, message: ReleaseMember) -> None:
         here, now = self.book.find(message.group), trio.current_time()
-        if message.has_left and here.member == message.member:
-            self._assign(here, None, here.generation)
+        if message.has_left:
+            self._send_away(here, message)
         self._write(here, here.ledger.release_member(now, message.member), now)
+
+    def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
+        if left.instance:
+            here.note_gone(left.member, left.instance, is_replaced=False)
+        if here.member == left.member and not left.keeps_place:
+            self._assign(here, None, here.generation)
+        self._waits.let_go(here.name, lambda member: member == left.member)
+
+    @answers(ReplaceMember)
+    async def replace_member(self, message: ReplaceMember) -> None:
+        here, now = self.book.find(message.group), trio.current_time()
+        here.note_gone(message.member, message.before, is_replaced=True)
+        here.gone.pop((message.member, message.instance), None)
+        self._waits.let_go(here.name, lambda member: member == message.member)
+        lost = here.ledger.expire_member(message.member)
+        self._write(here, lost, now)
+        self._counts.note_expired(lost)
 
     def _write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         if entries:
@@ -338,13 +354,8 @@ class LedgerDesk(Actor):
             if chosen is None:
                 return None
             if here.removals == removals:
-                self._write(here, [self._departure(here, chosen)], trio.current_time())
+                self._write(here, [departure(here.ledger, chosen)], trio.current_time())
         return None
-
-    def _departure(self, here: GroupHere, chosen: NextToLeave) -> Entry:
-        if chosen.gone:
-            return here.ledger.pass_over(chosen.gone, "no longer in the log")
-        return here.ledger.begin_departure(here.ledger.next_sequence, chosen.leaving)
 
     @answers(ConfirmDeadLetters)
     async def confirm_dead_letters(self, message: ConfirmDeadLetters) -> None:
@@ -399,7 +410,7 @@ class LedgerDesk(Actor):
     def tick_ledgers(self, now: float) -> None:
         self._waits.let_go_late(now)
         for here, expired in self.book.tick(now):
-            self._counts.expired += sum(run.size for entry in expired for run in entry.runs)
+            self._counts.note_expired(expired)
             self._spread(here, expired)
 
     def note_removed(self) -> None:

@@ -49,6 +49,7 @@ class Wish:
     is_busy: bool
     lasts_max: int
     """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
+    instance: int = 0
 
 
 async def take_what_is_there(
@@ -105,6 +106,7 @@ class _Hand:
             wish.visibility,
             wish.is_busy or self._messages > 0,
             max(0, wish.lasts_max - self._messages),
+            wish.instance,
         )
 
     def _note(self, taken: Taken) -> None:
@@ -125,9 +127,9 @@ def leads_on(outcome: Outcome) -> bool:
     return isinstance(outcome, GoQueueError) or bool(outcome.runs) or outcome.alone_waits
 
 
-async def await_deliverable(places: Sequence[Place], group: str, member: str, deadline: float) -> set[int]:
+async def await_deliverable(places: Sequence[Place], question: AwaitDeliverable) -> set[int]:
     """Those that may have something, or an error to tell, as soon as there are any; all, at the deadline."""
-    question, some_are, found = AwaitDeliverable(group, member, deadline), trio.Event(), set[int]()
+    some_are, found = trio.Event(), set[int]()
     replies = list[Reply[None]]()
 
     def note(number: int) -> None:

@@ -14,7 +14,7 @@ import trio
 
 from goqueue.actors.desk import Desk
 from goqueue.actors.groupcounts import GroupCounts
-from goqueue.actors.grouprequests import SettleRuns
+from goqueue.actors.grouprequests import AwaitDeliverable, SettleRuns
 from goqueue.actors.receiving import (
     NOTHING,
     PAUSE_SECONDS,
@@ -101,7 +101,9 @@ def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -
 
 
 async def _ready(places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
-    return await await_deliverable(places, request.group, request.member, deadline)
+    return await await_deliverable(
+        places, AwaitDeliverable(request.group, request.member, deadline, request.instance)
+    )
 
 
 async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
@@ -143,6 +145,7 @@ def _wish(request: wire.Receive) -> Wish:
         request.visibility_ms / 1_000,
         request.is_busy,
         request.at_once,
+        request.instance,
     )
 
 

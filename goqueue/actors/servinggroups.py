@@ -55,6 +55,7 @@ async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
         request.session_timeout_ms / 1_000,
         request.is_static,
         desk.number,
+        request.instance,
     )
     group = await desk.broker.groups.call(FindGroup(request.group, create=True))
     return await _speak(desk, (request.group, request.member), group, asked)
@@ -63,7 +64,7 @@ async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
 async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
     name = (request.group, request.member)
     deadline = trio.current_time() + min(request.max_wait_ms / 1_000, HEARTBEAT_SECONDS_MAX)
-    asked = AwaitMembership(request.member, request.generation, deadline, desk.number)
+    asked = AwaitMembership(request.member, request.generation, deadline, desk.number, request.instance)
     with desk.polls.asking(1):
         group = desk.members.group_of(name) or await _find(desk, request.group)
         return await _speak(desk, name, group, asked)
@@ -72,7 +73,7 @@ async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
 async def leave(desk: Desk, request: wire.LeaveGroup) -> Done:
     name = (request.group, request.member)
     group = desk.members.group_of(name) or await _find(desk, request.group)
-    await group.call(Leave(request.member))
+    await group.call(Leave(request.member, request.instance, request.keeps_place))
     desk.members.remove(name)
     return Done()
 

@@ -25,7 +25,12 @@ LIST_COLUMNS = [
     Column("MEMBERS", 7, is_number=True),
     Column("LAG", 3, is_number=True),
 ]
-MEMBER_COLUMNS = [Column("MEMBER", 6), Column("SUBSCRIPTION", 12), Column("SILENT", 6, is_number=True)]
+MEMBER_COLUMNS = [
+    Column("MEMBER", 6),
+    Column("SUBSCRIPTION", 12),
+    Column("SILENT", 6, is_number=True),
+    Column("PLACE", 5),
+]
 PARTITION_COLUMNS = [
     Column("TOPIC", 5),
     Column("PARTITION", 9, is_number=True),
@@ -190,6 +195,7 @@ def _member_row(member: GroupMember) -> list[str]:
         printable(member.member_id),
         printable(", ".join(member.topics)),
         f"{member.silent_seconds:.1f} s",
+        "away" if member.is_away else "here",
     ]
 
 

@@ -24,6 +24,8 @@ class Replaced:
 
     member: str
     instance: int
+    before: int
+    """The same one, if it had closed and comes back."""
 
 
 @dataclass(frozen=True, slots=True)

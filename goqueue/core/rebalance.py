@@ -118,7 +118,7 @@ class Group:
         effects = self._proceed(now, again=member_id)
         if known is None or (known.instance == instance and not known.is_away):
             return effects
-        return [Replaced(member_id, instance), *effects]
+        return [Replaced(member_id, instance, known.instance), *effects]
 
     def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
         self._remove(self._member(member_id, instance))

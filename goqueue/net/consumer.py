@@ -189,10 +189,10 @@ class Consumer:
 
     async def _is_at_hand(self, count_max: int) -> bool:
         """Whether messages can be handed out, under leases that have just begun."""
-        self._check_open()
+        self._check_receives()
         while old := self._stock.old_ahead(count_max, trio.current_time()):
             await self._leases.refresh(old)
-            self._check_open()
+            self._check_receives()
         return bool(self._stock.ahead)
 
     async def _handed_out(self, count_max: int, visibility: float | None) -> list[DeliveredMessage]:
@@ -267,6 +267,12 @@ class Consumer:
         self._receiving.look_again()
         outcome.check()
         return portions
+
+    def _check_receives(self) -> None:
+        """What was handed out before another consumer took this one's place may be settled, and is stale."""
+        self._check_open()
+        if self._membership.fenced is not None:
+            raise self._membership.fenced
 
     def _check_open(self) -> None:
         if self._state is not State.OPEN:

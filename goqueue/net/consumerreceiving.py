@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.errors import GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
+from goqueue.errors import Fenced, GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.bodies import Request
 from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
 from goqueue.net.consumerstock import Stock
@@ -187,6 +187,7 @@ class Receiving:
             self._stock.is_busy or self._opening.messages > 0 or bool(self._under_way),
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
             need.at_once,
+            membership.instance,
         )
         return Question(request, partitions, now + patience)
 
@@ -301,7 +302,7 @@ class Receiving:
         del self._under_way[question]
         self._ask_on(question, answer, asker)
         for partition, received in zip(question.partitions, answer.partitions, strict=True):
-            self._take_in(question.request, partition, received, asker.opened)
+            self._take_in(question.request, partition, received, asker)
         self._wake()
         if not all(map(asker.has, question.partitions)):
             self.give_back()
@@ -322,10 +323,10 @@ class Receiving:
             self._ask(following, asker)
 
     def _take_in(
-        self, request: Receive, partition: AssignedPartition, received: ReceivedPartition, opened: OpenDelivery
+        self, request: Receive, partition: AssignedPartition, received: ReceivedPartition, asker: Asker
     ) -> None:
         if received.error is not None:
-            self._note(partition, error_of(received.error))
+            self._note_error(partition, error_of(received.error), asker.membership)
             return
         if received.is_alone or (received.alone_waits and request.at_once):
             self._stock.wait_until_empty()
@@ -335,11 +336,17 @@ class Receiving:
             return
         origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
         try:
-            delivery = opened(origin, received.runs, received.data)
+            delivery = asker.opened(origin, received.runs, received.data)
         except GoQueueError as error:
             self._note(partition, error)  # changed on its way: the lease ends, and it comes again
         else:
             self._stock.add(delivery, trio.current_time(), self._visibility)
+
+    def _note_error(self, partition: AssignedPartition, error: GoQueueError, membership: Membership) -> None:
+        if isinstance(error, Fenced):
+            membership.note_fenced(error)
+        else:
+            self._note(partition, error)
 
     def _note(self, partition: AssignedPartition, error: GoQueueError) -> None:
         if not isinstance(error, OUTDATED):

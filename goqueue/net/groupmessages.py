@@ -17,7 +17,8 @@ class JoinGroup(NamedTuple):
     """Become a member, or come back as one.
 
     `subscription` is one pattern or some names. `start` is where a group begins on a partition it has not seen:
-    `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`.
+    `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`. `instance` tells a consumer from one that is started
+    later as the same member: the newest has the place, and the one before it hears `Fenced`.
     """
 
     group: Name
@@ -28,6 +29,7 @@ class JoinGroup(NamedTuple):
     start: Name = "earliest"
     session_timeout_ms: U32 = 30_000
     is_static: bool = False
+    instance: U63 = 0
 
 
 class AssignedPartition(NamedTuple):
@@ -54,13 +56,17 @@ class Heartbeat(NamedTuple):
     member: Name
     generation: U63
     max_wait_ms: U32
+    instance: U63 = 0
 
 
 class LeaveGroup(NamedTuple):
-    """In good order: what the member holds is given back, uncounted."""
+    """In good order: what the member holds is given back, uncounted. With `keeps_place` a static one means to come
+    back, and its partitions wait for it for its session."""
 
     group: Name
     member: Name
+    instance: U63 = 0
+    keeps_place: bool = False
 
 
 # Receiving and settling.
@@ -96,6 +102,7 @@ class Receive(NamedTuple):
     is_busy: bool
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
     at_once: U32 = 2**32 - 1
+    instance: U63 = 0
 
 
 class ReceivedPartition(NamedTuple):
@@ -169,6 +176,8 @@ class MemberDescription(NamedTuple):
     assignment: Annotated[tuple[AssignedPartition, ...], Many]
     member_for_ms: U63
     silent_for_ms: U63
+    is_away: bool = False
+    """Its connection ended, or it closed: its place is kept for it."""
 
 
 class GroupPartition(NamedTuple):

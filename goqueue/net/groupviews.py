@@ -22,6 +22,8 @@ class GroupMember:
     member_seconds: float
     silent_seconds: float
     """Since its last sign of life."""
+    is_away: bool = False
+    """Its connection ended, or it closed: its place is kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ def _member_of(described: MemberDescription) -> GroupMember:
         [(each.topic, each.partition) for each in described.assignment],
         described.member_for_ms / 1000,
         described.silent_for_ms / 1000,
+        described.is_away,
     )
 
 

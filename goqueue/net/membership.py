@@ -3,6 +3,9 @@
 A heartbeat is a question that the broker answers when the member gets something else than it has, at the latest
 after three seconds: so assignments are pushed. A broker that does not know the member, since it was restarted or
 the member was silent for too long, is joined again under the same id; what was received before stays ours.
+
+Each consumer draws an instance. Another one that joins as the same member, be it this program started again, has
+the place from then on: the broker refuses this one with `Fenced`, and it does not join again.
 """
 
 import logging
@@ -13,7 +16,7 @@ from uuid import uuid4
 
 import trio
 
-from goqueue.errors import GoQueueError, UnknownGroup, UnknownMember
+from goqueue.errors import Fenced, GoQueueError, UnknownGroup, UnknownMember
 from goqueue.net import messages as wire
 from goqueue.net.bodies import Request
 from goqueue.net.consumeroptions import ConsumerOptions, start_text
@@ -58,23 +61,37 @@ class Membership:
             options.settings,
             start_text(options.start),
             is_static=options.member_id is not None,
+            instance=uuid4().int >> 65 or 1,  # 0 is who has none
         )
         self.generation = 0
         self.assignment: tuple[AssignedPartition, ...] = ()
         self.is_member = False
+        self.fenced: Fenced | None = None
+        """Another consumer has its place."""
+
+    @property
+    def instance(self) -> int:
+        return self._join.instance
 
     async def join(self) -> None:
         self._adopt(await self._client.call(self._join, MembershipNotice))
 
     async def leave(self) -> None:
+        """A member with an id of its own keeps its place for a while: it is likely to be started again."""
         self.is_member = False
-        await self._client.call(LeaveGroup(self._options.group, self.member), wire.Done)
+        if self.fenced is None:
+            keeps_place = self._join.is_static
+            await self._client.call(
+                LeaveGroup(self._options.group, self.member, self.instance, keeps_place), wire.Done
+            )
 
     async def run(self) -> None:
-        """Stay a member."""
-        while True:
+        """Stay a member, until another consumer has its place."""
+        while self.fenced is None:
             try:
                 await self._beat()
+            except Fenced as error:
+                self.note_fenced(error)
             except (UnknownMember, UnknownGroup):
                 logger.info("group %s does not know %s; joining again", self._options.group, self.member)
                 self.is_member = False
@@ -82,12 +99,18 @@ class Membership:
             except GoQueueError as error:
                 await self._note(error)
 
+    def note_fenced(self, error: Fenced) -> None:
+        self.is_member, self.fenced = False, error
+        self._on_failure(error)
+
     async def _beat(self) -> None:
         begun_at = trio.current_time()
         link = self._client.link
         is_crowded = link is not None and link.heartbeats_are_many
         patience = 0.0 if is_crowded else HEARTBEAT_SECONDS
-        request = Heartbeat(self._options.group, self.member, self.generation, round(1000 * patience))
+        request = Heartbeat(
+            self._options.group, self.member, self.generation, round(1000 * patience), self.instance
+        )
         answer = await self._client.call(request, MembershipNotice)
         if (answer.generation, answer.assignment) != (self.generation, self.assignment) or not self.is_member:
             self._adopt(answer)

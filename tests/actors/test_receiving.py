@@ -115,7 +115,7 @@ async def test_waiting_ends_with_the_first_who_has_something(autojump_clock: Moc
         found: list[set[int]] = []
 
         async def wait() -> None:
-            found.append(await await_deliverable(refs, "g", "m", trio.current_time() + 30))
+            found.append(await await_deliverable(refs, AwaitDeliverable("g", "m", trio.current_time() + 30)))
 
         nursery.start_soon(wait)
         await wait_all_tasks_blocked()
@@ -131,7 +131,7 @@ async def test_waiting_ends_with_the_first_who_has_something(autojump_clock: Moc
 async def test_waiting_ends_at_the_deadline(autojump_clock: MockClock) -> None:
     async with two_partitions() as (rows, refs):
         begin = trio.current_time()
-        await await_deliverable(refs, "g", "m", begin + 30)
+        await await_deliverable(refs, AwaitDeliverable("g", "m", begin + 30))
         assert trio.current_time() - begin == pytest.approx(30)
         assert [row.takes() for row in rows] == [[], []]
 

@@ -87,11 +87,11 @@ def test_another_consumer_in_the_place_of_a_member_has_all_of_it_and_nobody_else
     scene.join(0, "b")
     scene.join(1, "a", is_static=True, instance=1)
     told, generation = scene.told["a"], scene.group.generation
-    assert scene.join(2, "a", is_static=True, instance=2) == [Replaced("a", 2), told]
+    assert scene.join(2, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), told]
     assert scene.group.generation == generation
-    for speak in (scene.group.heartbeat, scene.group.revoked, scene.group.connection_back):
+    for speak in (scene.group.heartbeat, scene.group.revoked):
         with pytest.raises(Fenced, match=r"another consumer joined as 'a'.*member_id of its own"):
-            speak(3, "a", *[told.generation] * (speak != scene.group.connection_back), instance=1)
+            speak(3, "a", told.generation, 1)
     assert scene.group.heartbeat(3, "a", told.generation, 2) == []
     assert scene.join(4, "a", is_static=True, instance=2) == [told], "to come back is nothing new"
 
@@ -115,7 +115,7 @@ def test_a_static_member_that_closes_keeps_its_place_for_its_session() -> None:
     with pytest.raises(UnknownMember, match="has closed"):
         scene.group.heartbeat(13, "a", scene.told["a"].generation, 1)
     scene.heartbeat(29, "b")
-    assert scene.join(39, "a", is_static=True, instance=2) == [Replaced("a", 2), scene.told["a"]]
+    assert scene.join(39, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), scene.told["a"]]
     assert scene.group.generation == generation
     scene.group.close(40, "a", 2)
     scene.heartbeat(58, "b")
@@ -129,7 +129,7 @@ def test_a_closed_member_comes_back_as_itself_too() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a", is_static=True)
     scene.group.close(1, "a")
-    assert scene.join(2, "a", is_static=True) == [Replaced("a", 0), scene.told["a"]]
+    assert scene.join(2, "a", is_static=True) == [Replaced("a", 0, 0), scene.told["a"]]
     assert scene.heartbeat(3, "a") == []
 
 

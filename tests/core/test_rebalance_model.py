@@ -131,7 +131,7 @@ class AnyGroup(RuleBasedStateMachine):
         client.begin_anew(before + 1)
         assert told is not None
         replaced, again = self.enter(member)
-        assert (replaced, again) == (Replaced(member, before + 1), client.told)
+        assert (replaced, again) == (Replaced(member, before + 1, before), client.told)
         assert client.told is not None
         assert (client.told.generation, client.told.assignment) == (told.generation, told.assignment)
         assert (self.owners, self.group.generation) == (owners, generation)
