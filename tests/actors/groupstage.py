@@ -205,14 +205,16 @@ def join(
     start: str = "earliest",
     session: float = 30.0,
     static: bool = False,
+    instance: int = 0,
     **settings: Any,
 ) -> Join:
     subscription = Subscription.to(list(topics) if len(topics) > 1 else topics[0])
-    return Join(member, "client", subscription, settings, start, session, static, connection)
+    return Join(member, "client", subscription, settings, start, session, static, connection, instance)
 
 
-def heartbeat(held: Membership, seconds: float = 3.0, connection: int = 1) -> AwaitMembership:
-    return AwaitMembership(held.member, held.generation, trio.current_time() + seconds, connection)
+def heartbeat(held: Membership, seconds: float = 3.0, connection: int = 1, instance: int = 0) -> AwaitMembership:
+    deadline = trio.current_time() + seconds
+    return AwaitMembership(held.member, held.generation, deadline, connection, instance)
 
 
 def parts(held: Membership) -> list[Place]:

@@ -8,7 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.grouprequests import ConfirmDeadLetters, ForgetGroup, ResetLedger, TakeDeadLetters, Taken
+from goqueue.actors.grouprequests import (
+    ConfirmDeadLetters,
+    ForgetGroup,
+    ReplaceMember,
+    ResetLedger,
+    TakeDeadLetters,
+    Taken,
+)
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.errors import DiskFull, UnknownGroup
@@ -46,7 +53,7 @@ class Story:
 
     async def go_on(self) -> None:
         step = self.random.choice(
-            (self.publish, self.take, self.take, self.lose, self.settle, self.settle, self.bury)
+            (self.publish, self.take, self.take, self.lose, self.settle, self.settle, self.bury, self.replace)
         )
         await step()
 
@@ -66,6 +73,13 @@ class Story:
     async def lose(self) -> None:
         await self.there.take(self.random.randint(1, 3), visibility=0.5)
         await trio.sleep(0.6)
+
+    async def replace(self) -> None:
+        if self.random.random() < 0.3:
+            await self.there.ref.call(ReplaceMember(GROUP, "ann", 0, 0))
+            for taken, own in self.out.values():
+                assert await self.there.settle(taken, Action.ACK, [own]) == (own,), "G6"
+            self.out.clear()
 
     async def settle(self) -> None:
         if not self.out:

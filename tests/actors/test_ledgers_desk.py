@@ -89,13 +89,18 @@ class Desk:
         bytes_max: int = 1_000_000,
         visibility: float = 30.0,
         is_busy: bool = False,
+        instance: int = 0,
     ) -> Taken:
-        return await self.ref.call(Take(group, member, generation, messages, bytes_max, visibility, is_busy))
+        return await self.ref.call(
+            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance)
+        )
 
-    async def wait(self, seconds: float = 30.0, member: str = "ann", group: str = GROUP) -> float:
+    async def wait(
+        self, seconds: float = 30.0, member: str = "ann", group: str = GROUP, *, instance: int = 0
+    ) -> float:
         """How long it took until there was something."""
         begin = trio.current_time()
-        await self.ref.call(AwaitDeliverable(group, member, begin + seconds))
+        await self.ref.call(AwaitDeliverable(group, member, begin + seconds, instance))
         return trio.current_time() - begin
 
     async def settle(

@@ -246,6 +246,7 @@ def test_kinds_and_names_stay_what_they_are() -> None:
     assert encode(CreateTopic("a", 3, {"b": 1}), 4) == b"\x93\x10\x04\x94\xa1a\x03\x81\xa1b\x01\xc0"
     assert encode(Part(9, 4, b"xy"), 5) == b"\x93\x05\x05\x93\x09\x04\xc4\x02xy"
     assert encode(Fetched(()), 6) == b"\x93\x25\x06\x91\x90"
-    assert encode(LeaveGroup("a", "b"), 7) == b"\x93\x34\x07\x92\xa1a\xa1b"
+    assert decode(b"\x93\x34\x07\x92\xa1a\xa1b", MIB).body == LeaveGroup("a", "b")
+    assert encode(LeaveGroup("a", "b"), 7) == b"\x93\x34\x07\x94\xa1a\xa1b\x00\xc2"
     assert encode(Received(()), 8) == b"\x93\x37\x08\x91\x90"
     assert encode(Settled(()), 9) == b"\x93\x39\x09\x91\x90"
