@@ -13,6 +13,7 @@ from random import Random
 
 import trio
 
+from goqueue.actors.asking import Askers
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
@@ -56,6 +57,9 @@ class GroupHere:
     """Of those whose messages have to be fetched from the disk, one reads at a time."""
     readers: int = 0
     """So many have or await that turn; those who come later go behind them."""
+    askers: Askers = field(default_factory=Askers)
+    last_delivery: tuple[str, float] | None = None
+    """To whom, and when in Trio's time."""
 
     @property
     def name(self) -> str:

@@ -35,10 +35,13 @@ from goqueue.actors.grouprequests import (
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import NextToLeave, next_to_leave, under_way
+from goqueue.actors.ledgerfacts import facts_of
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered, LogShelf
 from goqueue.actors.ledgerview import start_in, view_of
 from goqueue.actors.messages import Reply
+from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
+from goqueue.core.assignors import TopicPartition
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
 from goqueue.core.deliverywaits import DeliveryWaits
@@ -146,6 +149,7 @@ class LedgerDesk(Actor):
     @defers(Take)
     async def take(self, message: Take, reply: Reply[Taken]) -> None:
         here = self._check_may_take(message)
+        here.askers.note(message.member, trio.current_time())
         if here.readers or not self._is_warm_for(here):
             here.readers += 1
             self.background(self._answer, reply, self._take_in_turn, here, message, reply)
@@ -225,7 +229,10 @@ class LedgerDesk(Actor):
         if entry is None:
             return None
         self.book.write(here, [entry], now)
-        return _taken(entry, gathered, plan) if isinstance(entry, Delivered) else None
+        if not isinstance(entry, Delivered):
+            return None
+        here.last_delivery = (message.member, now)
+        return _taken(entry, gathered, plan)
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
@@ -243,11 +250,12 @@ class LedgerDesk(Actor):
 
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        here = self.book.find(message.group)
+        here, now = self.book.find(message.group), trio.current_time()
         has_it = here.is_shared or here.member == message.member
-        if not has_it or message.deadline <= trio.current_time() or self._has_for(here, message.member):
+        if not has_it or message.deadline <= now or self._has_for(here, message.member):
             reply.resolve(None)
         else:
+            here.askers.note_wait(message.member, now, message.deadline, reply)
             self._waits.forget(message.group, lambda other: not other.wanted)
             self._waits.wait(message.group, message.member, reply, message.deadline)
             self.note_awaited()
@@ -349,6 +357,12 @@ class LedgerDesk(Actor):
             reply.resolve(None)
         else:
             self.background(self._answer, reply, view_of, here.ledger, self.log, self._wall_clock)
+
+    @answers(GatherLedgerFacts)
+    async def gather_facts(self, message: GatherLedgerFacts) -> LedgerFacts | None:
+        here, now, wall = self.book.groups.get(message.group), trio.current_time(), self._wall_clock.now()
+        name = TopicPartition(self._topic, self._number)
+        return None if here is None else facts_of(here, self.log, name, now, wall)
 
     @defers(ResetLedger)
     async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:
