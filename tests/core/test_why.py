@@ -99,9 +99,7 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "messages are being delivered: the last 0.2 s ago to ann, 0 in flight, lag 1; 1 partition does not answer",
     ),
     "a stream before damage": (
-        replace(
-            group(replace(ready(5), damaged=3, damaged_at=4_711, stands_before_damage=True)), is_stream=True
-        ),
+        replace(group(replace(ready(5), damaged=3, damaged_at=4_711, stands_before_damage=True)), is_stream=True),
         "damage_ahead",
         "3 offsets of orders/0 are damaged, from 4711 on; an operator has to skip them",
     ),
