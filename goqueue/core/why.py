@@ -243,9 +243,11 @@ def _unread(facts: GroupFacts) -> str | None:
 def _nothing_left(facts: GroupFacts) -> str | None:
     times = [each.last_message for each in facts.partitions if each.last_message is not None]
     last = min(times, key=lambda each: each.age, default=None)
+    to = "" if facts.member is None else f" to {facts.member}"
+    on = "" if facts.member is None else f" on its {_count(len(facts.partitions), 'partition')}"
     if last is None:
-        return "nothing is left to deliver: nothing was ever published"
-    return f"nothing is left to deliver: the last message was published at {last.at}, {_span(last.age)} ago"
+        return f"nothing is left to deliver{to}: nothing was ever published{on}"
+    return f"nothing is left to deliver{to}: the last message{on} was published at {last.at}, {_span(last.age)} ago"
 
 
 RULES: dict[str, Rule] = {

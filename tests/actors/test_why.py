@@ -79,7 +79,7 @@ async def test_when_all_is_done_the_last_message_is_dated(disk: SimulatedDisk, a
         await trio.sleep(50)
         found = await why(running, "ann")
         assert found.reason == "nothing_left"
-        assert "the last message was published at 2026-01-01T00:00:0" in found.text
+        assert "the last message on its 2 partitions was published at 2026-01-01T00:00:0" in found.text
         assert found.text.endswith(", 50 s ago")
 
 

@@ -192,6 +192,17 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "nothing_left",
         "nothing is left to deliver: the last message was published at 2026-11-16T08:00:00.000Z, 95 s ago",
     ),
+    "nothing is left for one member": (
+        group(IDLE, replace(IDLE, partition=1), ready(2, 2, "bob"), members=(ANN, BOB)).of("ann"),
+        "nothing_left",
+        "nothing is left to deliver to ann: the last message on its 2 partitions was published at "
+        "2026-11-16T08:00:00.000Z, 95 s ago",
+    ),
+    "nothing was ever there for one member": (
+        group(PartitionFacts("orders", 0, owner="ann")).of("ann"),
+        "nothing_left",
+        "nothing is left to deliver to ann: nothing was ever published on its 1 partition",
+    ),
     "nothing was ever there": (
         group(PartitionFacts("orders", 0, owner="ann")),
         "nothing_left",
