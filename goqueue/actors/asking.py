@@ -15,8 +15,8 @@ class _Asked(NamedTuple):
     """Of one who waits until then for something to come."""
 
     def ago(self, now: float) -> float:
-        """A wait that was given up counts from its beginning: nobody knows when that was."""
-        if self.reply is None or not self.reply.wanted:
+        """A wait that ended before its time counts from its beginning: nobody knows when that was."""
+        if self.reply is None or not self.reply.wanted or (self.reply.settled and now < self.until):
             return max(0.0, now - self.at)
         return max(0.0, now - self.until)
 

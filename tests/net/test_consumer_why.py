@@ -1,13 +1,16 @@
 """A consumer that waits and gets nothing says why in its log, and disturbs nobody with it."""
 
 import logging
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+import goqueue
 from goqueue.errors import UnknownMember
 from goqueue.net.consumerwhy import ANSWER_SECONDS_MAX
+from goqueue.net.link import Link, OnAnswer
 from goqueue.net.whymessages import Because, Why
 from tests.net.consumer_world import FakeBroker, consuming, values_of
 from tests.net.test_client import Machine, machine
@@ -143,3 +146,34 @@ async def test_a_whole_broker_says_what_it_is(
                 with pytest.raises(UnknownMember):
                     await client.why("billing", "zoe")
         assert await client.why("billing") == "the group has no members, and nothing waits for it"
+
+
+async def test_many_consumers_of_one_connection_ask_one_after_the_other(
+    machine: Machine,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
+) -> None:
+    """What they settle meanwhile does not wait behind them for a place."""
+    post, under_way = Link._post, list[int]([0])
+
+    def counted(self: Link, request: Any, on_answer: OnAnswer) -> None:
+        def hear(answer: Any) -> None:
+            under_way.append(under_way[-1] - isinstance(request, Why))
+            on_answer(answer)
+
+        post(self, request, hear)
+        under_way.append(under_way[-1] + isinstance(request, Why))
+
+    async def wait_in_vain(client: goqueue.Client) -> None:
+        async with client.consumer("orders", group="billing") as consumer:
+            assert await consumer.receive(timeout=40) == []
+
+    monkeypatch.setattr(Link, "_post", counted)
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=2)
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(wait_in_vain, client)
+    assert len(said(caplog)) == 50
+    assert max(under_way) == 1
