@@ -23,6 +23,7 @@ from goqueue.errors import (
     TopicFull,
     Unavailable,
     UnknownGroup,
+    UnknownMember,
     UnknownPartition,
     UnknownTopic,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "TopicFull",
     "Unavailable",
     "UnknownGroup",
+    "UnknownMember",
     "UnknownPartition",
     "UnknownTopic",
     "__version__",

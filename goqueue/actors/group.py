@@ -38,15 +38,18 @@ from goqueue.actors.grouprequests import (
     TopicsChanged,
 )
 from goqueue.actors.groupseats import Seats
+from goqueue.actors.groupwhy import Standing, tell_facts
 from goqueue.actors.handlers import answers, defers, hears
 from goqueue.actors.messages import Reply, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.actors.whyrequests import GatherFacts
 from goqueue.core import rebalance
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
 from goqueue.core.groupsettings import GroupSettings
+from goqueue.core.whyfacts import GroupFacts
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable
 from goqueue.net.groupmessages import GroupDescription, Membership, ResetPartition
 from goqueue.storage.volume import Volume
@@ -289,6 +292,12 @@ class Group(Actor):
         now = trio.current_time()
         view = self._core.view(now)
         reply.resolve(await describe_group(self._name, view, now, self._uuids(), list(self._attachments)))
+
+    @defers(GatherFacts)
+    async def gather_facts(self, message: GatherFacts, reply: Reply[GroupFacts]) -> None:
+        now = trio.current_time()
+        standing = Standing(self._name, self._core.view(now), now, self._core.waits_since, tuple(self._there))
+        self.background(tell_facts, standing, list(self._attachments), message.member, reply)
 
     @defers(Alter)
     async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:

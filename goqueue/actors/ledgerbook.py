@@ -13,6 +13,7 @@ from random import Random
 
 import trio
 
+from goqueue.actors.asking import Askers
 from goqueue.actors.grouprequests import Take
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
@@ -63,6 +64,9 @@ class GroupHere:
     gone: dict[tuple[str, int], bool] = field(default_factory=dict)
     """Consumers, by member and instance, that left; or were replaced, which is True. What they had asked for would
     be taken for nobody. The newest of them are remembered."""
+    askers: Askers = field(default_factory=Askers)
+    last_delivery: tuple[str, float] | None = None
+    """To whom, and when in Trio's time."""
 
     @property
     def name(self) -> str:

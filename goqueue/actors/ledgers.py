@@ -36,11 +36,14 @@ from goqueue.actors.grouprequests import (
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
+from goqueue.actors.ledgerfacts import facts_of
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
 from goqueue.actors.ledgerview import start_in, view_of
 from goqueue.actors.ledgerwaiting import WaitingMembers
 from goqueue.actors.messages import Reply
+from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
+from goqueue.core.assignors import TopicPartition
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
 from goqueue.core.ledger import Plan
@@ -151,6 +154,7 @@ class LedgerDesk(Actor):
     @defers(Take)
     async def take(self, message: Take, reply: Reply[Taken]) -> None:
         here = self._check_may_take(message)
+        here.askers.note(message.member, trio.current_time())
         if here.readers or here.ledger.lacks_keys or not self._is_warm_for(here):
             here.readers += 1
             self.background(self._answer, reply, self._take_in_turn, here, message, reply)
@@ -231,6 +235,7 @@ class LedgerDesk(Actor):
                 self.book.write(here, [entry], now)
             return None
         given = self._write_delivery(here, entry, plan, gathered, now)
+        here.last_delivery = (message.member, now)
         return taken(entry, gathered, plan, given) if entry.again or given else None
 
     def _write_delivery(
@@ -262,11 +267,12 @@ class LedgerDesk(Actor):
 
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        here = self.book.find(message.group)
+        here, now = self.book.find(message.group), trio.current_time()
         may_wait = here.may_wait(message.member, message.instance)
-        if not may_wait or message.deadline <= trio.current_time() or self._has_for(here, message.member):
+        if not may_wait or message.deadline <= now or self._has_for(here, message.member):
             reply.resolve(None)
         else:
+            here.askers.note_wait(message.member, now, message.deadline, reply)
             self._waits.add(message, reply)
             self.note_awaited()
 
@@ -375,6 +381,12 @@ class LedgerDesk(Actor):
             reply.resolve(None)
         else:
             self.background(self._answer, reply, view_of, here.ledger, self.log, self._wall_clock)
+
+    @answers(GatherLedgerFacts)
+    async def gather_facts(self, message: GatherLedgerFacts) -> LedgerFacts | None:
+        here, now, wall = self.book.groups.get(message.group), trio.current_time(), self._wall_clock.now()
+        name = TopicPartition(self._topic, self._number)
+        return None if here is None else facts_of(here, self.log, name, now, wall)
 
     @defers(ResetLedger)
     async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:

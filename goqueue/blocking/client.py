@@ -244,6 +244,10 @@ class Client:
             dry_run=dry_run,
         )
 
+    def why(self, group: str, member: str | None = None) -> str:
+        """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""
+        return ask(self._host, self._client.why, group, member)
+
 
 class Connecting:
     """What `connect` gives: enter it to have a client."""

@@ -23,6 +23,7 @@ FILES = {
     "serve": "serve",
     "stats": "stats",
     "topic": "topic",
+    "why": "why",
 }
 """Which file has which command."""
 

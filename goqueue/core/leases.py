@@ -109,6 +109,14 @@ class Deliveries:
         leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
         return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
 
+    def oldest(self) -> Delivery | None:
+        """Of those under way the one that was handed out first."""
+        return next(iter(self._deliveries.values()), None)
+
+    def held_alone(self) -> frozenset[str]:
+        """Members that hold a message handed out alone."""
+        return frozenset(member for member, held in self._held.items() if held.is_alone)
+
     def next_deadline(self) -> float | None:
         while self._deadlines and not self._is_true(*self._deadlines[0]):
             heappop(self._deadlines)

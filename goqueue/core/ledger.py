@@ -174,6 +174,16 @@ class Ledger:
     def in_flight_by_member(self) -> dict[str, int]:
         return self._state.deliveries.counts()
 
+    def held_alone(self) -> frozenset[str]:
+        """Members that hold a message handed out alone."""
+        return self._state.deliveries.held_alone()
+
+    def oldest_delivery(self) -> Delivery | None:
+        return self._state.deliveries.oldest()
+
+    def next_retry(self) -> float | None:
+        return self._state.returns.next_due()
+
     def has_ready(self, now: float) -> bool:
         """Whether something is to be handed out again, be it alone."""
         self._state.returns.move_on(now)

@@ -33,7 +33,7 @@ from goqueue.core.groupmember import (
     check_session_timeout,
     fenced,
 )
-from goqueue.core.groupownership import Handover, Ownership
+from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.rebalancestate import TRANSITIONS, State, Turn
 from goqueue.core.subscription import Subscription
@@ -207,6 +207,12 @@ class Group:
                 f"{generation}; wait for the newest assignment",
                 generation=self._generation,
             )
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when somebody has yet to let go."""
+        until = self._ownership.next_deadline()
+        return None if until is None else until - LETTING_GO_SECONDS_MAX
 
     def view(self, now: float) -> GroupView:
         return GroupView(

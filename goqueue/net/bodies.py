@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from goqueue.net import groupmessages as group
 from goqueue.net import messages as wire
+from goqueue.net import whymessages as why
 
 
 class Kind(IntEnum):
@@ -57,6 +58,9 @@ class Kind(IntEnum):
     REDRIVE = 66
     REDRIVEN = 67
 
+    WHY = 80
+    BECAUSE = 81
+
 
 Request: TypeAlias = (
     wire.CreateTopic
@@ -82,6 +86,7 @@ Request: TypeAlias = (
     | group.DeleteGroup
     | group.ResetGroup
     | group.Redrive
+    | why.Why
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -98,6 +103,7 @@ Answer: TypeAlias = (
     | group.Groups
     | group.GroupReset
     | group.Redriven
+    | why.Because
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 
@@ -144,6 +150,8 @@ BODIES: dict[int, type[Body]] = {
     Kind.GROUP_RESET: group.GroupReset,
     Kind.REDRIVE: group.Redrive,
     Kind.REDRIVEN: group.Redriven,
+    Kind.WHY: why.Why,
+    Kind.BECAUSE: why.Because,
 }
 KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
 
@@ -171,5 +179,6 @@ ANSWERS: dict[type[Body], type[Body]] = {
     group.DeleteGroup: wire.Done,
     group.ResetGroup: group.GroupReset,
     group.Redrive: group.Redriven,
+    why.Why: why.Because,
 }
 """Each request, and what answers it unless an `Error` does."""

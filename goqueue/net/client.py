@@ -12,13 +12,13 @@ from uuid import uuid4
 
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
-from goqueue.net import groupmessages
+from goqueue.net import groupmessages, whymessages
 from goqueue.net import messages as wire
 from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.content import acks_of
-from goqueue.net.groupquestions import altering, redriving, resetting
+from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
 from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
 from goqueue.net.message import Published
 from goqueue.net.producer import Producer
@@ -265,6 +265,10 @@ class Client(Connected):
             dry_run=dry_run,
         )
         return Redriven(*await self.call(request, groupmessages.Redriven))
+
+    async def why(self, group: str, member: str | None = None) -> str:
+        """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""
+        return (await self.call(asking_why(group, member), whymessages.Because)).why
 
 
 class Connecting:

@@ -1,9 +1,9 @@
 """A consumer of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
-It is a member of its group from entering to leaving. Three tasks run beside the program: one stays a member
-(membership.py), one asks for messages (consumerreceiving.py), one renews leases (consumerleases.py). What they
-bring lies in the stock (consumerstock.py), from which `receive` and `async for` hand out. So a call may be
-cancelled at any time: it owns nothing.
+It is a member of its group from entering to leaving. Four tasks run beside the program: one stays a member
+(membership.py), one asks for messages (consumerreceiving.py), one renews leases (consumerleases.py), and one says
+why nothing comes, when that takes long (consumerwhy.py). What they bring lies in the stock (consumerstock.py), from
+which `receive` and `async for` hand out. So a call may be cancelled at any time: it owns nothing.
 
 The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was
 lost. However the block is left, what was not settled is given back at once, and its delivery does not count.
@@ -27,6 +27,7 @@ from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions,
 from goqueue.net.consumerreceiving import MESSAGES_MAX, Receiving
 from goqueue.net.consumersettling import Settling, Word
 from goqueue.net.consumerstock import Stock
+from goqueue.net.consumerwhy import Explaining
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds, Portion, open_delivery, portions_of
 from goqueue.net.groupmessages import Action
 from goqueue.net.link import Link
@@ -78,6 +79,7 @@ class Consumer:
         self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
         self._receiving.give_back = self._give_back
         self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
+        self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
         self._rounds = self._last_taken = 0
 
@@ -117,6 +119,7 @@ class Consumer:
                 nursery.start_soon(self._membership.run)
                 nursery.start_soon(self._receiving.run, self._membership, self._open_delivery)
                 nursery.start_soon(self._leases.run)
+                nursery.start_soon(self._explaining.run)
 
     async def _leave(self) -> None:
         """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""

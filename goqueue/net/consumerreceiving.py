@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
 
+from goqueue.core.quietspell import QuietSpell
 from goqueue.errors import Fenced, GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.bodies import Request
 from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
@@ -95,6 +96,7 @@ class Receiving:
         """The last answer had as many messages as were asked for."""
         self._resting: dict[AssignedPartition, float] = {}
         """Until when a partition is left alone."""
+        self.quiet = QuietSpell()
 
     # What others say
 
@@ -103,9 +105,11 @@ class Receiving:
         waiter = Waiter(count, at_once, deadline)
         self._waiters[waiter] = None
         self.look_again()
+        self.quiet.begin_wait(trio.current_time())
         try:
             await waiter.wait()
         finally:
+            self.quiet.end_wait(trio.current_time())
             self._waiters.pop(waiter, None)
 
     def want_ahead(self, count: int) -> None:
@@ -340,7 +344,9 @@ class Receiving:
         except GoQueueError as error:
             self._note(partition, error)  # changed on its way: the lease ends, and it comes again
         else:
-            self._stock.add(delivery, trio.current_time(), self._visibility)
+            now = trio.current_time()
+            self.quiet.arrived(now)
+            self._stock.add(delivery, now, self._visibility)
 
     def _note_error(self, partition: AssignedPartition, error: GoQueueError, membership: Membership) -> None:
         if isinstance(error, Fenced):

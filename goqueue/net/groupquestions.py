@@ -14,7 +14,8 @@ from goqueue.net.arguments import (
     refusal,
 )
 from goqueue.net.consumeroptions import start_text
-from goqueue.net.fields import LIST_COUNT_MAX, PROSE_SIZE_MAX
+from goqueue.net.fields import LIST_COUNT_MAX, NAME_SIZE_MAX, PROSE_SIZE_MAX
+from goqueue.net.whymessages import Why
 from goqueue.types import Offset
 
 COUNT_MAX = 2**32 - 1
@@ -83,6 +84,10 @@ def redriving(
         None if per_second is None else check_whole("per_second", per_second, 1, COUNT_MAX),
         check_flag("dry_run", dry_run),
     )
+
+
+def asking_why(group: object, member: object) -> Why:
+    return Why(check_group_name(group), None if member is None else check_text("member", member, NAME_SIZE_MAX))
 
 
 def _checked_offsets(offsets: object) -> tuple[Offset, ...]:

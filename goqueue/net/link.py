@@ -21,6 +21,7 @@ from goqueue.net.groupmessages import Heartbeat, Receive
 from goqueue.net.messages import Fetch, Hello, Produce, Welcome
 from goqueue.net.session import HIGHEST_VERSION
 from goqueue.net.transport import Transport, post_lone_frame
+from goqueue.net.whymessages import Why
 
 HELLO_SECONDS_MAX = 10.0
 BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
@@ -68,7 +69,9 @@ class Link:
         """Those of the pending that do not wait at the broker for something to happen."""
         self._something_to_send = trio.Event()
         requests_max = self._session.limits.requests_max
-        self._places = trio.CapacityLimiter(requests_max // 8)
+        self._places = trio.CapacityLimiter(requests_max // 8 - 1)
+        self._whys = trio.CapacityLimiter(1)
+        """Many consumers may ask at once, and what they settle does not wait behind that."""
         self._polls = trio.CapacityLimiter(requests_max // 4)
         self._receives = trio.CapacityLimiter(requests_max // 8)
         self._heartbeats = trio.CapacityLimiter(requests_max // 8)
@@ -120,6 +123,8 @@ class Link:
     def _places_for(self, request: Request) -> trio.CapacityLimiter:
         if isinstance(request, Receive):
             return self._receives
+        if isinstance(request, Why):
+            return self._whys
         return self._heartbeats if isinstance(request, Heartbeat) else self._places
 
     @property

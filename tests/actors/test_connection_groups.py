@@ -12,6 +12,7 @@ from goqueue.errors import GoQueueError, GroupConflict, UnknownMember
 from goqueue.net import groupmessages as wire
 from goqueue.net.bodies import Request
 from goqueue.net.messages import Done, Stats, StatsReport
+from goqueue.net.whymessages import Why
 from tests.actors.connectionstage import MEMBERSHIP, TOPIC, Stage, connected, staged
 
 JOIN = wire.JoinGroup("g", "m", "worker", ("orders",), {"mode": "queue"}, "latest", 10_000, True)
@@ -89,6 +90,9 @@ async def test_a_subscription_is_names_or_one_pattern(
         (wire.Redrive("orders", to="__x"), "invalid_name"),
         (wire.Redrive("orders", to="others", all_groups=True), "protocol_error"),
         (wire.Redrive("orders", per_second=0), "protocol_error"),
+        (Why("__x"), "invalid_name"),
+        (Why("g", ""), "invalid_name"),
+        (Why("other"), "unknown_group"),
     ],
 )
 async def test_what_cannot_be_is_refused_before_a_group_hears_of_it(

@@ -215,3 +215,31 @@ async def test_dead_letters_are_sent_back(shell: Shell) -> None:
         json.loads((await shell("consume", "lines", "--group", "billing", "-o", "json")).stdout)["value"]
         == "line 0"
     )
+
+
+# Why
+
+
+async def test_why_says_one_sentence_and_as_json_the_facts(shell: Shell) -> None:
+    await shell("consume", "lines", "--group", "billing", "--count", "2")
+    said = await shell("why", "billing")
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout == "the group has no members: 3 messages wait on 1 partition\n"
+    [facts] = await shell.json("why", "billing")
+    assert (facts["group"], facts["member"], facts["why"]) == ("billing", None, said.stdout.strip())
+    assert (facts["reason"], facts["ready"], facts["lag"], facts["members"]) == ("no_members", 3, 3, 0)
+
+
+async def test_why_of_a_member(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client, client.consumer("lines", group="billing") as consumer:
+        await consumer.receive(5)
+        [facts] = await shell.json("why", "billing", "--member", consumer.member_id)
+        assert (facts["reason"], facts["in_flight"], facts["held_unsettled"]) == ("in_flight", 5, 5)
+        assert facts["oldest_lease_member"] == facts["member"] == consumer.member_id
+        unknown = await shell("why", "billing", "--member", "zoe")
+        assert (unknown.exit_code, unknown.stdout, "zoe" in unknown.stderr) == (1, "", True)
+
+
+async def test_why_of_a_group_that_is_not_there_is_an_error(shell: Shell) -> None:
+    result = await shell("why", "nobody")
+    assert (result.exit_code, result.stdout, "nobody" in result.stderr) == (1, "", True)

@@ -16,6 +16,7 @@ from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.failures import error_body
 from goqueue.net.link import Link, Pending
 from goqueue.net.messages import Done
+from goqueue.net.whymessages import Because, Why
 from goqueue.nursery import PlainNursery
 from tests.net.test_message import sealed
 
@@ -137,12 +138,14 @@ class FakeBroker:
         """What the next request of a kind is answered with."""
         self.extra: dict[str, Any] = {}
         """Flags of the next deliveries: `is_alone`, `alone_waits`."""
+        self.because = Because("nobody knows", {"reason": "in_flight"})
         self.answers: dict[type, Callable[[Any], Awaitable[Any]]] = {
             wire.JoinGroup: self._join,
             wire.Heartbeat: self._beat,
             wire.LeaveGroup: self._leave,
             wire.Receive: self._receive,
             wire.Settle: self._settle,
+            Why: self._why,
         }
         self._nonce = 0
         self._changed = trio.Event()
@@ -237,6 +240,9 @@ class FakeBroker:
                 answers.append(wire.SettledDelivery(None, runs_of(stale, partition.attempts)))
         self.change()
         return wire.Settled(tuple(answers))
+
+    async def _why(self, _: Why) -> Because:
+        return self.because
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ from goqueue.net import groupmessages as wire
 from goqueue.net.arguments import check_flag, check_whole
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, check_seconds, start_text
-from goqueue.net.groupquestions import altering, redriving, resetting
+from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
+from goqueue.net.whymessages import Why
 from tests.net.consumer_world import FakeBroker
 
 NAN, INF = float("nan"), float("inf")
@@ -121,6 +122,15 @@ def test_what_is_asked_travels_as_it_was_given() -> None:
     assert redrive(
         group="g", partition=1, offsets=[4, 5], reason="late", to="x", max_messages=10, per_second=1, dry_run=True
     ) == wire.Redrive("orders", "g", 1, (4, 5), "late", "x", False, 10, 1, True)
+
+
+@pytest.mark.parametrize("value", [5, b"x", [], Odd(), "x" * 300], ids=shown)
+def test_asking_why_refuses_wrong_kinds(value: object) -> None:
+    assert asking_why("billing", None) == Why("billing")
+    with pytest.raises(goqueue.InvalidName):
+        asking_why(value, None)
+    with pytest.raises(goqueue.InvalidConfig):
+        asking_why("billing", value)
 
 
 @pytest.mark.parametrize("name", ["group", "force"])

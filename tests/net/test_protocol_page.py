@@ -9,6 +9,7 @@ import pytest
 
 from goqueue.core.inspection import inspect_records
 from goqueue.core.record import FLAGS_FROM_CLIENTS, decode_records
+from goqueue.core.why import RULES
 from goqueue.net.bodies import ANSWERS, BODIES, KINDS, Answer, Kind, Request
 from goqueue.net.clientsession import ClientSession
 from goqueue.net.codec import decode, encode
@@ -19,6 +20,7 @@ from goqueue.net.groupmessages import Action, JoinGroup, Receive, Received, Sett
 from goqueue.net.limits import FRAME_SIZE_MAX
 from goqueue.net.messages import Hello, Produce, Welcome
 from goqueue.net.serversession import ServerSession
+from goqueue.net.whymessages import Why
 from tests.storage.logs import records_in
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()
@@ -104,6 +106,11 @@ def test_the_page_has_every_error() -> None:
     assert listed == {code: "yes" if kind.retryable else "no" for code, kind in own.items()}
 
 
+def test_the_page_has_every_reason_why_nothing_is_delivered() -> None:
+    listed, _, _ = section("81 Because").partition("others may come")
+    assert [word for word in re.findall(r"`(\w+)`", listed) if word in RULES] == list(RULES)
+
+
 def example(title: str) -> bytes:
     """The bytes of an example: each line has hex, then what it means."""
     found = re.search(rf"^#### {title}\n.*?```text\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
@@ -123,7 +130,7 @@ def test_the_examples_are_a_conversation() -> None:
     server.welcome()
     assert server.next_frame() == example("Welcome")
     assert client.receive(example("Welcome")) == Welcomed(welcome)
-    for number, kind in enumerate((Produce, JoinGroup, Receive, Settle), start=1):
+    for number, kind in enumerate((Produce, JoinGroup, Receive, Settle, Why), start=1):
         asks_and_is_answered(client, server, number, kind)
 
 

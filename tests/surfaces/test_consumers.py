@@ -135,6 +135,7 @@ def test_groups_are_looked_at_and_changed(client: blocking.Client) -> None:
     with client.consumer("orders", group="billing") as consumer:
         consumer.ack(consumer.receive(timeout=10))
     assert [group.name for group in client.groups()] == ["billing"]
+    assert client.why("billing") == "the group has no members, and nothing waits for it"
     assert client.alter_group("billing", {"max_deliveries": 9}).settings["max_deliveries"] == 9
     assert client.reset_group("billing", "earliest") == [goqueue.ResetPartition("orders", 0, 3, 0)]
     client.delete_group("billing")
@@ -201,6 +202,8 @@ def test_asyncio_looks_at_groups_and_changes_them(client: blocking.Client, addre
             assert [each.name for each in await mine.groups()] == ["billing"]
             assert await mine.reset_group("billing", 1, dry_run=True) == [goqueue.ResetPartition("orders", 0, 3, 1)]
             assert (await mine.alter_group("billing", {"lanes": "strict"})).settings["lanes"] == "strict"
+            with pytest.raises(goqueue.UnknownMember):
+                await mine.why("billing", "nobody")
             await mine.delete_group("billing")
 
     asyncio.run(main())

@@ -1,0 +1,75 @@
+"""What a partition knows of a group when somebody asks why nothing is delivered."""
+
+from datetime import UTC, datetime, timedelta
+
+from goqueue.actors.ledgerbook import GroupHere
+from goqueue.actors.whyrequests import LedgerFacts
+from goqueue.core.assignors import TopicPartition
+from goqueue.core.ledger import Ledger
+from goqueue.core.whyfacts import LastDelivery, LastMessage, OldestLease, PartitionFacts
+from goqueue.storage.log import Log
+from goqueue.types import Microseconds, Offset
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLION = 1_000_000
+
+
+def facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: Microseconds) -> LedgerFacts:
+    """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages."""
+    ledger = here.ledger
+    progress = ledger.progress(now)
+    damaged, damaged_at = _damaged(log, progress.next_fresh)
+    fresh = max(0, log.high_watermark - progress.next_fresh)
+    last = here.last_delivery
+    partition = PartitionFacts(
+        *name,
+        ready=max(0, fresh - damaged) + progress.ready_again,
+        unsynced=log.end_offset - log.high_watermark,
+        in_flight=progress.in_flight,
+        oldest_lease=_oldest_lease(ledger, now, wall),
+        waiting=progress.waiting,
+        next_retry_in=_until(ledger.next_retry(), now),
+        leaving=progress.leaving + progress.departing,
+        alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
+        damaged=damaged,
+        damaged_at=damaged_at,
+        stands_before_damage=damaged_at == progress.next_fresh,
+        last_message=_last_message(log, wall),
+        last_delivery=None if last is None else LastDelivery(last[0], max(0.0, now - last[1])),
+    )
+    return LedgerFacts(partition, ledger.in_flight_by_member(), ledger.held_alone(), here.askers.ago(now))
+
+
+def _damaged(log: Log, offset: Offset) -> tuple[int, Offset | None]:
+    """How many offsets from here on cannot be read, as far as is known, and the first of them."""
+    behind = [
+        (max(each.offset, offset), min(each.end_offset, log.high_watermark)) for each in log.statistics().damage
+    ]
+    runs = sorted((first, end) for first, end in behind if first < end)
+    return sum(end - first for first, end in runs), runs[0][0] if runs else None
+
+
+def _oldest_lease(ledger: Ledger, now: float, wall: Microseconds) -> OldestLease | None:
+    oldest = ledger.oldest_delivery()
+    if oldest is None:
+        return None
+    ends = min((lease.deadline for lease in oldest.leases), default=now)
+    return OldestLease(oldest.member, max(0, wall - oldest.wall) / _MILLION, max(0.0, ends - now))
+
+
+def _last_message(log: Log, wall: Microseconds) -> LastMessage | None:
+    if not log.append_time:
+        return None
+    return LastMessage(_readable(log.append_time), max(0, wall - log.append_time) / _MILLION)
+
+
+def _readable(time: Microseconds) -> str:
+    try:
+        moment = EPOCH + timedelta(microseconds=time)
+    except OverflowError:
+        return f"{time} µs"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _until(due: float | None, now: float) -> float | None:
+    return None if due is None else max(0.0, due - now)

@@ -1,0 +1,22 @@
+"""`goqueue why`: why nothing is being delivered."""
+
+import click
+
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.output import JSON, output_option, printable, write_json
+from goqueue.net.groupquestions import asking_why
+from goqueue.net.whymessages import Because
+
+
+@click.command()
+@click.argument("group")
+@click.option("--member", metavar="ID", help="To this member of the group; `goqueue group describe` lists them.")
+@broker_options
+@output_option
+def why(group: str, member: str | None, broker: BrokerAddress, output: str) -> None:
+    """Say why nothing is being delivered to a group; as JSON, with the facts."""
+    found = ask(broker, lambda client: client.call(asking_why(group, member), Because))
+    if output == JSON:
+        write_json({"group": group, "member": member, "why": found.why, **found.facts})
+    else:
+        click.echo(printable(found.why))

@@ -1,0 +1,48 @@
+"""How long somebody has waited for messages and got none: when is it time to say why?
+
+Only waiting counts. A program that is at work, or does not ask, is not in want of an explanation. A spell ends when
+something comes; while it lasts, the pauses between two explanations double.
+"""
+
+FIRST_SECONDS = 30.0
+PAUSE_SECONDS_MAX = 3_600.0
+
+
+class QuietSpell:
+    def __init__(self) -> None:
+        self._waiters = 0
+        self._since = 0.0
+        self._before = 0.0
+        """Waited in this spell, before those who wait now came."""
+        self._due = self._pause = FIRST_SECONDS
+
+    def begin_wait(self, now: float) -> None:
+        if not self._waiters:
+            self._since = now
+        self._waiters += 1
+
+    def end_wait(self, now: float) -> None:
+        self._waiters -= 1
+        if not self._waiters:
+            self._before += now - self._since
+
+    def arrived(self, now: float) -> None:
+        """Something has come: another spell begins."""
+        self._since, self._before = now, 0.0
+        self._due = self._pause = FIRST_SECONDS
+
+    def said(self) -> None:
+        """It was said why: the next time comes later."""
+        self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
+        self._due += self._pause
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._waiters > 0
+
+    def waited(self, now: float) -> float:
+        return self._before + (now - self._since if self._waiters else 0.0)
+
+    def left(self, now: float) -> float:
+        """So much more waiting makes it time."""
+        return max(0.0, self._due - self.waited(now))

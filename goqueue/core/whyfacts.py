@@ -1,0 +1,172 @@
+"""What is known of a group when somebody asks why nothing is delivered: facts only, gathered at one moment.
+
+Spans are seconds, and end at that moment.
+"""
+
+from dataclasses import dataclass, replace
+from reprlib import repr as shortened
+
+from goqueue.errors import UnknownMember
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class OldestLease:
+    member: str
+    held_for: float
+    ends_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    at: str
+    """The broker's time of the last append, for people."""
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class LastDelivery:
+    member: str
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    topic: str
+    partition: int
+    owner: str | None = None
+    """Who takes from it. Nobody in a shared group: there everybody does."""
+    trouble: str | None = None
+    """Why it does not answer. Nothing else is known of it then."""
+    ready: int = 0
+    """Could be handed out now."""
+    unsynced: int = 0
+    """Published, and not shown before they are on disk."""
+    in_flight: int = 0
+    oldest_lease: OldestLease | None = None
+    waiting: int = 0
+    """For their retry."""
+    next_retry_in: float | None = None
+    leaving: int = 0
+    """On their way to the dead-letter topic."""
+    alone_waits: bool = False
+    """One of those that are ready must be handed out alone."""
+    damaged: int = 0
+    """Offsets that cannot be read, of those that nobody has looked at."""
+    damaged_at: Offset | None = None
+    """The first of them."""
+    stands_before_damage: bool = False
+    last_message: LastMessage | None = None
+    last_delivery: LastDelivery | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+    @property
+    def lag(self) -> int:
+        return self.ready + self.unsynced + self.in_flight + self.waiting + self.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    id: str
+    asks_for: tuple[str, ...] = ()
+    """Names, or one pattern."""
+    topics: frozenset[str] = frozenset()
+    """Those of them that are there."""
+    is_connected: bool = True
+    silent_for: float = 0.0
+    member_for: float = 0.0
+    partitions: int = 0
+    holds: int = 0
+    """Messages that it has not settled."""
+    holds_alone: bool = False
+    """It was handed a message alone, and has not settled it."""
+    asked_ago: float | None = None
+    """When it last wanted messages: 0 while it waits for some. None: not since it joined, or the broker started."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    name: str
+    members: tuple[MemberFacts, ...] = ()
+    partitions: tuple[PartitionFacts, ...] = ()
+    is_shared: bool = False
+    is_stream: bool = False
+    rebalancing_for: float | None = None
+    letting_go: tuple[str, ...] = ()
+    """Whom a rebalance waits for."""
+    member: str | None = None
+    """The one that was asked about; then the others are left out, and so are their partitions."""
+    others: int = 0
+    """Members that read the same topics, and were left out."""
+    partitions_of_others: int = 0
+
+    def of(self, member: str) -> "GroupFacts":
+        """What concerns one member; `UnknownMember` when it is none."""
+        chosen = next((each for each in self.members if each.id == member), None)
+        if chosen is None:
+            raise UnknownMember(
+                f"{shortened(member)} is not in group {self.name}, or no longer; describe the group to see who is"
+            )
+        read = [each for each in self.partitions if each.topic in chosen.topics]
+        own = tuple(each for each in read if self._concerns(each, member))
+        others = sum(bool(each.topics & chosen.topics) for each in self.members) - bool(chosen.topics)
+        return replace(
+            self,
+            members=(chosen,),
+            partitions=own,
+            member=member,
+            others=others,
+            partitions_of_others=len(read) - len(own),
+        )
+
+    def _concerns(self, partition: PartitionFacts, member: str) -> bool:
+        """What nobody has during a rebalance may become anybody's."""
+        is_open = partition.owner is None and self.rebalancing_for is not None
+        return self.is_shared or partition.owner == member or is_open
+
+    def takers_of(self, partition: PartitionFacts) -> list[MemberFacts]:
+        return [
+            each
+            for each in self.members
+            if (partition.topic in each.topics if self.is_shared else partition.owner == each.id)
+        ]
+
+    def figures(self) -> dict[str, str | int | float | None]:
+        """The facts in short, for programs: sums over the partitions, and what stands out."""
+        parts = self.partitions
+        leases = [each.oldest_lease for each in parts if each.oldest_lease is not None]
+        lease = max(leases, key=lambda each: each.held_for, default=None)
+        message = min((each.last_message for each in parts if each.last_message), key=_age, default=None)
+        delivery = min((each.last_delivery for each in parts if each.last_delivery), key=_age, default=None)
+        asked = [each.asked_ago for each in self.members if each.asked_ago is not None]
+        retries = [each.next_retry_in for each in parts if each.next_retry_in is not None]
+        return {
+            "members": len(self.members) + self.others,
+            "partitions": len(parts),
+            "partitions_without_answer": sum(each.trouble is not None for each in parts),
+            "lag": sum(each.lag for each in parts),
+            "ready": sum(each.ready for each in parts),
+            "unsynced": sum(each.unsynced for each in parts),
+            "in_flight": sum(each.in_flight for each in parts),
+            "waiting": sum(each.waiting for each in parts),
+            "leaving": sum(each.leaving for each in parts),
+            "damaged": sum(each.damaged for each in parts),
+            "held_unsettled": sum(each.holds for each in self.members),
+            "next_retry_seconds": min(retries, default=None),
+            "oldest_lease_member": lease.member if lease else None,
+            "oldest_lease_seconds": lease.held_for if lease else None,
+            "oldest_lease_ends_seconds": lease.ends_in if lease else None,
+            "last_asked_seconds": min(asked, default=None),
+            "last_delivery_member": delivery.member if delivery else None,
+            "last_delivery_seconds": delivery.age if delivery else None,
+            "last_message_at": message.at if message else None,
+            "last_message_seconds": message.age if message else None,
+            "rebalancing_seconds": self.rebalancing_for,
+        }
+
+
+def _age(what: LastMessage | LastDelivery) -> float:
+    return what.age

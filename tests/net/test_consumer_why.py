@@ -1,0 +1,179 @@
+"""A consumer that waits and gets nothing says why in its log, and disturbs nobody with it."""
+
+import logging
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import goqueue
+from goqueue.errors import UnknownMember
+from goqueue.net.consumerwhy import ANSWER_SECONDS_MAX
+from goqueue.net.link import Link, OnAnswer
+from goqueue.net.whymessages import Because, Why
+from tests.net.consumer_world import FakeBroker, consuming, values_of
+from tests.net.test_client import Machine, machine
+
+__all__ = ["machine"]
+
+
+@pytest.fixture(autouse=True)
+def talkative(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "goqueue.client")
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(each.levelname, each.getMessage()) for each in caplog.records if "nothing came" in each.getMessage()]
+
+
+async def test_after_thirty_seconds_of_waiting_it_is_said_once_and_then_ever_more_rarely(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    broker = FakeBroker()
+    async with consuming(broker) as consumer:
+        assert await consumer.receive(timeout=29) == []
+        assert said(caplog) == []
+        assert await consumer.receive(timeout=60) == []
+        assert said(caplog) == [("WARNING", "group billing: nothing came for 30 s: nobody knows")]
+        assert broker.of_kind(Why) == [Why("billing", consumer.member_id)]
+        for _ in range(20):
+            await consumer.receive(timeout=30)
+    assert [text.partition(" s:")[0].rpartition(" ")[2] for _, text in said(caplog)] == ["30", "90", "210", "450"]
+
+
+async def test_a_loop_that_waits_says_it_too(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
+    async with consuming(FakeBroker()) as consumer:
+        with trio.move_on_after(31):
+            async for _ in consumer:
+                raise AssertionError("nothing was published")
+    assert len(said(caplog)) == 1
+
+
+async def test_a_program_that_does_not_wait_is_told_nothing(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    broker = FakeBroker()
+    broker.publish(b"a")
+    async with consuming(broker, auto_extend=True) as consumer:
+        await consumer.receive()
+        await trio.sleep(500)
+        assert (said(caplog), broker.of_kind(Why)) == ([], [])
+
+
+async def test_what_comes_ends_the_spell(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
+    broker = FakeBroker()
+    async with consuming(broker) as consumer:
+        for number in range(4):
+            await consumer.receive(timeout=25)
+            broker.publish(b"%d" % number)
+            await consumer.ack(await consumer.receive())
+        assert said(caplog) == []
+        await consumer.receive(timeout=31)
+        assert len(said(caplog)) == 1
+
+
+async def test_that_nothing_is_left_is_no_reason_to_worry(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    broker = FakeBroker()
+    broker.because = Because("nothing is left", {"reason": "nothing_left"})
+    async with consuming(broker) as consumer:
+        await consumer.receive(timeout=31)
+    assert said(caplog) == [("INFO", "group billing: nothing came for 30 s: nothing is left")]
+
+
+async def test_without_a_connection_nobody_is_asked(
+    caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    broker = FakeBroker()
+    async with consuming(broker) as consumer:
+        link, broker.link = broker.link, None
+        await consumer.receive(timeout=60)
+        assert broker.of_kind(Why) == []
+        broker.link = link
+        await consumer.receive(timeout=5)
+        assert len(said(caplog)) == 1
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "no answer"])
+async def test_a_broker_that_does_not_say_disturbs_nobody(
+    is_refused: bool, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    """It is given up after a while, and messages come as ever."""
+    broker = FakeBroker()
+    begun = list[float]()
+
+    async def hang(_: Why) -> None:
+        begun.append(trio.current_time())
+        try:
+            await trio.sleep_forever()
+        finally:
+            begun.append(trio.current_time())
+
+    broker.answers[Why] = hang
+    if is_refused:
+        broker.failures[Why] = UnknownMember("who is that? join again")
+    async with consuming(broker) as consumer:
+        await consumer.receive(timeout=31)
+        broker.publish(b"a")
+        before = trio.current_time()
+        assert values_of(await consumer.receive()) == [b"a"]
+        assert trio.current_time() - before < 1
+        await trio.sleep(10)
+    assert said(caplog) == []
+    assert is_refused or begun[1] - begun[0] == ANSWER_SECONDS_MAX
+
+
+async def test_a_whole_broker_says_what_it_is(
+    machine: Machine, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=2)
+        await client.publish("orders", b"a", partition=0)
+        async with client.consumer("orders", group="billing", visibility_timeout=100, member_id="ann") as ann:
+            [message] = await ann.receive()
+            async with client.consumer("orders", group="billing", member_id="bob") as bob:
+                assert await bob.receive(timeout=31) == []
+                [(level, text)] = said(caplog)
+                assert level in ("INFO", "WARNING")
+                assert text.startswith("group billing: nothing came for 30 s: ")
+                assert await client.why("billing") == (
+                    "everything that is there is in flight: 1 message, the oldest lease held by ann for 31 s, ends "
+                    "in 69 s"
+                )
+                await message.ack()
+                with pytest.raises(UnknownMember):
+                    await client.why("billing", "zoe")
+        assert await client.why("billing") == "the group has no members, and nothing waits for it"
+
+
+async def test_many_consumers_of_one_connection_ask_one_after_the_other(
+    machine: Machine,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: MockClock,
+) -> None:
+    """What they settle meanwhile does not wait behind them for a place."""
+    post, under_way = Link._post, list[int]([0])
+
+    def counted(self: Link, request: Any, on_answer: OnAnswer) -> None:
+        def hear(answer: Any) -> None:
+            under_way.append(under_way[-1] - isinstance(request, Why))
+            on_answer(answer)
+
+        post(self, request, hear)
+        under_way.append(under_way[-1] + isinstance(request, Why))
+
+    async def wait_in_vain(client: goqueue.Client) -> None:
+        async with client.consumer("orders", group="billing") as consumer:
+            assert await consumer.receive(timeout=40) == []
+
+    monkeypatch.setattr(Link, "_post", counted)
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=2)
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(wait_in_vain, client)
+    assert len(said(caplog)) == 50
+    assert max(under_way) == 1
