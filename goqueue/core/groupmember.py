@@ -34,7 +34,7 @@ class Member:
     instance: int = 0
     """Which consumer it is, of those that came under this id."""
     is_away: bool = False
-    """It closed in good order, and its place is kept until its session is over."""
+    """It closed in good order, and its place is kept for a moment."""
     lost_since: float | None = None
     """When its connection closed, if it has not come back."""
     told: Assignment = frozenset()
@@ -57,7 +57,7 @@ class Member:
             self.lost_since = now
 
     def close(self, now: float) -> None:
-        """A session from now on its place is kept; to say it again does not prolong that."""
+        """Its place is kept as for one that has lost its connection; to say it again does not prolong that."""
         if not self.is_away:
             self.last_heard = self.lost_since = now
             self.is_away = True
@@ -65,7 +65,7 @@ class Member:
     @property
     def deadline(self) -> float:
         session_end = self.last_heard + self.session_timeout
-        if self.lost_since is None or self.is_static:
+        if self.lost_since is None or (self.is_static and not self.is_away):
             return session_end
         return min(session_end, self.lost_since + RECONNECT_SECONDS)
 
@@ -93,7 +93,7 @@ class Member:
     @property
     def why_expelled(self) -> str:
         if self.is_away:
-            return f"it closed and did not come back within {self.session_timeout:g} s"
+            return f"it closed and did not come back within {RECONNECT_SECONDS:g} s"
         if self.lost_since is not None and not self.is_static:
             return f"its connection closed and did not come back within {RECONNECT_SECONDS:g} s"
         return f"nothing was heard of it for {self.session_timeout:g} s"

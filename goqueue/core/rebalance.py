@@ -7,7 +7,8 @@ when `tick` is wanted. The rules:
     A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
     A member that comes back under its own id resumes: nothing has changed, and it is told again what it has.
     So does another consumer that comes under that id, but it replaces the one before, which is fenced from then on.
-    A static member may close and keep its place for its session; whoever else closes leaves.
+    A static member that closes keeps its place for 5 s, so that a program may be started again without others
+    noticing, but not for longer than until somebody else joins. Whoever else closes leaves.
     Members, their subscriptions and the topics decide who is to have what. When one of these changes, a new aim is
     worked out from what everyone has now, and a rebalance under way goes on towards the new aim instead.
     The generation rises with every change of members or owners. A partition that changes hands does so between two
@@ -115,8 +116,11 @@ class Group:
             joined.resume(known)
         self._settings = self._settings or settings
         self._members[member_id] = joined
+        if known is None:
+            away = [member for member in self._members.values() if member.is_away]
+            return self._expel(now, away, lambda _: "another member came while it was away", again=member_id)
         effects = self._proceed(now, again=member_id)
-        if known is None or (known.instance == instance and not known.is_away):
+        if known.instance == instance and not known.is_away:
             return effects
         return [Replaced(member_id, instance, known.instance), *effects]
 
@@ -320,11 +324,13 @@ class Group:
         del self._members[member.id]
         self._ownership.member_gone(member.id)
 
-    def _expel(self, now: float, members: list[Member], reason: Callable[[Member], str]) -> list[Effect]:
+    def _expel(
+        self, now: float, members: list[Member], reason: Callable[[Member], str], again: str | None = None
+    ) -> list[Effect]:
         expelled = [Expelled(member.id, reason(member)) for member in sorted(members, key=lambda each: each.id)]
         for member in members:
             self._remove(member)
-        return [*expelled, *self._proceed(now, members_changed=bool(members))]
+        return [*expelled, *self._proceed(now, members_changed=bool(members), again=again)]
 
     def _exists(self, partition: TopicPartition) -> bool:
         return partition.partition < self._topics.get(partition.topic, 0)

@@ -104,7 +104,7 @@ def test_who_is_refused_replaces_nobody() -> None:
     assert scene.group.heartbeat(2, "a", 1, 1) == []
 
 
-def test_a_static_member_that_closes_keeps_its_place_for_its_session() -> None:
+def test_a_static_member_that_closes_keeps_its_place_for_five_seconds() -> None:
     scene = Scene(QUEUE, t=2)
     scene.join(0, "a", is_static=True, instance=1)
     scene.join(0, "b")
@@ -114,14 +114,23 @@ def test_a_static_member_that_closes_keeps_its_place_for_its_session() -> None:
     assert not scene.group.view(12).members[0].is_connected
     with pytest.raises(UnknownMember, match="has closed"):
         scene.group.heartbeat(13, "a", scene.told["a"].generation, 1)
-    scene.heartbeat(29, "b")
-    assert scene.join(39, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), scene.told["a"]]
+    assert scene.join(14, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), scene.told["a"]]
     assert scene.group.generation == generation
-    scene.group.close(40, "a", 2)
-    scene.heartbeat(58, "b")
-    assert scene.tick(69.9) == []
-    assert scene.tick(70)[0] == Expelled("a", "it closed and did not come back within 30 s")
+    scene.group.close(15, "a", 2)
+    assert scene.tick(19.9) == []
+    assert scene.tick(20)[0] == Expelled("a", "it closed and did not come back within 5 s")
     assert scene.owned_by("b") == of("t0", "t1")
+
+
+def test_who_is_away_keeps_no_place_from_somebody_who_joins() -> None:
+    """First delivery within 1 s of joining a group without members."""
+    scene = Scene(QUEUE, t=2)
+    scene.join(0, "a", is_static=True)
+    scene.group.close(1, "a")
+    effects = scene.join(2, "b")
+    assert effects[0] == Expelled("a", "another member came while it was away")
+    assert scene.owned_by("b") == of("t0", "t1")
+    assert scene.told["b"].assignment == of("t0", "t1")
 
 
 def test_a_closed_member_comes_back_as_itself_too() -> None:

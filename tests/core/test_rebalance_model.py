@@ -58,7 +58,8 @@ class Client:
     @property
     def deadline(self) -> float:
         end = self.last_heard + 30
-        return end if self.lost_since is None or self.is_static else min(end, self.lost_since + 5)
+        keeps_session = self.is_static and not self.is_away
+        return end if self.lost_since is None or keeps_session else min(end, self.lost_since + 5)
 
     def heard(self, now: float) -> None:
         self.last_heard, self.lost_since, self.is_away = now, None, False
@@ -94,8 +95,10 @@ class AnyGroup(RuleBasedStateMachine):
     @rule(member=st.sampled_from(MEMBERS), subscription=st.sampled_from(SUBSCRIPTIONS), is_static=st.booleans())
     def join(self, member: str, subscription: object, is_static: bool) -> None:
         known = self.clients.get(member)
-        before = self.held()
         asked = Subscription.to(subscription)
+        if known is None:
+            self.clients = self.present  # nobody keeps a place from somebody who joins
+        before = self.held()
         if known is None:
             self.clients[member] = Client(asked, is_static, self.now)
         else:
@@ -254,7 +257,8 @@ class AnyGroup(RuleBasedStateMachine):
     def perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Expelled):
-                assert self.clients.pop(effect.member).deadline <= self.now
+                gone = self.clients.pop(effect.member, None)
+                assert gone is None or gone.deadline <= self.now, "or it was away, and somebody joined"
             elif isinstance(effect, Assign):
                 self.assigned(effect)
             elif isinstance(effect, Tell):

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 import goqueue
@@ -54,6 +55,7 @@ async def test_who_was_replaced_says_so_does_not_join_again_and_takes_nothing_fr
         with pytest.raises(goqueue.Fenced):
             await anext(consumer)
         broker.partitions[0].error = None
+        await trio.testing.wait_all_tasks_blocked()
         broker.asked.clear()
         await trio.sleep(100)
     assert broker.of_kind(wire.JoinGroup) == broker.of_kind(wire.LeaveGroup) == []
