@@ -93,7 +93,6 @@ def _member_facts(member: MemberView, standing: Standing, known: Iterable[Ledger
         is_connected=member.is_connected,
         silent_for=member.heartbeat_age,
         member_for=max(0.0, standing.now - member.since),
-        partitions=len(member.assignment),
         holds=sum(each.held.get(member.id, 0) for each in known),
         holds_alone=any(member.id in each.held_alone for each in known),
         asked_ago=min(asked, default=None),

@@ -35,7 +35,7 @@ def explain(facts: GroupFacts) -> Explanation:
     for reason, rule in RULES.items():
         text = rule(facts)
         if text is not None:
-            return Explanation(reason, text)
+            return Explanation(reason, _one_line(text))
     raise AssertionError("the last rule always has a sentence")
 
 
@@ -312,6 +312,11 @@ def _lag(partitions: Iterable[PartitionFacts]) -> int:
 
 
 # Words
+
+
+def _one_line(text: str) -> str:
+    """Names are what others chose: what is not printable is escaped."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def _but(facts: GroupFacts) -> str:

@@ -78,7 +78,6 @@ class MemberFacts:
     is_connected: bool = True
     silent_for: float = 0.0
     member_for: float = 0.0
-    partitions: int = 0
     holds: int = 0
     """Messages that it has not settled."""
     holds_alone: bool = False

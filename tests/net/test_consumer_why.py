@@ -177,3 +177,48 @@ async def test_many_consumers_of_one_connection_ask_one_after_the_other(
                 nursery.start_soon(wait_in_vain, client)
     assert len(said(caplog)) == 50
     assert max(under_way) == 1
+
+
+async def test_a_consumer_whose_credit_is_used_up_is_told_so(
+    machine: Machine, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    """It waits for messages, and cannot even ask for them before it settles what it holds."""
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        async with client.producer("orders") as producer:
+            await producer.send_many([b"%d" % number for number in range(5)])
+        async with client.consumer(
+            "orders", group="billing", member_id="ann", max_in_flight=2, visibility_timeout=600
+        ) as consumer:
+            held = await consumer.receive()
+            assert await consumer.receive(timeout=31) == []
+            assert said(caplog) == [
+                (
+                    "WARNING",
+                    "group billing: nothing came for 30 s: ann holds 2 messages unsettled and has not asked for "
+                    "more for 30 s (its credit is used up, or its program is busy): 3 messages wait for it",
+                )
+            ]
+            await consumer.ack(held)
+            assert len(await consumer.receive()) == 2
+
+
+async def test_why_is_answered_after_a_restart_of_the_broker(machine: Machine, autojump_clock: MockClock) -> None:
+    """Who holds what since when is in the ledgers; who asked last is not, and is noted anew."""
+    async with machine.client() as client:
+        async with machine.broker():
+            await client.create_topic("orders", partitions=1)
+            await client.publish("orders", b"a")
+            consumer = client.consumer("orders", group="billing", member_id="ann", visibility_timeout=600)
+            await consumer.__aenter__()
+            [message] = await consumer.receive()
+        await trio.sleep(20)
+        async with machine.broker():
+            await trio.sleep(5)
+            because = await client.why("billing", "ann")
+            assert because.startswith(
+                "everything that is there is in flight: 1 message, the oldest lease held by ann"
+            )
+            assert "for 25 s" in because
+            await message.ack()
+            await consumer.__aexit__(None, None, None)
