@@ -40,10 +40,10 @@ async def tell_facts(
 
 
 async def _gather(standing: Standing, places: Sequence[Attachment]) -> GroupFacts:
-    """A partition that does not answer is a fact too."""
+    """A partition that does not answer is a fact too. Who has closed is no member any more."""
     ledgers = await _ledgers_of(standing.name, places)
     known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
-    members, settings = standing.view.members, standing.view.settings
+    members, settings = [each for each in standing.view.members if not each.has_closed], standing.view.settings
     is_shared = settings is not None and settings.shared
     owners = {} if is_shared else {key: member.id for member in members for key in member.assignment}
     since = standing.waits_since

@@ -19,11 +19,14 @@ def facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: 
     ledger = here.ledger
     progress = ledger.progress(now)
     damaged, damaged_at = _damaged(log, progress.next_fresh)
-    fresh = max(0, log.high_watermark - progress.next_fresh)
+    fresh = max(0, log.high_watermark - progress.next_fresh - damaged)
+    behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
         *name,
-        ready=max(0, fresh - damaged) + progress.ready_again,
+        ready=progress.ready_again - behind + (0 if ledger.looks_no_further else fresh),
+        behind_keys=behind + (fresh if ledger.looks_no_further else 0),
+        looks_no_further=ledger.looks_no_further,
         unsynced=log.end_offset - log.high_watermark,
         in_flight=progress.in_flight,
         oldest_lease=_oldest_lease(ledger, now, wall),

@@ -88,6 +88,7 @@ class Member:
             heartbeat_age=now - self.last_heard,
             is_connected=self.lost_since is None,
             is_static=self.is_static,
+            has_closed=self.is_away,
         )
 
     @property
@@ -112,6 +113,8 @@ class MemberView:
     heartbeat_age: float
     is_connected: bool
     is_static: bool
+    has_closed: bool = False
+    """And its place is kept for a moment."""
 
 
 def fenced(member_id: str) -> Fenced:

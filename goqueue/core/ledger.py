@@ -52,7 +52,7 @@ from goqueue.core.ledgerentries import (
     Reset,
     Retry,
 )
-from goqueue.core.ledgerkeys import LedgerKeys, how_far_to_look
+from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX, LedgerKeys, how_far_to_look
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
 from goqueue.core.receipts import NONCE_BITS
@@ -166,6 +166,16 @@ class Ledger:
     def lacks_keys(self) -> bool:
         """Those of what is not settled have to be learnt before anything is handed out."""
         return self.settings.key_order and not self.keys.are_known
+
+    def count_behind_keys(self, now: float) -> int:
+        """How many of those that are ready wait for an earlier one of their key."""
+        self._state.returns.move_on(now)
+        return self.keys.count_waiting(list(self._state.returns.ready_runs(lambda _: True)))
+
+    @property
+    def looks_no_further(self) -> bool:
+        """So many wait for their keys that fresh ones are not looked at."""
+        return self.settings.key_order and self._state.returns.ready_count >= LOOK_AHEAD_MAX
 
     def unsettled(self) -> list[Run]:
         """What is in flight, waits for its retry or is ready again, in order."""

@@ -8,10 +8,10 @@ journal says that they were delivered, and released in the same breath. So they 
 again, on their first delivery, and nothing else has to know of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from goqueue.core.keyorder import Keyed, KeyOrder, joined
-from goqueue.core.ledgerattempts import FRESH, AttemptRun
+from goqueue.core.ledgerattempts import FRESH, AttemptRun, count
 from goqueue.core.ledgerentries import (
     Acked,
     CutBack,
@@ -66,6 +66,10 @@ class LedgerKeys:
 
     def those_that_may_leave(self, runs: Iterator[AttemptRun]) -> Iterator[AttemptRun]:
         return runs if self._order is None else self._order.first_of_their_keys(runs)
+
+    def count_waiting(self, runs: Sequence[AttemptRun]) -> int:
+        """How many of these have to wait for an earlier one of their key."""
+        return 0 if self._order is None else count(runs) - count(self._order.first_of_their_keys(runs))
 
     def hold_back(self, delivered: Delivered, keyed: Iterable[Keyed], give_max: int) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""

@@ -186,8 +186,25 @@ def _unsynced(facts: GroupFacts) -> str | None:
     return f"{_count(messages, 'message')} {_verb(messages, 'is', 'are')} published and not on disk yet"
 
 
+def _behind_keys(facts: GroupFacts) -> str | None:
+    messages, flying = sum(each.behind_keys for each in facts.partitions), _flying(facts)
+    if not messages:
+        return None
+    full = [each.name for each in facts.partitions if each.looks_no_further]
+    further = f"; on {_names(full)} so many wait that no more are looked at" if full else ""
+    at_work = f", {flying:,} in flight{_held(facts)}" if flying else ""
+    return (
+        f"{_count(messages, 'message')} {_verb(messages, 'wait')} behind earlier ones of the same key"
+        f"{at_work}{_and_retries(facts)}{further}"
+    )
+
+
+def _flying(facts: GroupFacts) -> int:
+    return sum(each.in_flight for each in facts.partitions)
+
+
 def _in_flight(facts: GroupFacts) -> str | None:
-    messages = sum(each.in_flight for each in facts.partitions)
+    messages = _flying(facts)
     if not messages:
         return None
     return (
@@ -265,6 +282,7 @@ RULES: dict[str, Rule] = {
     "about_to_deliver": _about_to,
     "no_answer": _no_answer,
     "unsynced": _unsynced,
+    "behind_keys": _behind_keys,
     "in_flight": _in_flight,
     "retries": _retries,
     "dead_letters": _dead_letters,

@@ -40,6 +40,10 @@ class PartitionFacts:
     """Why it does not answer. Nothing else is known of it then."""
     ready: int = 0
     """Could be handed out now."""
+    behind_keys: int = 0
+    """They wait for an earlier one of their key."""
+    looks_no_further: bool = False
+    """So many wait for their keys that those behind them are not looked at, whatever their keys are."""
     unsynced: int = 0
     """Published, and not shown before they are on disk."""
     in_flight: int = 0
@@ -65,7 +69,7 @@ class PartitionFacts:
 
     @property
     def lag(self) -> int:
-        return self.ready + self.unsynced + self.in_flight + self.waiting + self.leaving
+        return self.ready + self.behind_keys + self.unsynced + self.in_flight + self.waiting + self.leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class GroupFacts:
             "partitions_without_answer": sum(each.trouble is not None for each in parts),
             "lag": sum(each.lag for each in parts),
             "ready": sum(each.ready for each in parts),
+            "behind_keys": sum(each.behind_keys for each in parts),
             "unsynced": sum(each.unsynced for each in parts),
             "in_flight": sum(each.in_flight for each in parts),
             "waiting": sum(each.waiting for each in parts),

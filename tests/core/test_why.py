@@ -156,6 +156,18 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "unsynced",
         "1 message is published and not on disk yet",
     ),
+    "behind a key": (
+        group(replace(LEASED, behind_keys=30)),
+        "behind_keys",
+        "30 messages wait behind earlier ones of the same key, 7 in flight, the oldest lease held by ann for 12 s, "
+        "ends in 18 s",
+    ),
+    "behind the look-ahead": (
+        group(replace(IDLE, behind_keys=10_500, looks_no_further=True, waiting=1, next_retry_in=3.0)),
+        "behind_keys",
+        "10,500 messages wait behind earlier ones of the same key; 1 message waits for its retry, the next in 3.0 s"
+        "; on orders/0 so many wait that no more are looked at",
+    ),
     "everything is in flight": (
         group(LEASED),
         "in_flight",
