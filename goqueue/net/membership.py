@@ -71,7 +71,9 @@ class Membership:
         await self._client.call(LeaveGroup(self._options.group, self.member), wire.Done)
 
     async def run(self) -> None:
-        """Stay a member."""
+        """Stay a member, or become one first."""
+        if not self.is_member:
+            await self._join_again()
         while True:
             try:
                 await self._beat()
