@@ -99,7 +99,10 @@ class _Running:
 
     def cancel(self) -> None:
         assert self._task is not None, "it is told to begin first"
-        self._task.cancel()
+        if (
+            not self._task.cancelling()
+        ):  # as by a loop that ends; a second time would disturb its cleaning up
+            self._task.cancel()
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         self.error = HandlerCancelled("somebody cancelled it") if task.cancelled() else task.exception()
