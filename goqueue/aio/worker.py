@@ -99,9 +99,7 @@ class _Running:
 
     def cancel(self) -> None:
         assert self._task is not None, "it is told to begin first"
-        if (
-            not self._task.cancelling()
-        ):  # as by a loop that ends; a second time would disturb its cleaning up
+        if not self._task.cancelling():  # as by a loop that ends; a second time would disturb its cleaning up
             self._task.cancel()
 
     def _note_end(self, task: asyncio.Task[None]) -> None:

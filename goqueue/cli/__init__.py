@@ -23,6 +23,7 @@ FILES = {
     "serve": "serve",
     "stats": "stats",
     "topic": "topic",
+    "work": "work",
 }
 """Which file has which command."""
 
