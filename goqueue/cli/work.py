@@ -26,6 +26,9 @@ from goqueue.net.working import Worked
 ASYNCIO, THREADS, TRIO = "asyncio", "threads", "trio"
 COLUMNS = [Column(title, len(title), is_number=True) for title in ("HANDLED", "FAILED", "CANCELLED")]
 
+AT_ONCE = "So many messages at a time."
+LEASE = "How soon another member may have the message of one that died."
+DRAIN = "How long functions may run on after a signal."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 Run: TypeAlias = Callable[[], Worked]
@@ -37,16 +40,18 @@ Surface: TypeAlias = Callable[..., Run]
 @click.argument("function", metavar="MODULE:FUNCTION")
 @click.option("--topic", "topics", multiple=True, required=True, help="A name or a pattern. May be given again.")
 @click.option("--group", required=True, help="As a member of this group.")
-@click.option("--concurrency", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N", help=AT_ONCE
+)
 @click.option("--trio", "kind", flag_value=TRIO, help="Run an async function on Trio, as is usual.")
 @click.option("--asyncio", "kind", flag_value=ASYNCIO, help="Run an async function on asyncio.")
 @click.option("--threads", "kind", flag_value=THREADS, help="Run a plain function in threads, as is usual.")
 @click.option("--from", "start", type=Place(), default=EARLIEST, show_default=True, help="For a group that is new.")
-@click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS")
+@click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
-@click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS")
+@click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
 @broker_options
 @output_option
 def work(
