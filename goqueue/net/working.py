@@ -92,7 +92,7 @@ class Working:
     async def _work(self, consumer: Consumer, handle: Handle, settlements: Settlements) -> None:
         async with PlainNursery() as handlers:
             with self._taking:
-                while True:
+                while not self._is_stopping:
                     for message in await self._next_messages(consumer):
                         self._running += 1
                         handlers.start_soon(self._work_on, message, handle, settlements)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import goqueue
 from goqueue.errors import Closed, GroupConflict, InvalidConfig, InvalidName
@@ -276,6 +276,27 @@ async def test_cancelled_it_cancels_its_handlers_and_gives_their_messages_back_u
     assert await world.lag() == 2
     assert await run_until_done(world, world.worker(do_nothing), 3) == (2, 0, 0)
     assert {attempt for _, attempt in world.seen} == {1}
+
+
+async def test_what_was_handled_before_a_cancellation_is_acked_all_the_same(
+    world: World, autojump_clock: MockClock
+) -> None:
+    async def handler(message: goqueue.DeliveredMessage) -> None:
+        await trio.sleep(0.1 * message.offset)
+        if message.offset == 1:
+            ended.set()
+
+    for value in (b"0", b"1"):
+        await world.client.publish("orders", value, partition=0)
+    ended = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.worker(handler).run)
+        world.machine.slow(0.5)
+        await ended.wait()
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()  # while one ack is under way, and the other waits for its turn
+    world.machine.heal()
+    assert await world.lag() == 0
 
 
 async def test_an_error_while_a_handler_is_cancelled_does_not_become_the_worker_s(

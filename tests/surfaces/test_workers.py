@@ -13,6 +13,7 @@ import pytest
 
 import goqueue
 from goqueue import aio, blocking
+from goqueue.net.workersignals import signals_stop
 from tests.surfaces.background import in_background, wait_until
 from tests.surfaces.test_consumers import fill
 
@@ -180,6 +181,22 @@ def test_a_time_limit_ends_a_worker_and_gives_its_messages_back(address: str, cl
         go_on.set()
 
 
+def test_ctrl_c_ends_a_worker_and_gives_its_messages_back(address: str, client: blocking.Client) -> None:
+    fill(client, 2)
+    go_on = threading.Event()
+
+    def handler(message: blocking.DeliveredMessage) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        go_on.wait(SECONDS_MAX)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            blocking.worker("orders", "billing", handler, concurrency=1, url=address)
+        assert attempts_left(client, 2) == [1, 1]
+    finally:
+        go_on.set()
+
+
 # asyncio
 
 in_context: ContextVar[str] = ContextVar("in_context")
@@ -188,6 +205,7 @@ in_context: ContextVar[str] = ContextVar("in_context")
 def test_handlers_are_tasks_of_the_program_s_loop(address: str, client: blocking.Client) -> None:
     values = fill(client, 40)
     seen: list[bytes] = []
+    places: list[tuple[bool, str]] = []
     most = 0
 
     async def main() -> goqueue.Worked:
@@ -196,8 +214,7 @@ def test_handlers_are_tasks_of_the_program_s_loop(address: str, client: blocking
 
         async def handler(message: aio.DeliveredMessage) -> None:
             nonlocal running, most
-            assert asyncio.get_running_loop() is loop
-            assert in_context.get() == "of the program"
+            places.append((asyncio.get_running_loop() is loop, in_context.get("of nobody")))
             running += 1
             most = max(most, running)
             await asyncio.sleep(0)
@@ -212,6 +229,7 @@ def test_handlers_are_tasks_of_the_program_s_loop(address: str, client: blocking
     assert asyncio.run(main()) == (40, 0, 0)
     assert sorted(seen) == sorted(values)
     assert 1 <= most <= 4
+    assert set(places) == {(True, "of the program")}
     assert client.group("billing").lag == 0
 
 
@@ -242,12 +260,15 @@ def test_a_handler_that_raises_or_is_cancelled_from_inside_has_failed(
     assert reasons_of_dead_letters(client, 3) == reasons
 
 
-async def until_cancelled(begun: asyncio.Event, ended: list[str], message: aio.DeliveredMessage) -> None:
+async def until_cancelled(address: str, begun: asyncio.Event, ended: list[str]) -> None:
+    """Its cleaning up takes longer than leaving a consumer does."""
     begun.set()
     try:
         await asyncio.sleep(1_000)
     finally:
-        await asyncio.sleep(0)
+        async with aio.connect(address) as client:
+            for _ in range(20):
+                await client.topics()
         ended.append("handler")
 
 
@@ -256,7 +277,7 @@ def cancel_the_worker(address: str, ended: list[str]) -> Callable[[], Any]:
         begun = asyncio.Event()
 
         async def handler(message: aio.DeliveredMessage) -> None:
-            await until_cancelled(begun, ended, message)
+            await until_cancelled(address, begun, ended)
 
         task = asyncio.create_task(aio.worker("orders", "billing", handler, concurrency=1, url=address))
         await begun.wait()
@@ -274,7 +295,7 @@ def drain_no_time(address: str, ended: list[str]) -> Callable[[], Any]:
 
         async def handler(message: aio.DeliveredMessage) -> None:
             worker.stop(drain_timeout=0)
-            await until_cancelled(begun, ended, message)
+            await until_cancelled(address, begun, ended)
 
         worker = aio.Worker("orders", "billing", handler, concurrency=1, url=address)
         assert await worker.run() == (0, 0, 1)
@@ -288,7 +309,7 @@ def leave_the_loop(address: str, ended: list[str]) -> Callable[[], Any]:
         begun = asyncio.Event()
 
         async def handler(message: aio.DeliveredMessage) -> None:
-            await until_cancelled(begun, ended, message)
+            await until_cancelled(address, begun, ended)
 
         task = asyncio.create_task(aio.worker("orders", "billing", handler, concurrency=1, url=address))
         task.add_done_callback(lambda _: ended.append("worker"))
@@ -331,6 +352,19 @@ def test_a_signal_drains_and_the_next_one_ends_at_once(address: str, client: blo
     assert worked == (1, 0, 1)
     assert {number: signal.getsignal(number) for number in before} == before
     assert attempts_left(client, 2) == [1, 1]
+
+
+def test_a_third_signal_is_none_of_the_worker_s() -> None:
+    said: list[str] = []
+    before = signal.signal(signal.SIGINT, lambda *_: said.append("as before"))
+    try:
+        with signals_stop(lambda: said.append("stop"), lambda: said.append("at once")):
+            for _ in range(4):
+                signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert said == ["stop", "at once", "as before", "as before", "as before"]
 
 
 def test_signals_are_for_the_main_thread(address: str) -> None:
