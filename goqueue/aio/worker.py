@@ -22,7 +22,7 @@ class Worker(AnyWorker[Handler]):
     """A worker that can be stopped from inside the program: `run` it, and `stop` it from wherever it suits."""
 
     @staticmethod
-    def checked(handler: Handler) -> Handler:
+    def _checked(handler: Handler) -> Handler:
         return check_async(handler, "goqueue.blocking.worker")
 
     async def run(self) -> Worked:

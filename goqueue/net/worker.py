@@ -62,7 +62,7 @@ class AnyWorker(Generic[HandlerT]):
         `stop`, or with `handle_signals` SIGTERM or SIGINT, drains it: handlers have `drain_timeout` seconds to
         return. `url`, `name`, `network` and `clock` are as for `connect`, all else as for `client.consumer`.
         """
-        self._handler = self.checked(handler)
+        self._handler = self._checked(handler)
         self._concurrency = check_whole("concurrency", concurrency, 1, MESSAGES_MAX)
         self._drain_timeout = check_drain(drain_timeout)
         self._handles_signals = check_flag("handle_signals", handle_signals)
@@ -88,7 +88,7 @@ class AnyWorker(Generic[HandlerT]):
 
     @staticmethod
     @abstractmethod
-    def checked(handler: HandlerT) -> HandlerT:
+    def _checked(handler: HandlerT) -> HandlerT:
         """One that this surface can run; else TypeError."""
 
     def stop(self, drain_timeout: float | None = None) -> None:
@@ -113,7 +113,7 @@ class Worker(AnyWorker[Handler]):
     """A worker that can be stopped from inside the program: `run` it, and `stop` it from wherever it suits."""
 
     @staticmethod
-    def checked(handler: Handler) -> Handler:
+    def _checked(handler: Handler) -> Handler:
         return check_async(handler, "goqueue.blocking.worker")
 
     async def run(self) -> Worked:
