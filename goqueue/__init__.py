@@ -34,6 +34,8 @@ from goqueue.net.groupviews import Group, GroupMember, GroupPartition, Redriven,
 from goqueue.net.message import Message, Published
 from goqueue.net.producer import Producer
 from goqueue.net.reader import Reader
+from goqueue.net.worker import Worker, worker
+from goqueue.net.working import Worked
 from goqueue.types import Acks, Priority
 
 if TYPE_CHECKING:
@@ -80,11 +82,14 @@ __all__ = [
     "UnknownMember",
     "UnknownPartition",
     "UnknownTopic",
+    "Worked",
+    "Worker",
     "__version__",
     "aio",
     "blocking",
     "connect",
     "testing",
+    "worker",
 ]
 
 

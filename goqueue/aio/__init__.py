@@ -8,6 +8,17 @@ from goqueue.aio.client import Client, Connecting, connect
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
+from goqueue.aio.worker import Worker, worker
 from goqueue.net.delivery import DeliveredMessage
 
-__all__ = ["Client", "Connecting", "Consumer", "DeliveredMessage", "Producer", "Reader", "connect"]
+__all__ = [
+    "Client",
+    "Connecting",
+    "Consumer",
+    "DeliveredMessage",
+    "Producer",
+    "Reader",
+    "Worker",
+    "connect",
+    "worker",
+]

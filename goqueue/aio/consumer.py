@@ -12,6 +12,7 @@ from goqueue.net.consumer import Consumer as TrioConsumer
 from goqueue.net.consumer import Settled
 from goqueue.net.consumerparcel import Parcel
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage
+from goqueue.net.working import Handle, Worked, Working
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
 
@@ -106,3 +107,10 @@ class Consumer:
     async def extend(self, messages: Settled, seconds: float) -> None:
         """Their leases end so many seconds from now."""
         await ask(self._host, self._consumer.extend, messages, seconds)
+
+
+async def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:
+    """The rules of a worker, in the Trio thread, with this consumer, which is entered and left for it."""
+    consumer._consumer.be_patient()
+    async with consumer:
+        return await ask(consumer._host, working.run, consumer._consumer, handle)

@@ -10,6 +10,18 @@ from goqueue.blocking.consumer import Consumer
 from goqueue.blocking.message import DeliveredMessage
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
+from goqueue.blocking.worker import Worker, worker
 from goqueue.portal.waiting import fail_after
 
-__all__ = ["Client", "Connecting", "Consumer", "DeliveredMessage", "Producer", "Reader", "connect", "fail_after"]
+__all__ = [
+    "Client",
+    "Connecting",
+    "Consumer",
+    "DeliveredMessage",
+    "Producer",
+    "Reader",
+    "Worker",
+    "connect",
+    "fail_after",
+    "worker",
+]

@@ -13,6 +13,7 @@ from goqueue.net.consumer import Consumer as TrioConsumer
 from goqueue.net.consumer import Settled
 from goqueue.net.consumerparcel import Parcel
 from goqueue.net.delivery import Delivered
+from goqueue.net.working import Handle, Worked, Working
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
 from goqueue.portal.waiting import leave, wait_for
@@ -123,3 +124,10 @@ class Consumer:
     def extend(self, messages: Settled, seconds: float) -> None:
         """Their leases end so many seconds from now."""
         ask(self._host, self._consumer.extend, messages, seconds)
+
+
+def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:
+    """The rules of a worker, in the Trio thread, with this consumer, which is entered and left for it."""
+    consumer._consumer.be_patient()
+    with consumer:
+        return ask(consumer._host, working.run, consumer._consumer, handle)

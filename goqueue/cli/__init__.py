@@ -24,6 +24,7 @@ FILES = {
     "stats": "stats",
     "topic": "topic",
     "why": "why",
+    "work": "work",
 }
 """Which file has which command."""
 

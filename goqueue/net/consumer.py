@@ -82,6 +82,14 @@ class Consumer:
         self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
         self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
         self._rounds = self._last_taken = 0
+        self._is_patient = False
+
+    def be_patient(self) -> None:
+        """For a worker: nothing is fetched ahead, and entering does not wait for the broker.
+
+        Whoever receives waits for it then, and hears what stands against joining.
+        """
+        self._is_patient = True
 
     def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[Delivered]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
@@ -98,7 +106,8 @@ class Consumer:
             raise Closed("a consumer is entered once; make another by client.consumer")
         self._state = State.OPEN
         try:
-            await self._membership.join()
+            if not self._is_patient:
+                await self._membership.join()
         except GoQueueError:
             self._state = State.CLOSED
             raise
@@ -158,7 +167,8 @@ class Consumer:
         at_work = self._stock.count - len(self._stock.ahead) - taken
         self._rounds = self._rounds + 1 if at_work <= self._last_taken else 0
         self._last_taken = taken
-        self._receiving.want_steadily(wanted if self._rounds > ROUNDS_MIN else 0)
+        is_steady = self._rounds > ROUNDS_MIN and not self._is_patient
+        self._receiving.want_steadily(wanted if is_steady else 0)
 
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""

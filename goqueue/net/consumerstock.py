@@ -103,6 +103,7 @@ class Stock:
     def drop(self, deliveries: Collection[Delivery]) -> None:
         """They are lost: other consumers may have them."""
         for delivery in deliveries:
+            delivery.lose(None)
             self.settle(delivery)
         self._forget_settled()
 
@@ -110,6 +111,7 @@ class Stock:
         self.ahead = deque(message for message in self.ahead if message.delivery.holds(message.offset))
 
     def drop_some(self, delivery: Delivery, offsets: Collection[Offset]) -> None:
+        delivery.lose(offsets)
         self.settle(delivery, offsets)
         self._forget_settled()
 

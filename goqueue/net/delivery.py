@@ -39,6 +39,7 @@ class Delivery:
         "arrived_at",
         "begun_at",
         "kept_until",
+        "lost",
         "messages",
         "origin",
         "owner",
@@ -60,6 +61,8 @@ class Delivery:
         """When it came, when the leases began, or were renewed, and when the last of them ends."""
         self.kept_until = 0.0
         """Until then its leases are renewed also after its messages were handed out."""
+        self.lost: frozenset[Offset] = frozenset()
+        """Those whose leases ended before they were settled."""
         self._unsettled: set[Offset] | None = None
         """None: all of its messages."""
 
@@ -82,6 +85,11 @@ class Delivery:
         if self._unsettled is None:
             return None
         return [message for message in self.messages if message.offset in self._unsettled]
+
+    def lose(self, offsets: Collection[Offset] | None) -> None:
+        """Their leases have ended, as far as they were held; None is all. They are to be settled then."""
+        held = self.messages if offsets is None else [each for each in self.messages if each.offset in offsets]
+        self.lost |= {message.offset for message in held if self.holds(message.offset)}
 
     def settle(self, offsets: Collection[Offset] | None) -> int:
         """These need nothing more; None is all. How many of them were in flight until now."""

@@ -86,7 +86,9 @@ class Membership:
             )
 
     async def run(self) -> None:
-        """Stay a member, until another consumer has its place."""
+        """Stay a member, or become one first, until another consumer has its place."""
+        if not self.is_member:
+            await self._join_again()
         while self.fenced is None:
             try:
                 await self._beat()

@@ -15,7 +15,7 @@ from goqueue.net.client import Connecting
 KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
 FOR_THE_INSIDE = {
     "Client": {"call", "close", "open", "spawn"},
-    "Consumer": {"extends_at_work", "next_batch", "serve", "take_back"},
+    "Consumer": {"be_patient", "extends_at_work", "next_batch", "serve", "take_back"},
     "DeliveredMessage": set[str](),
     "Producer": {"is_idle", "open", "stop"},
     "Reader": set[str](),

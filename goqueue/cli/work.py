@@ -1,0 +1,167 @@
+"""`goqueue work`: a function of yours, run for each message of a group."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import click
+import trio
+
+import goqueue
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.consume import EARLIEST, Place
+from goqueue.cli.consumegroup import check_there
+from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.running import Exit, Misuse, end, ended_by_others
+from goqueue.errors import GoQueueError
+from goqueue.net.client import Client
+from goqueue.net.worker import is_async
+from goqueue.net.working import Worked
+
+ASYNCIO, THREADS, TRIO = "asyncio", "threads", "trio"
+COLUMNS = [Column(title, len(title), is_number=True) for title in ("HANDLED", "FAILED", "CANCELLED")]
+
+AT_ONCE = "So many messages at a time."
+LEASE = "How soon another member may have the message of one that died."
+DRAIN = "How long functions may run on after a signal."
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+Run: TypeAlias = Callable[[], Worked]
+Surface: TypeAlias = Callable[..., Run]
+"""Makes a worker of what it is told, and says how to run it."""
+
+
+@click.command()
+@click.argument("function", metavar="MODULE:FUNCTION")
+@click.option("--topic", "topics", multiple=True, required=True, help="A name or a pattern. May be given again.")
+@click.option("--group", required=True, help="As a member of this group.")
+@click.option(
+    "--concurrency", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N", help=AT_ONCE
+)
+@click.option("--trio", "kind", flag_value=TRIO, help="Run an async function on Trio, as is usual.")
+@click.option("--asyncio", "kind", flag_value=ASYNCIO, help="Run an async function on asyncio.")
+@click.option("--threads", "kind", flag_value=THREADS, help="Run a plain function in threads, as is usual.")
+@click.option("--from", "start", type=Place(), default=EARLIEST, show_default=True, help="For a group that is new.")
+@click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
+@click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
+@click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
+@click.option("--member-id", help="A name that keeps the partitions through a restart.")
+@click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
+@broker_options
+@output_option
+def work(
+    function: str, topics: tuple[str, ...], kind: str | None, output: str, broker: BrokerAddress, **options: Any
+) -> None:
+    """Run MODULE:FUNCTION for each message of a group, until SIGTERM or SIGINT.
+
+    A message is acked when the function returns; when it raises it is nacked with the reason, and comes again. The
+    module is also looked for in the current folder. A signal drains: no more messages are taken, and what runs has
+    --drain-timeout to end; a second signal ends it at once.
+
+    Exits with 0 when all that was begun has ended, with 1 when something was cut off or the broker refused, with 2
+    when the function cannot be run.
+    """
+    handler = _imported(function)
+    surface = _surface(handler, kind, function)
+    run = _checked(surface, topics, handler=handler, url=broker.url, **options)
+    ask(broker, partial(_look, topics))
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=LOG_FORMAT)
+    worked = _worked(run)
+    _write(worked, output)
+    end(Exit.DAMAGE if worked.cancelled else Exit.SOUND)
+
+
+def _checked(surface: Surface, topics: tuple[str, ...], **options: Any) -> Run:
+    """What cannot be is said before anybody is asked."""
+    asked = topics[0] if len(topics) == 1 else topics
+    try:
+        return surface(topic=asked, name="goqueue work", handle_signals=True, **options)
+    except GoQueueError as error:
+        raise Misuse(printable(error.message)) from None
+    except ValueError as error:
+        raise Misuse(printable(str(error))) from None
+
+
+async def _look(topics: tuple[str, ...], client: Client) -> None:
+    for topic in topics:
+        await check_there(client, topic, follow=True)
+
+
+def _worked(run: Run) -> Worked:
+    try:
+        with ended_by_others():
+            return run()
+    except GoQueueError as error:
+        raise click.ClickException(printable(error.message)) from None
+
+
+def _write(worked: Worked, output: str) -> None:
+    if output == JSON:
+        write_json(worked._asdict())
+    else:
+        write_table(COLUMNS, [[str(count) for count in worked]])
+
+
+# The function
+
+
+def _imported(function: str) -> Callable[..., Any]:
+    module_name, _, name = function.partition(":")
+    if not module_name or not name:
+        raise Misuse(f"{printable(function)} is not like MODULE:FUNCTION; give for example billing:handle")
+    found: Any = _imported_module(module_name)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise Misuse(f"{printable(module_name)} has no {printable(name)}; give the name of a function in it")
+        found = getattr(found, part)
+    if not callable(found):
+        raise Misuse(f"{printable(function)} is no function, but of type {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def _imported_module(name: str) -> Any:
+    sys.path.insert(0, os.getcwd())  # as `python -m` does
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise Misuse(f"there is no module {printable(name)}, neither here nor installed") from None
+        raise _broken(name, error) from None
+    except Exception as error:
+        raise _broken(name, error) from None
+
+
+def _broken(name: str, error: Exception) -> Misuse:
+    text = printable(f"{type(error).__name__}: {error}")
+    return Misuse(f"{printable(name)} cannot be imported: {text}")
+
+
+# How it runs
+
+
+def _surface(handler: Callable[..., Any], kind: str | None, function: str) -> Surface:
+    if is_async(handler):
+        if kind == THREADS:
+            raise Misuse(f"{printable(function)} is async, and --threads is for plain functions; leave it out")
+        return _on_asyncio if kind == ASYNCIO else _on_trio
+    if kind in (ASYNCIO, TRIO):
+        raise Misuse(f"{printable(function)} is a plain function; write it with `async def`, or leave out --{kind}")
+    return _in_threads
+
+
+def _on_trio(**options: Any) -> Run:
+    return partial(trio.run, goqueue.Worker(**options).run)
+
+
+def _on_asyncio(**options: Any) -> Run:
+    worker = goqueue.aio.Worker(**options)
+    return lambda: asyncio.run(worker.run())
+
+
+def _in_threads(**options: Any) -> Run:
+    return goqueue.blocking.Worker(**options).run
