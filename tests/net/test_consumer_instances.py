@@ -134,7 +134,7 @@ async def test_a_consumer_that_closed_and_comes_back_has_what_it_gave_back_and_n
             async with client.consumer("orders", group="billing", member_id="worker") as consumer:
                 held = await consumer.receive(5)
                 before = {each.member_id: each for each in (await client.group("billing")).members}
-            await trio.sleep(20)
+            await trio.sleep(3)
             away = await client.group("billing")
             assert {each.member_id: each.is_away for each in away.members} == {"other": False, "worker": True}
             async with client.consumer("orders", group="billing", member_id="worker") as again:
