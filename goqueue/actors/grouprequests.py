@@ -91,6 +91,8 @@ class AwaitDeliverable(Request[None]):
     member: str
     deadline: float
     instance: int = 0
+    served_at: float = 0.0
+    """When it was last given something, by whichever partition: in a shared group others may come before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,10 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from goqueue.actors.base import Actor
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import (
     AssignPartition,
     AttachGroup,
-    AwaitDeliverable,
     ConfirmDeadLetters,
     DeadLetters,
     DeadLettersWait,
@@ -40,7 +38,7 @@ from goqueue.actors.ledgerfacts import facts_of
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
 from goqueue.actors.ledgerview import start_in, view_of
-from goqueue.actors.ledgerwaiting import WaitingMembers
+from goqueue.actors.ledgerwaiting import WaitingDesk
 from goqueue.actors.messages import Reply
 from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
 from goqueue.core.assignors import TopicPartition
@@ -54,7 +52,6 @@ from goqueue.core.receipts import NONCE_BITS
 from goqueue.core.recordkeys import keys_in
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange
-from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
@@ -67,30 +64,20 @@ Args = TypeVarTuple("Args")
 logger = logging.getLogger("goqueue.ledgers")
 
 
-class LedgerDesk(Actor):
+class LedgerDesk(WaitingDesk):
     """The base of a partition. `open_ledgers` in its start, `close_ledgers` in its stop."""
-
-    book: LedgerBook
 
     def __init__(
         self, volume: Volume, clock: WallClock, directory: str, random: Random, counts: GroupCounts
     ) -> None:
+        super().__init__()
         self._counts = counts
         self.book = LedgerBook(volume, clock, directory, random)
         self._wall_clock = clock
         self._random = random
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
-        self._waits = WaitingMembers()
         self._damaged_to: Offset = 0
-
-    @property
-    def log(self) -> Log:
-        raise NotImplementedError
-
-    def note_awaited(self) -> None:
-        """Somebody waits for what is written and not durable."""
-        raise NotImplementedError
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)
@@ -137,7 +124,7 @@ class LedgerDesk(Actor):
         here.member, here.generation = member, generation
         if member is not None:
             here.gone.pop((member, 0), None)  # a client without instances comes back as it was
-        self._waits.let_go(here.name)
+        self.waits.let_go(here.name)
 
     @defers(ForgetGroup)
     async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
@@ -146,7 +133,7 @@ class LedgerDesk(Actor):
             reply.resolve(None)
             return
         self.book.forget(here)
-        self._waits.let_go(here.name)
+        self.waits.let_go(here.name)
         self.background(self._answer, reply, self.book.commit)
 
     # Taking
@@ -181,6 +168,15 @@ class LedgerDesk(Actor):
             here.readers -= 1
 
     async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
+        if not here.is_shared:
+            return await self._take_what_is_there(here, message, reply)
+        self.waits.note_came(here.name)
+        try:
+            return await self._take_what_is_there(here, message, reply)
+        finally:
+            self.call_next(here)
+
+    async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
         shelf, ledger = self._shelf(), here.ledger
         if ledger.lacks_keys:
             keyed = await shelf.read_keys(ledger.unsettled())
@@ -196,7 +192,7 @@ class LedgerDesk(Actor):
                 is_busy=message.is_busy,
                 lasts_max=message.lasts_max,
             )
-            if not self._has(plan) or not reply.wanted:
+            if not self.has(plan) or not reply.wanted:
                 return nothing(plan)
             removals = here.removals
             try:
@@ -211,9 +207,6 @@ class LedgerDesk(Actor):
                 if handed_out is not None:
                     return handed_out
         return nothing(plan)
-
-    def _has(self, plan: Plan) -> bool:
-        return bool(plan.again) or (plan.fresh_max > 0 and plan.fresh_from < self.log.high_watermark)
 
     def _hand_out(self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered) -> Taken | None:
         """None when there was nothing but what is passed over: look again."""
@@ -263,34 +256,6 @@ class LedgerDesk(Actor):
             self._damaged_to = damage.end_offset
             logger.warning("groups go round a damaged stretch of the log: %s", damage.message)
 
-    # Waiting
-
-    @defers(AwaitDeliverable)
-    async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        here, now = self.book.find(message.group), trio.current_time()
-        may_wait = here.may_wait(message.member, message.instance)
-        if not may_wait or message.deadline <= now or self._has_for(here, message.member):
-            reply.resolve(None)
-        else:
-            here.askers.note_wait(message.member, now, message.deadline, reply)
-            self._waits.add(message, reply)
-            self.note_awaited()
-
-    def _has_for(self, here: GroupHere, member: str) -> bool:
-        return self._has(here.ledger.plan(trio.current_time(), member, 1, is_busy=False))
-
-    @property
-    def has_waiting_members(self) -> bool:
-        return bool(len(self._waits))
-
-    def show_to_members(self) -> None:
-        """There is more to see."""
-        self._waits.let_all_go()
-
-    def dismiss_members(self) -> None:
-        """They look again and find nothing: a stop does not wait for them."""
-        self._waits.let_all_go()
-
     # Settling
 
     @answers(SettleRuns)
@@ -313,14 +278,14 @@ class LedgerDesk(Actor):
             here.note_gone(left.member, left.instance, is_replaced=False)
         if here.member == left.member and not left.keeps_place:
             self._assign(here, None, here.generation)
-        self._waits.let_go(here.name, lambda member: member == left.member)
+        self.waits.let_go(here.name, lambda member: member == left.member)
 
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
         here, now = self.book.find(message.group), trio.current_time()
         here.note_gone(message.member, message.before, is_replaced=True)
         here.gone.pop((message.member, message.instance), None)
-        self._waits.let_go(here.name, lambda member: member == message.member)
+        self.waits.let_go(here.name, lambda member: member == message.member)
         lost = here.ledger.expire_member(message.member)
         self._write(here, lost, now)
         self._counts.note_expired(lost)
@@ -332,8 +297,7 @@ class LedgerDesk(Actor):
 
     def _spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
         """Something has changed: members may find more, dead letters may wait."""
-        if here.name in self._waits:
-            self._waits.let_go(here.name, lambda member: self._has_for(here, member))
+        self.call_next(here)
         if any(map(leaves, entries)):
             self._tell_that_some_leave(here)
 
@@ -416,11 +380,11 @@ class LedgerDesk(Actor):
     # Time, and the log
 
     def next_ledger_deadline(self) -> float | None:
-        leases, waits = self.book.deadlines.next(), self._waits.next_deadline()
+        leases, waits = self.book.deadlines.next(), self.waits.next_deadline()
         return waits if leases is None else leases if waits is None else min(leases, waits)
 
     def tick_ledgers(self, now: float) -> None:
-        self._waits.let_go_late(now)
+        self.tick_waits(now)
         for here, expired in self.book.tick(now):
             self._counts.note_expired(expired)
             self._spread(here, expired)

@@ -30,6 +30,8 @@ class _Seat:
     group: ActorRef
     served: ReceivePartition | None = None
     """Which partition gave something last."""
+    served_at: float = 0.0
+    """When that was."""
     has_backlog: bool = False
     """It was given all that it wanted: there is likely to be more."""
     taking: trio.Lock = field(default_factory=trio.Lock)
@@ -111,4 +113,9 @@ class Members:
     def note_served(self, name: Name, partition: ReceivePartition) -> None:
         seat = self._seats.get(name)
         if seat is not None:
-            seat.served = partition
+            seat.served, seat.served_at = partition, trio.current_time()
+
+    def served_at(self, name: Name) -> float:
+        """When it was given something last; long ago, if that was not over this connection."""
+        seat = self._seats.get(name)
+        return 0.0 if seat is None else seat.served_at

@@ -58,11 +58,11 @@ async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     deadline = trio.current_time() + request.max_wait_ms / 1_000
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
-        asked = None if _takes_at_once(desk, request, places) else await _ready(places, request, deadline)
+        asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
         look, tries = Look(places, poll, deadline, asked), 1
         is_answered = await _answered(desk, correlation, request, look)
         while not is_answered:
-            asked = await _ready(places, request, deadline)
+            asked = await _ready(desk, places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
             look = Look(places, poll, patience, asked)
             is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
@@ -100,10 +100,10 @@ def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -
     return is_refused or desk.members.has_backlog((request.group, request.member))
 
 
-async def _ready(places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
-    return await await_deliverable(
-        places, AwaitDeliverable(request.group, request.member, deadline, request.instance)
-    )
+async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
+    served_at = desk.members.served_at((request.group, request.member))
+    question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
+    return await await_deliverable(places, question)
 
 
 async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:

@@ -19,6 +19,7 @@ class _Wait(NamedTuple, Generic[Waiter]):
     member: str
     deadline: float
     waiter: Waiter
+    served_at: float
 
 
 class DeliveryWaits(Generic[Waiter]):
@@ -34,9 +35,10 @@ class DeliveryWaits(Generic[Waiter]):
     def __contains__(self, group: str) -> bool:
         return group in self._groups
 
-    def wait(self, group: str, member: str, waiter: Waiter, deadline: float) -> None:
+    def wait(self, group: str, member: str, waiter: Waiter, deadline: float, served_at: float = 0.0) -> None:
+        """`served_at`: when it was last given something, by whomever."""
         number = next(self._numbers)
-        self._waits[number] = _Wait(group, member, deadline, waiter)
+        self._waits[number] = _Wait(group, member, deadline, waiter, served_at)
         self._groups.setdefault(group, {})[number] = None
         heappush(self._deadlines, (deadline, number))
         if len(self._deadlines) > max(_TIDY_FROM, 2 * len(self._waits)):
@@ -47,6 +49,22 @@ class DeliveryWaits(Generic[Waiter]):
         """Those of this group whose member is chosen, in the order in which they came; they wait no more."""
         numbers = list(self._groups.get(group, ()))
         return [self._let_go(number) for number in numbers if chosen(self._waits[number].member)]
+
+    def first(self, group: str, chosen: Callable[[str, Waiter], bool]) -> Waiter | None:
+        """Of those that are chosen, the one that was served longest ago; it waits no more.
+
+        To wait anew is not to go behind the others: whoever asks often keeps its place.
+        """
+        numbers = self._groups.get(group, ())
+        for _, number in sorted((self._waits[number].served_at, number) for number in numbers):
+            wait = self._waits[number]
+            if chosen(wait.member, wait.waiter):
+                return self._let_go(number)
+        return None
+
+    def groups(self) -> list[str]:
+        """Of which somebody waits."""
+        return list(self._groups)
 
     def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> None:
         """Drop those of this group who have gone without a word."""
