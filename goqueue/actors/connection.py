@@ -17,7 +17,7 @@ from typing import Any
 
 import trio
 
-from goqueue.actors import servingdeliveries, servinggroups, servingrecords, servingtopics
+from goqueue.actors import servingdeliveries, servinggroups, servingrecords, servingstreams, servingtopics
 from goqueue.actors.broker import Broker
 from goqueue.actors.desk import Desk
 from goqueue.actors.speaking import ENDINGS, Speaker
@@ -42,6 +42,7 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
     **servingtopics.ANSWERED,
     **servingrecords.ANSWERED,
     **servinggroups.ANSWERED,
+    **servingstreams.ANSWERED,
 }
 """Those that wait in tasks of their own."""
 

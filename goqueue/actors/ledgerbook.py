@@ -17,7 +17,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.ledger import Ledger, LedgerSettings
-from goqueue.core.ledgerentries import CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.ledgerentries import Committed, CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, UnknownGroup
 from goqueue.storage.ledgerjournal import (
@@ -48,6 +48,7 @@ class GroupHere:
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
+    is_stream: bool = False
     batch_bytes: int = 0
     """Of the batch that was delivered from last: the next delivery is likely to begin in it."""
     removals: int = 0
@@ -261,4 +262,4 @@ class LedgerBook:
 
 
 def _takes_away(entry: Entry) -> bool:
-    return isinstance(entry, PassedOver | Removed | CutBack | Reset)
+    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed)

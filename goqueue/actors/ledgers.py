@@ -47,7 +47,14 @@ from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Delivered, Entry
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.environment import WallClock
-from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange, StaleGeneration
+from goqueue.errors import (
+    DamagedData,
+    GoQueueError,
+    GroupConflict,
+    LogStopped,
+    OffsetOutOfRange,
+    StaleGeneration,
+)
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
@@ -102,7 +109,8 @@ class LedgerDesk(Actor):
     async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
         here = await self._found_or_begun(message)
         self.book.change_settings(here, message.settings)
-        here.listener, here.is_shared = message.listener, message.is_shared
+        here.listener = message.listener
+        here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
             self._tell_that_some_leave(here)
@@ -153,10 +161,19 @@ class LedgerDesk(Actor):
             reply.resolve(await self._take(here, message, reply))
 
     def _check_may_take(self, message: Take) -> GroupHere:
-        here = self.book.find(message.group)
-        if not here.may_take(message.member, message.generation):
+        here = self._check_owner(message.group, message.member, message.generation)
+        if here.is_stream:
+            raise GroupConflict(
+                f'group {here.name} has mode "stream": read its partitions and commit offsets, nothing is received',
+                settings=["mode"],
+            )
+        return here
+
+    def _check_owner(self, group: str, member: str, generation: int) -> GroupHere:
+        here = self.book.find(group)
+        if not here.may_take(member, generation):
             raise StaleGeneration(
-                f"{message.member} in generation {message.generation} does not have {self._topic}/{self._number}; "
+                f"{member} in generation {generation} does not have {self._topic}/{self._number}; "
                 "await the newest assignment"
             )
         return here
@@ -244,8 +261,8 @@ class LedgerDesk(Actor):
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
         here = self.book.find(message.group)
-        has_it = here.is_shared or here.member == message.member
-        if not has_it or message.deadline <= trio.current_time() or self._has_for(here, message.member):
+        may_take = not here.is_stream and (here.is_shared or here.member == message.member)
+        if not may_take or message.deadline <= trio.current_time() or self._has_for(here, message.member):
             reply.resolve(None)
         else:
             self._waits.forget(message.group, lambda other: not other.wanted)

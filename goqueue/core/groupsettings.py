@@ -128,8 +128,6 @@ def _faults(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _not_there_yet(values: Mapping[str, object]) -> Iterator[str]:
-    if values["mode"] == "stream":
-        yield 'mode "stream" is not there yet; use mode "queue", or read without a group'
     if values["key_order"] is True:
         yield "key_order is not there yet; leave it out"
 

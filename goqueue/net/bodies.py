@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from goqueue.net import groupmessages as group
 from goqueue.net import messages as wire
+from goqueue.net import streammessages as stream
 
 
 class Kind(IntEnum):
@@ -56,6 +57,10 @@ class Kind(IntEnum):
     GROUP_RESET = 65
     REDRIVE = 66
     REDRIVEN = 67
+    COMMIT_OFFSETS = 68
+    OFFSETS_COMMITTED = 69
+    ASK_OFFSETS = 70
+    GROUP_OFFSETS = 71
 
 
 Request: TypeAlias = (
@@ -82,6 +87,8 @@ Request: TypeAlias = (
     | group.DeleteGroup
     | group.ResetGroup
     | group.Redrive
+    | stream.CommitOffsets
+    | stream.AskOffsets
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -98,6 +105,8 @@ Answer: TypeAlias = (
     | group.Groups
     | group.GroupReset
     | group.Redriven
+    | stream.OffsetsCommitted
+    | stream.GroupOffsets
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 
@@ -144,6 +153,10 @@ BODIES: dict[int, type[Body]] = {
     Kind.GROUP_RESET: group.GroupReset,
     Kind.REDRIVE: group.Redrive,
     Kind.REDRIVEN: group.Redriven,
+    Kind.COMMIT_OFFSETS: stream.CommitOffsets,
+    Kind.OFFSETS_COMMITTED: stream.OffsetsCommitted,
+    Kind.ASK_OFFSETS: stream.AskOffsets,
+    Kind.GROUP_OFFSETS: stream.GroupOffsets,
 }
 KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
 
@@ -171,5 +184,7 @@ ANSWERS: dict[type[Body], type[Body]] = {
     group.DeleteGroup: wire.Done,
     group.ResetGroup: group.GroupReset,
     group.Redrive: group.Redriven,
+    stream.CommitOffsets: stream.OffsetsCommitted,
+    stream.AskOffsets: stream.GroupOffsets,
 }
 """Each request, and what answers it unless an `Error` does."""

@@ -104,7 +104,7 @@ def test_altering_changes_what_is_named_resets_by_none_and_refuses_what_is_unkno
         settings.altered({"asignor": "sticky"})
 
 
-@pytest.mark.parametrize(("name", "value"), [("mode", "stream"), ("key_order", True)])
+@pytest.mark.parametrize(("name", "value"), [("key_order", True)])
 def test_what_is_not_there_yet_is_known_and_no_group_can_have_it(name: str, value: Any) -> None:
     """It is refused whoever asks; a group that has it all the same is altered back."""
     planned = GroupSettings.from_plain({name: value})
