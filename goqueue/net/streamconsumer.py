@@ -72,7 +72,7 @@ class StreamConsumer(Consumer):
         self._commits = Commits(client, options.group, self._membership)
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = Owner(options.group, self, OF_TRIO)
-        self._hands = Hands(self._streams)
+        self._hands = Hands(self._streams, self._fetching.look_again)
         self._news, self._assigned = trio.Event(), trio.Event()
         self._waiting = 0
         self._failure: Exception | None = None
@@ -176,11 +176,7 @@ class StreamConsumer(Consumer):
 
     def take_back(self, messages: Sequence[Delivered]) -> None:
         """They reached nobody, and wait for the next call."""
-        for message in reversed(messages):
-            stream = stream_of(message)
-            if stream is not None and self._streams.get(stream.key) is stream:
-                stream.step_back(message.offset)
-        self._fetching.look_again()
+        self._hands.take_back(messages)
 
     @property
     def extends_at_work(self) -> bool:

@@ -45,9 +45,10 @@ class _Nowhere:
 
 
 class Hands:
-    def __init__(self, streams: Mapping[Key, StreamPartition]) -> None:
+    def __init__(self, streams: Mapping[Key, StreamPartition], on_step_back: Callable[[], None]) -> None:
         """`streams` are all that the consumer has, at any time."""
         self._streams = streams
+        self._on_step_back = on_step_back
         self.elsewhere: Elsewhere = _Nowhere()
         self._handled = trio.Event()
         self._awaited = 0
@@ -70,10 +71,16 @@ class Hands:
     def withdraw(self, streams: Iterable[StreamPartition]) -> None:
         """What was not handed out of these goes back to where it came from."""
         concerned = set(streams)
-        for message in reversed(self.elsewhere.withdraw(lambda each: stream_of(each) in concerned)):
+        self.take_back(self.elsewhere.withdraw(lambda each: stream_of(each) in concerned))
+
+    def take_back(self, messages: Sequence[Any]) -> None:
+        """They reached nobody, and are read again."""
+        for message in reversed(messages):
             stream = stream_of(message)
-            assert stream is not None, "it was chosen by its partition"
-            stream.step_back(message.offset)
+            if stream is not None and self._streams.get(stream.key) is stream:
+                stream.step_back(message.offset)
+        if messages:
+            self._on_step_back()
 
     async def until_handled(self, streams: Sequence[StreamPartition]) -> None:
         patience = LOOK_SECONDS if self._lie_elsewhere else math.inf
