@@ -40,6 +40,7 @@ from goqueue.net.streamhands import Elsewhere, Hands
 from goqueue.net.streammembership import StreamMembership
 from goqueue.net.streampartition import Key, Owner, StreamPartition, stream_of
 from goqueue.net.streamplaces import chosen, offset_of
+from goqueue.types import Offset
 
 if TYPE_CHECKING:
     from goqueue.net.client import Topic
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("goqueue.client")
 
 AUTO_COMMIT_SECONDS = 5.0
+STALE_SECONDS_MAX, STALE_PAUSE_SECONDS = 5.0, 0.25
+"""So long a commit waits for a broker that does not know this member, and between two tries."""
 
 
 class StreamHost(Host, Protocol):
@@ -191,18 +194,36 @@ class StreamConsumer(Consumer):
         wanted = self._hands.handed_out() if message is None else {self._stream_with(message): message.offset + 1}
         for stream, offset in wanted.items():
             stream.end_work(offset)
-        refused = await self._commits.commit(lambda: wanted)
+        moves = {stream: stream.moves for stream in wanted}
+        deadline = trio.current_time() + STALE_SECONDS_MAX
+        while wanted := await self._rest_of(wanted, is_last=trio.current_time() >= deadline):
+            await trio.sleep(STALE_PAUSE_SECONDS)
+            for stream, before in moves.items():
+                if stream.moves != before or self._streams.get(stream.key) is not stream:
+                    raise _stale(stream)
+
+    async def _rest_of(
+        self, wanted: Mapping[StreamPartition, Offset], *, is_last: bool
+    ) -> dict[StreamPartition, Offset]:
+        """Commit these; what is to be tried again. A broker that was restarted knows owners a moment later, and
+        until it is known that nobody else had a partition nothing is said of it."""
+        doubtful = {stream: place for stream, place in wanted.items() if stream.is_doubtful}
+        certain = {stream: place for stream, place in wanted.items() if stream not in doubtful}
+        refused = await self._commits.commit(lambda: certain)
         self._doubt_stale(refused)
-        error = first_error(refused.values())
-        if error is not None:
-            raise error
+        for stream, error in refused.items():
+            if is_last or stream.is_leaving or not isinstance(error, StaleGeneration):
+                raise error
+        if doubtful and is_last:
+            raise _stale(next(iter(doubtful)))
+        return {**doubtful, **{stream: certain[stream] for stream in refused}}
 
     def _stream_with(self, message: object) -> StreamPartition:
         stream = stream_of(message)
         if stream is None:
             raise InvalidMessage(f"{message!r} is not of a stream; commit what this consumer handed out")
         if self._streams.get(stream.key) is not stream:
-            raise StaleGeneration(f"{stream!r} has gone to another member, and its messages come again there")
+            raise _stale(stream)
         return stream
 
     async def _commit_steadily(self) -> None:
@@ -375,3 +396,7 @@ class StreamConsumer(Consumer):
         if self._state is State.NEW:
             return super()._closed()
         return Closed("the consumer is closed; what it had not committed comes again")
+
+
+def _stale(stream: StreamPartition) -> StaleGeneration:
+    return StaleGeneration(f"{stream!r} has gone to another member, and its messages come again there")

@@ -54,6 +54,8 @@ class StreamPartition:
         self.is_open = self.is_known = self.is_paused = self.is_leaving = self.is_revoked = False
         """The program has heard of it; the broker has said where to go on; the program wants nothing of it; it is
         to be let go of; the program has heard of that."""
+        self.moves = 0
+        """How often others have moved it."""
         self.is_behind = True
         """There is likely to be more at the broker."""
         self.trouble: GoQueueError | None = None
@@ -74,6 +76,11 @@ class StreamPartition:
         return is_ready and not self.is_paused and not self.is_leaving
 
     @property
+    def is_doubtful(self) -> bool:
+        """Others may have had it since we were told where to go on."""
+        return not self.is_known and self.committed is not None
+
+    @property
     def handled(self) -> Offset | None:
         return self.position if self.work_from is None else self.work_from
 
@@ -84,6 +91,7 @@ class StreamPartition:
         is_ours = self.committed is None or committed in (self.committed, self.sent)
         if self.position is None or not is_ours:
             self.move_to(committed)
+        self.moves += not is_ours
         self.committed, self.is_known = committed, True
         return is_ours
 
