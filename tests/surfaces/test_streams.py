@@ -114,12 +114,11 @@ def test_in_asyncio_it_is_the_same(address: str, client: blocking.Client) -> Non
     fill(client)
     heard: list[Any] = []
 
-    async def choose(partitions: list[tuple[str, int]]) -> None:
-        await consumer.seek(0, 100)
-        heard.append((partitions, asyncio.get_running_loop()))
-
     async def main() -> None:
-        nonlocal consumer
+        async def choose(partitions: list[tuple[str, int]]) -> None:
+            await consumer.seek(0, 100)
+            heard.append((partitions, asyncio.get_running_loop()))
+
         async with asyncio.timeout(30), aio.connect(address) as mine:
             consumer = stream(mine, on_assigned=choose)
             async with consumer:
@@ -136,6 +135,5 @@ def test_in_asyncio_it_is_the_same(address: str, client: blocking.Client) -> Non
                 await consumer.commit(message)
             await mine.commit("other", "orders", {0: 3})
 
-    consumer: Any = None
     asyncio.run(main())
     assert committed(client) == 900
