@@ -145,7 +145,6 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
         (["alter", "billing", "--config", "shared=perhaps"], 1, "true or false"),
         (["alter", "billing", "--config", "key_order=true"], 1, "not there yet"),
-        (["alter", "billing", "--config", "key_order=true"], 1, "not there yet"),
         (["reset", "billing", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),
