@@ -331,7 +331,7 @@ class Group(Actor):
             self._known = await self._register.call(NoteSettings(self._name, settings))
             await self._perform(self._core.alter(trio.current_time(), settings))
         await self._begin({key.topic for key in keys}, EARLIEST)
-        await self._attachments.settle()
+        await self._attachments.mend()
         return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])
 
     # What the core wants done
