@@ -8,6 +8,7 @@ import pytest
 
 import goqueue
 from goqueue import aio, blocking
+from goqueue.blocking.asking import ask
 
 COUNT = 1_200
 """More than lie ready for a thread at a time."""
@@ -46,9 +47,18 @@ def test_a_loop_comes_in_order_and_leaving_it_commits_all_but_the_last(client: b
     assert committed(client) == 704
 
 
-def test_what_lies_ready_is_withdrawn_when_it_is_not_wanted(client: blocking.Client) -> None:
-    fill(client, 100)
+def test_what_lies_ready_when_the_consumer_is_left_is_not_committed(client: blocking.Client) -> None:
+    fill(client, 10)
     with stream(client) as consumer:
+        ask(consumer._host, consumer._shelf.fill)
+        assert len(consumer._shelf.items) == 10
+    assert committed(client) == 0
+
+
+def test_what_lies_ready_is_withdrawn_when_it_is_not_wanted(client: blocking.Client) -> None:
+    """And read again at once, where it is wanted elsewhere."""
+    fill(client, 100)
+    with blocking.fail_after(5), stream(client) as consumer:
         assert next(consumer).offset == 0
         consumer.pause(0)
         assert consumer.receive(timeout=0.2) == []
