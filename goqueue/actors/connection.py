@@ -17,7 +17,14 @@ from typing import Any
 
 import trio
 
-from goqueue.actors import servingdeliveries, servinggroups, servingrecords, servingtopics, servingwhy
+from goqueue.actors import (
+    servingdeliveries,
+    servinggroups,
+    servingrecords,
+    servingstreams,
+    servingtopics,
+    servingwhy,
+)
 from goqueue.actors.broker import Broker
 from goqueue.actors.desk import Desk
 from goqueue.actors.speaking import ENDINGS, Speaker
@@ -43,6 +50,7 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
     **servingrecords.ANSWERED,
     **servinggroups.ANSWERED,
     **servingwhy.ANSWERED,
+    **servingstreams.ANSWERED,
 }
 """Those that wait in tasks of their own."""
 

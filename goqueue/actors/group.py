@@ -20,7 +20,8 @@ from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within
 from goqueue.actors.deadletters import Undertaker
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction, may_miss
-from goqueue.actors.groupdescription import assigned, describe_group, reset_group
+from goqueue.actors.groupcommits import check_open_to_outsiders, commit_each, keys_of
+from goqueue.actors.groupdescription import assigned, check_may_reset, describe_group, reset_group
 from goqueue.actors.groupholdings import release, replace
 from goqueue.actors.groupoffsets import OffsetsFile
 from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
@@ -29,6 +30,7 @@ from goqueue.actors.grouprequests import (
     AttachGroup,
     AwaitMembership,
     CheckEmpty,
+    CommitFromOutside,
     DeadLettersWait,
     DescribeGroup,
     Join,
@@ -105,6 +107,11 @@ class Group(Actor):
         self.reports.append(text)
         del self.reports[:-100]
         logger.warning("%s", text)
+
+    @property
+    def _settings(self) -> GroupSettings:
+        """Those of its own, once a first member has fixed them."""
+        return self._core.settings or GroupSettings()
 
     # Members
 
@@ -302,7 +309,7 @@ class Group(Actor):
     @defers(Alter)
     async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:
         await self._reserve_generations()
-        settings = (self._core.settings or GroupSettings()).altered(message.settings)
+        settings = self._settings.altered(message.settings)
         altered = deepcopy(self._core)
         effects = altered.alter(trio.current_time(), settings, force=message.force)
         self._known = await self._register.call(NoteSettings(self._name, settings))
@@ -315,11 +322,28 @@ class Group(Actor):
     @defers(Reset)
     async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
         check_start(message.start)
-        if not (message.force or message.dry_run):
-            self._check_empty(
-                "stop them first, or use force (force=True, --force); a dry run only says what would be"
-            )
-        self.background(reset_group, self._name, message, list(self._attachments), reply)
+        check_may_reset(self._name, self._seats.present, message)
+        places = list(self._attachments)
+        if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
+            self.background(reset_group, self._name, message, places, reply)
+            return
+        # What a stream's members know of their place is over, and none of them commits behind the reset.
+        await self._reserve_generations()
+        await self._perform(self._core.expel_all(trio.current_time(), "the group was reset; join it anew"))
+        await reset_group(self._name, message, places, reply)
+
+    @answers(CommitFromOutside)
+    async def commit_from_outside(self, message: CommitFromOutside) -> tuple[GoQueueError | None, ...]:
+        """The group is made if need be, as a stream. A topic that it has not seen it sees from its beginning."""
+        check_open_to_outsiders(self._name, self._seats.present, self._core.settings)
+        keys = keys_of(message.commits, self._there.values())
+        if self._core.settings is None:
+            settings = GroupSettings(mode="stream")
+            self._known = await self._register.call(NoteSettings(self._name, settings))
+            await self._perform(self._core.alter(trio.current_time(), settings))
+        await self._begin({key.topic for key in keys}, EARLIEST)
+        await self._attachments.mend()
+        return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])
 
     # What the core wants done
 
@@ -341,7 +365,7 @@ class Group(Actor):
         self._seats.leave(effect.member, effect.reason)
 
     def _as_membership(self, told: Tell) -> Membership:
-        settings = self._core.settings or GroupSettings()
+        settings = self._settings
         assignment, revoked = assigned(told.assignment, self._uuids()), assigned(told.revoked, self._uuids())
         return Membership(told.member, told.generation, settings.to_plain(), assignment, revoked)
 
@@ -376,8 +400,7 @@ class Group(Actor):
     # Partitions
 
     def _introduction(self, place: Attachment) -> AttachGroup:
-        settings = self._core.settings or GroupSettings()
-        return introduction(self._name, self._known.id, settings, self.ref, place)
+        return introduction(self._name, self._known.id, self._settings, self.ref, place)
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:

@@ -95,6 +95,7 @@ def introduction(
         place.wanted.member,
         place.wanted.generation,
         settings.shared,
+        settings.mode == "stream",
     )
 
 

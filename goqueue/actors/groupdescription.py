@@ -10,7 +10,7 @@ from goqueue.actors.messages import Reply
 from goqueue.core.assignors import Assignment, TopicPartition
 from goqueue.core.groupmember import MemberView
 from goqueue.core.rebalance import GroupView
-from goqueue.errors import GoQueueError, Unavailable, UnknownPartition, UnknownTopic
+from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
 from goqueue.net.failures import error_body
 from goqueue.net.groupmessages import (
     AssignedPartition,
@@ -103,6 +103,15 @@ def _describe_partition(
         removed_unacked=progress.removed_unacked,
         oldest_unacked_ms=found.oldest_unacked_ms,
     )
+
+
+def check_may_reset(group: str, members: int, wanted: Reset) -> None:
+    if members and not (wanted.force or wanted.dry_run):
+        raise GroupConflict(
+            f"group {group} has {members} members; stop them first, or use force (force=True, --force); "
+            "a dry run only says what would be",
+            members=members,
+        )
 
 
 async def reset_group(

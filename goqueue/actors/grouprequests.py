@@ -6,7 +6,8 @@ group; `group_id` is drawn anew when a group is made, so that one that was delet
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from goqueue.actors.messages import News, Request
 from goqueue.actors.ref import ActorRef
@@ -14,6 +15,7 @@ from goqueue.core.batch import Producer
 from goqueue.core.ledger import LedgerSettings, Progress
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.subscription import Subscription
+from goqueue.errors import GoQueueError
 from goqueue.net.groupmessages import Action, GroupDescription, Membership, ResetPartition
 from goqueue.types import Buffer, Offset
 
@@ -37,6 +39,8 @@ class AttachGroup(Request[None]):
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
+    is_stream: bool = False
+    """Members read by themselves and commit offsets; nothing is taken here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,27 @@ class DeadLettersWait(News):
     partition: int
 
 
+@dataclass(frozen=True, slots=True)
+class CommitOffset(Request[None]):
+    """A stream has come to here. Journaled before it is answered. `StaleGeneration` for others than the owner.
+
+    Without a member it is the word of the group itself, which has made sure that there is none.
+    """
+
+    group: str
+    member: str | None
+    generation: int
+    offset: Offset
+    instance: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset(Request[Offset]):
+    """Where the group goes on; where it began, when nothing was committed yet."""
+
+    group: str
+
+
 # To a group.
 
 
@@ -270,6 +295,19 @@ class Reset(Request[tuple[ResetPartition, ...]]):
     start: str
     dry_run: bool
     force: bool
+
+
+class OutsideCommit(NamedTuple):
+    topic: UUID
+    partition: int
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFromOutside(Request[tuple[GoQueueError | None, ...]]):
+    """Of readers that are no members: what became of each. `GroupConflict` while there are members."""
+
+    commits: tuple[OutsideCommit, ...]
 
 
 # To the groups of a node.

@@ -14,13 +14,12 @@ from random import Random
 import trio
 
 from goqueue.actors.asking import Askers
-from goqueue.actors.grouprequests import Take
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.groupmember import fenced
 from goqueue.core.ledger import Ledger, LedgerSettings
-from goqueue.core.ledgerentries import CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.ledgerentries import Committed, CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup
 from goqueue.storage.ledgerjournal import (
@@ -53,6 +52,7 @@ class GroupHere:
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
+    is_stream: bool = False
     batch_bytes: int = 0
     """Of the batch that was delivered from last: the next delivery is likely to begin in it."""
     removals: int = 0
@@ -76,20 +76,20 @@ class GroupHere:
     def ledger(self) -> Ledger:
         return self.written.ledger
 
-    def check_may_take(self, asked: Take, place: str) -> None:
+    def check_owner(self, member: str, generation: int, instance: int, place: str) -> None:
         """The generation says when a partition last changed hands: a member that kept it knows a later one."""
-        is_replaced = self.gone.get((asked.member, asked.instance))
+        is_replaced = self.gone.get((member, instance))
         if is_replaced:
-            raise fenced(asked.member)
-        has_it = self.is_shared or (asked.member == self.member and asked.generation >= self.generation)
+            raise fenced(member)
+        has_it = self.is_shared or (member == self.member and generation >= self.generation)
         if is_replaced is not None or not has_it:
             raise StaleGeneration(
-                f"{asked.member} in generation {asked.generation} does not have {place}; "
-                "await the newest assignment"
+                f"{member} in generation {generation} does not have {place}; await the newest assignment"
             )
 
     def may_wait(self, member: str, instance: int) -> bool:
-        return (self.is_shared or member == self.member) and (member, instance) not in self.gone
+        has_it = not self.is_stream and (self.is_shared or member == self.member)
+        return has_it and (member, instance) not in self.gone
 
     def note_gone(self, member: str, instance: int, *, is_replaced: bool) -> None:
         self.gone[member, instance] = is_replaced
@@ -288,4 +288,4 @@ class LedgerBook:
 
 
 def _takes_away(entry: Entry) -> bool:
-    return isinstance(entry, PassedOver | Removed | CutBack | Reset)
+    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed)

@@ -51,7 +51,7 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.core.recordkeys import keys_in
 from goqueue.environment import WallClock
-from goqueue.errors import DamagedData, GoQueueError, LogStopped, OffsetOutOfRange
+from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
@@ -95,7 +95,8 @@ class LedgerDesk(WaitingDesk):
     async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
         here = await self._found_or_begun(message)
         self.book.change_settings(here, message.settings)
-        here.listener, here.is_shared = message.listener, message.is_shared
+        here.listener = message.listener
+        here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
             self._tell_that_some_leave(here)
@@ -149,8 +150,17 @@ class LedgerDesk(WaitingDesk):
             reply.resolve(await self._take(here, message, reply))
 
     def _check_may_take(self, message: Take) -> GroupHere:
-        here = self.book.find(message.group)
-        here.check_may_take(message, f"{self._topic}/{self._number}")
+        here = self._check_owner(message.group, message.member, message.generation, message.instance)
+        if here.is_stream:
+            raise GroupConflict(
+                f'group {here.name} has mode "stream": read its partitions and commit offsets, nothing is received',
+                settings=["mode"],
+            )
+        return here
+
+    def _check_owner(self, group: str, member: str, generation: int, instance: int) -> GroupHere:
+        here = self.book.find(group)
+        here.check_owner(member, generation, instance, f"{self._topic}/{self._number}")
         return here
 
     def _is_warm_for(self, here: GroupHere) -> bool:

@@ -16,7 +16,7 @@ import trio
 from goqueue.actors.arrivals import Arrival, Judged, WaitingProducer, moved_by_broker, records_in
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
-from goqueue.actors.ledgers import LedgerDesk
+from goqueue.actors.ledgerstreams import StreamDesk
 from goqueue.actors.logkeeper import LogKeeper
 from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import (
@@ -53,7 +53,7 @@ SPACE_KNOWN_SECONDS = 0.1
 logger = logging.getLogger("goqueue.partition")
 
 
-class Partition(LedgerDesk):
+class Partition(StreamDesk):
     def __init__(
         self,
         volume: Volume,

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from goqueue.aio.asking import ask, leave, wait_for
+from goqueue.aio.callbacks import LoopCalls
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
@@ -14,6 +15,7 @@ from goqueue.environment import Network, WallClock
 from goqueue.net.client import Client as TrioClient
 from goqueue.net.client import Topic, address_of
 from goqueue.net.client import connect as connect_in_trio
+from goqueue.net.consumeroptions import OnPartitions
 from goqueue.net.groupviews import Group, Redriven, ResetPartition
 from goqueue.net.message import Published
 from goqueue.net.reader import Start
@@ -148,12 +150,17 @@ class Client:
         visibility_timeout: float = 30.0,
         auto_extend: bool | None = None,
         member_id: str | None = None,
+        auto_commit: bool = True,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
     ) -> Consumer:
         """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
         `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
-        has it, which its first member decides.
+        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
+        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
         """
+        loop = LoopCalls()
         consumer = ask_now(
             self._host,
             self._client.consumer,
@@ -170,8 +177,11 @@ class Client:
             visibility_timeout=visibility_timeout,
             auto_extend=auto_extend,
             member_id=member_id,
+            auto_commit=auto_commit,
+            on_assigned=loop.calling(on_assigned),
+            on_revoked=loop.calling(on_revoked),
         )
-        return Consumer(self._host, consumer)
+        return Consumer(self._host, consumer, loop)
 
     # Groups
 
@@ -207,6 +217,13 @@ class Client:
             dry_run=dry_run,
             force=force,
         )
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
+
+        `GroupConflict` while it has members, who commit by themselves.
+        """
+        await ask(self._host, self._client.commit, group, topic, offsets)
 
     async def delete_group(self, name: str) -> None:
         """A group without members, and its progress."""

@@ -8,24 +8,34 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from goqueue.aio.asking import ask, leave, wait_for
+from goqueue.aio.callbacks import LoopCalls
 from goqueue.net.consumer import Consumer as TrioConsumer
 from goqueue.net.consumer import Settled
+from goqueue.net.consumeroptions import Start
 from goqueue.net.consumerparcel import Parcel
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage
+from goqueue.net.streamconsumer import StreamConsumer
 from goqueue.net.working import Handle, Worked, Working
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
+from goqueue.portal.streamshelf import StreamShelf
 
 
 class Consumer:
     """Made by `client.consumer`; enter it to receive. Tasks that share one share its messages."""
 
-    def __init__(self, client: Host[Any], consumer: TrioConsumer) -> None:
+    def __init__(self, client: Host[Any], consumer: TrioConsumer, loop: LoopCalls) -> None:
+        self._loop = loop
         self._consumer = consumer
         self._host = Host("consumer", lambda: consumer, client.thread, within=client)
         self._shelf: Shelf[DeliveredMessage] = Shelf(consumer.next_batch)
         self._at_work: MutableMapping[Any, Delivered] = WeakKeyDictionary()
-        consumer.serve(self, OF_TRIO, self._in_hand)
+        self._stream: StreamShelf[DeliveredMessage] | None = None
+        if isinstance(consumer, StreamConsumer):
+            self._shelf = self._stream = StreamShelf(consumer.next_batch)
+            consumer.serve_stream(self, OF_TRIO, self._stream)
+        else:
+            consumer.serve(self, OF_TRIO, self._in_hand)
 
     @property
     def member_id(self) -> str:
@@ -33,6 +43,7 @@ class Consumer:
         return self._consumer.member_id
 
     async def __aenter__(self) -> "Consumer":
+        self._loop.run_here()
         await wait_for(self._host.thread, self._host.enter)
         return self
 
@@ -61,6 +72,8 @@ class Consumer:
         return self
 
     async def __anext__(self) -> DeliveredMessage:
+        if self._stream is not None:
+            return await self._next_of(self._stream)
         worker = asyncio.current_task()
         self._at_work.pop(worker, None)
         message = await self._next()
@@ -77,6 +90,11 @@ class Consumer:
             else:
                 if message.delivery.holds(message.offset):  # else it was lost while it lay here
                     return message
+
+    async def _next_of(self, stream: "StreamShelf[DeliveredMessage]") -> DeliveredMessage:
+        while (message := stream.take()) is None:
+            await ask(self._host, stream.fill)
+        return message
 
     def _in_hand(self) -> list[Delivered]:
         """What lies here and what is worked on. In the Trio thread, while others take and settle."""
@@ -107,6 +125,24 @@ class Consumer:
     async def extend(self, messages: Settled, seconds: float) -> None:
         """Their leases end so many seconds from now."""
         await ask(self._host, self._consumer.extend, messages, seconds)
+
+    # For streams
+
+    async def commit(self, message: Delivered | None = None) -> None:
+        """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
+        await ask(self._host, self._consumer.commit, message)
+
+    async def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:
+        """Stream mode: go on at an offset, `earliest`, `latest` or a time."""
+        await ask(self._host, self._consumer.seek, partition, to, topic=topic)
+
+    async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:
+        """Stream mode: hand out nothing of this partition, or of all that it has, until `resume`."""
+        await ask(self._host, self._consumer.pause, partition, topic=topic)
+
+    async def resume(self, partition: int | None = None, *, topic: str | None = None) -> None:
+        """Stream mode: hand out messages of this partition again, or of all that it has."""
+        await ask(self._host, self._consumer.resume, partition, topic=topic)
 
 
 async def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:

@@ -13,9 +13,11 @@ from goqueue.environment import Network, WallClock
 from goqueue.net.client import Client as TrioClient
 from goqueue.net.client import Topic, address_of
 from goqueue.net.client import connect as connect_in_trio
+from goqueue.net.consumeroptions import OnPartitions
 from goqueue.net.groupviews import Group, Redriven, ResetPartition
 from goqueue.net.message import Published
 from goqueue.net.reader import Start
+from goqueue.portal.callbacks import in_thread
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now, leave, wait_for
@@ -146,11 +148,15 @@ class Client:
         visibility_timeout: float = 30.0,
         auto_extend: bool | None = None,
         member_id: str | None = None,
+        auto_commit: bool = True,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
     ) -> Consumer:
         """A member of a group: `with client.consumer("orders", group="billing") as consumer`.
 
         `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
-        has it, which its first member decides.
+        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
+        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
         """
         consumer = ask_now(
             self._host,
@@ -168,6 +174,9 @@ class Client:
             visibility_timeout=visibility_timeout,
             auto_extend=auto_extend,
             member_id=member_id,
+            auto_commit=auto_commit,
+            on_assigned=in_thread(on_assigned),
+            on_revoked=in_thread(on_revoked),
         )
         return Consumer(self._host, consumer)
 
@@ -205,6 +214,13 @@ class Client:
             dry_run=dry_run,
             force=force,
         )
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
+
+        `GroupConflict` while it has members, who commit by themselves.
+        """
+        ask(self._host, self._client.commit, group, topic, offsets)
 
     def delete_group(self, name: str) -> None:
         """A group without members, and its progress."""

@@ -11,11 +11,14 @@ from goqueue.blocking.asking import ask
 from goqueue.blocking.message import OF_THREADS, DeliveredMessage
 from goqueue.net.consumer import Consumer as TrioConsumer
 from goqueue.net.consumer import Settled
+from goqueue.net.consumeroptions import Start
 from goqueue.net.consumerparcel import Parcel
 from goqueue.net.delivery import Delivered
+from goqueue.net.streamconsumer import StreamConsumer
 from goqueue.net.working import Handle, Worked, Working
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
+from goqueue.portal.streamshelf import StreamShelf
 from goqueue.portal.waiting import leave, wait_for
 
 
@@ -42,7 +45,12 @@ class Consumer:
         self._host = Host("consumer", lambda: consumer, client.thread, within=client)
         self._shelf: Shelf[Any] = Shelf(consumer.next_batch)
         self._at_work: MutableMapping[_Worker, Delivered] = WeakKeyDictionary()
-        consumer.serve(self, OF_THREADS, self._in_hand)
+        self._stream: StreamShelf[Any] | None = None
+        if isinstance(consumer, StreamConsumer):
+            self._shelf = self._stream = StreamShelf(consumer.next_batch)
+            consumer.serve_stream(self, OF_THREADS, self._stream)
+        else:
+            consumer.serve(self, OF_THREADS, self._in_hand)
 
     @property
     def member_id(self) -> str:
@@ -78,6 +86,8 @@ class Consumer:
         return self
 
     def __next__(self) -> DeliveredMessage:
+        if self._stream is not None:
+            return self._next_of(self._stream)
         worker = _this_worker()
         self._at_work.pop(worker, None)
         message = self._next()
@@ -94,6 +104,12 @@ class Consumer:
             else:
                 if message.delivery.holds(message.offset):  # else it was lost while it lay here
                     return message
+
+    def _next_of(self, stream: "StreamShelf[Any]") -> DeliveredMessage:
+        while (message := stream.take()) is None:
+            ask(self._host, stream.fill)
+        taken: DeliveredMessage = message
+        return taken
 
     def _in_hand(self) -> list[Delivered]:
         """What lies here and what is worked on. In the Trio thread, while others take and settle."""
@@ -124,6 +140,24 @@ class Consumer:
     def extend(self, messages: Settled, seconds: float) -> None:
         """Their leases end so many seconds from now."""
         ask(self._host, self._consumer.extend, messages, seconds)
+
+    # For streams
+
+    def commit(self, message: Delivered | None = None) -> None:
+        """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
+        ask(self._host, self._consumer.commit, message)
+
+    def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:
+        """Stream mode: go on at an offset, `earliest`, `latest` or a time."""
+        ask(self._host, self._consumer.seek, partition, to, topic=topic)
+
+    def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:
+        """Stream mode: hand out nothing of this partition, or of all that it has, until `resume`."""
+        ask(self._host, self._consumer.pause, partition, topic=topic)
+
+    def resume(self, partition: int | None = None, *, topic: str | None = None) -> None:
+        """Stream mode: hand out messages of this partition again, or of all that it has."""
+        ask(self._host, self._consumer.resume, partition, topic=topic)
 
 
 def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:

@@ -21,6 +21,7 @@ from goqueue.net.reader import Start
 
 VALUE, NDJSON = "value", "ndjson"
 EARLIEST, LATEST = "earliest", "latest"
+QUEUE, STREAM = "queue", "stream"
 OFFSET_MAX = 2**63 - 1
 
 
@@ -63,6 +64,7 @@ def _seconds(text: str) -> float:
 class Wanted:
     topic: str
     group: str | None
+    mode: str | None
     partition: int | None
     start: Start | None
     from_time: float | None
@@ -77,6 +79,8 @@ class Wanted:
             raise Misuse("--to-time ends the reading and --follow never does; give one")
         if self.group is not None and (self.partition is not None or self.to_time is not None):
             raise Misuse("a group shares out partitions and has no end; leave out --partition and --to-time")
+        if self.mode is not None and self.group is None:
+            raise Misuse("--mode is how a group is served; give --group too")
 
     @property
     def begin(self) -> Start:
@@ -92,6 +96,11 @@ class Wanted:
 @click.command()
 @click.argument("topic")
 @click.option("--group", help="As a member of this group: what is written is acked, and the group goes on there.")
+@click.option(
+    "--mode",
+    type=click.Choice([QUEUE, STREAM]),
+    help="How the group is served: each message is acked, or offsets are committed in order.  [default: queue]",
+)
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
 @click.option("--from", "start", type=Place(), help="Where to begin.  [default: earliest]")
 @click.option(
@@ -119,7 +128,8 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 
 async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
     if wanted.group is not None:
-        consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin)
+        mode = wanted.mode or QUEUE
+        consumer = client.consumer(wanted.topic, group=wanted.group, mode=mode, start=wanted.begin)
         await check_there(client, wanted.topic, wanted.follow)
         await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
     else:

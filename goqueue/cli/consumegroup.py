@@ -1,4 +1,4 @@
-"""`goqueue consume --group`: as a member of a group, which acks what it has written."""
+"""`goqueue consume --group`: as a member of a group, which acks or commits what it has written."""
 
 from collections.abc import Callable
 from typing import BinaryIO
@@ -11,6 +11,7 @@ from goqueue.errors import UnknownTopic
 from goqueue.net.client import Client
 from goqueue.net.consumer import Consumer
 from goqueue.net.delivery import DeliveredMessage
+from goqueue.net.streamconsumer import StreamConsumer
 
 BATCH_MAX = 500
 QUIET_SECONDS = 2.0
@@ -37,8 +38,9 @@ async def consume_as_member(
     line_of: Callable[[DeliveredMessage], bytes],
     stdout: BinaryIO,
 ) -> None:
-    """What the group has not done yet. A message is acked when its line was written."""
+    """What the group has not done yet. A message is acked, or committed, when its line was written."""
     left = count
+    is_stream = isinstance(member, StreamConsumer)
     async with member as consumer:
         while left is None or left > 0:
             messages = await _next_messages(consumer, left, follow)
@@ -46,7 +48,10 @@ async def consume_as_member(
                 return
             stdout.writelines(line_of(message) + b"\n" for message in messages)
             stdout.flush()
-            await consumer.ack(messages)
+            if is_stream:
+                await consumer.commit()
+            else:
+                await consumer.ack(messages)
             left = None if left is None else left - len(messages)
 
 

@@ -116,7 +116,6 @@ class GroupRegistry:
 
     def fix(self, name: str, settings: GroupSettings) -> RegistryEntry:
         """Whoever they come from, a first member or an operator: a group has only what there is."""
-        settings.check_available()
         return _entry("fixed", self.group(name).name, settings=settings.to_plain())
 
     def reserve(self, name: str, generation: int) -> RegistryEntry:

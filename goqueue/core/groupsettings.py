@@ -88,12 +88,8 @@ class GroupSettings:
         given = _checked_map(changes)
         inside = {key: _BY_NAME[key].default if value is None else value for key, value in _known(given).items()}
         values = {**asdict(self), **inside}
-        _refuse([*_unknown_faults(given), *_faults(values), *_not_there_yet(values)])
+        _refuse([*_unknown_faults(given), *_faults(values)])
         return replace(self, **inside)
-
-    def check_available(self) -> None:
-        """What is planned is known, so that it can be stored and compared; no group can have it yet."""
-        _refuse(_not_there_yet(asdict(self)))
 
     def conflicts_with(self, other: "GroupSettings") -> list[str]:
         """The names of the settings in which the two differ."""
@@ -125,11 +121,6 @@ def _faults(values: Mapping[str, object]) -> Iterator[str]:
     for name in ("shared", "key_order"):
         if values["mode"] == "stream" and values[name] is True:
             yield f'{name} is true, but a group in mode "stream" cannot have it; use mode "queue"'
-
-
-def _not_there_yet(values: Mapping[str, object]) -> Iterator[str]:
-    if values["mode"] == "stream":
-        yield 'mode "stream" is not there yet; use mode "queue", or read without a group'
 
 
 def _unknown_faults(plain: Mapping[Any, object]) -> Iterator[str]:

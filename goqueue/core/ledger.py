@@ -1,4 +1,6 @@
-"""The ledger of one group on one partition, in queue mode: what is handed out next, and which receipts are good.
+"""The ledger of one group on one partition: what is handed out next, and which receipts are good.
+
+So it is in queue mode. A stream reads by itself and commits offsets: to the ledger, each is where the group stands.
 
 Every change is decided first: the method returns the entry for it and mutates nothing, or names the receipts that
 are stale. The shell journals the entry, then `apply` changes the state, then the shell speaks. After a crash the
@@ -37,6 +39,7 @@ from goqueue.core.ledgerdepartures import DeadRun, Departure
 from goqueue.core.ledgerentries import (
     Acked,
     Began,
+    Committed,
     CutBack,
     Delivered,
     Departed,
@@ -427,6 +430,14 @@ class Ledger:
 
     def reset(self, offset: Offset) -> Reset:
         return Reset(offset)
+
+    # Streams
+
+    def commit(self, offset: Offset) -> Committed | None:
+        """The group has come to here, be it forwards or backwards; None when it stands there."""
+        assert self.has_begun
+        is_there = self.committed == self.next_fresh == offset
+        return None if is_there else Committed(offset)
 
     # Written down
 

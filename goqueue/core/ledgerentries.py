@@ -149,6 +149,13 @@ class Reset(Entry):
     offset: Offset
 
 
+@dataclass(frozen=True, slots=True)
+class Committed(Entry):
+    """Of a stream: everything below is done, and nothing from here on."""
+
+    offset: Offset
+
+
 # How fields are written.
 
 
@@ -219,6 +226,7 @@ _TABLE = (
     _Kind(12, Removed, (_whole, _whole)),
     _Kind(13, CutBack, (_whole,)),
     _Kind(14, Reset, (_whole,)),
+    _Kind(15, Committed, (_whole,)),
 )
 _KINDS: dict[Any, _Kind] = {kind.entry: kind for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}

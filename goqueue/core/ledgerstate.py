@@ -79,7 +79,9 @@ class LedgerState:
             case entries.CutBack():
                 self._cut_back(entry)
             case entries.Reset():
-                self._reset(entry)
+                self._begin_again(entry.offset)
+            case entries.Committed():
+                self._begin_again(entry.offset)
             case _:
                 raise AssertionError(f"{entry} is nothing that happens to a ledger")
 
@@ -206,11 +208,11 @@ class LedgerState:
         self.lane.cut_back(entry.end)
         self.firsts.cut_back(entry.end)
 
-    def _reset(self, entry: entries.Reset) -> None:
+    def _begin_again(self, offset: Offset) -> None:
         self._forget(0, OFFSET_MAX)
         self.deliveries = Deliveries()  # with what was acked: old receipts are stale
         self.firsts = FirstDeliveries()
-        self.lanes = (LaneProgress(entry.offset),)
+        self.lanes = (LaneProgress(offset),)
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)

@@ -182,9 +182,13 @@ class Group:
             )
         before, self._settings = self._settings or settings, settings
         if {"mode", "shared"} & set(settings.conflicts_with(before)):
-            return self._expel(now, list(self._members.values()), lambda _: "the group was altered; join it anew")
+            return self.expel_all(now, "the group was altered; join it anew")
         self._aim(now, self._demand)
         return self._expel(now, away, lambda _: "the group was altered while it was away")
+
+    def expel_all(self, now: float, reason: str) -> list[Effect]:
+        """Whatever they know does not hold any more; they have to join anew."""
+        return self._expel(now, list(self._members.values()), lambda _: reason)
 
     def tick(self, now: float) -> list[Effect]:
         silent = [member for member in self._members.values() if member.deadline <= now]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from goqueue.net import groupmessages as group
 from goqueue.net import messages as wire
+from goqueue.net import streammessages as stream
 from goqueue.net import whymessages as why
 
 
@@ -57,6 +58,10 @@ class Kind(IntEnum):
     GROUP_RESET = 65
     REDRIVE = 66
     REDRIVEN = 67
+    COMMIT_OFFSETS = 68
+    OFFSETS_COMMITTED = 69
+    ASK_OFFSETS = 70
+    GROUP_OFFSETS = 71
 
     WHY = 80
     BECAUSE = 81
@@ -87,6 +92,8 @@ Request: TypeAlias = (
     | group.ResetGroup
     | group.Redrive
     | why.Why
+    | stream.CommitOffsets
+    | stream.AskOffsets
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -104,6 +111,8 @@ Answer: TypeAlias = (
     | group.GroupReset
     | group.Redriven
     | why.Because
+    | stream.OffsetsCommitted
+    | stream.GroupOffsets
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 
@@ -152,6 +161,10 @@ BODIES: dict[int, type[Body]] = {
     Kind.REDRIVEN: group.Redriven,
     Kind.WHY: why.Why,
     Kind.BECAUSE: why.Because,
+    Kind.COMMIT_OFFSETS: stream.CommitOffsets,
+    Kind.OFFSETS_COMMITTED: stream.OffsetsCommitted,
+    Kind.ASK_OFFSETS: stream.AskOffsets,
+    Kind.GROUP_OFFSETS: stream.GroupOffsets,
 }
 KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
 
@@ -180,5 +193,7 @@ ANSWERS: dict[type[Body], type[Body]] = {
     group.ResetGroup: group.GroupReset,
     group.Redrive: group.Redriven,
     why.Why: why.Because,
+    stream.CommitOffsets: stream.OffsetsCommitted,
+    stream.AskOffsets: stream.GroupOffsets,
 }
 """Each request, and what answers it unless an `Error` does."""

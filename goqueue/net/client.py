@@ -16,7 +16,7 @@ from goqueue.net import groupmessages, whymessages
 from goqueue.net import messages as wire
 from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
-from goqueue.net.consumeroptions import ConsumerOptions
+from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions
 from goqueue.net.content import acks_of
 from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
 from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
@@ -24,6 +24,8 @@ from goqueue.net.message import Published
 from goqueue.net.producer import Producer
 from goqueue.net.publishers import Publishers
 from goqueue.net.reader import Reader, Start
+from goqueue.net.streamconsumer import StreamConsumer
+from goqueue.net.streamoutside import commit_from_outside
 from goqueue.net.topicviews import Partition, Topic, only_topic, topic_of
 from goqueue.nursery import PlainNursery
 from goqueue.types import Acks, Offset, Priority
@@ -172,11 +174,15 @@ class Client(Connected):
         visibility_timeout: float = 30.0,
         auto_extend: bool | None = None,
         member_id: str | None = None,
+        auto_commit: bool = True,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
     ) -> Consumer:
         """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
         `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
-        has it, which its first member decides.
+        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
+        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
         """
         self._check_open()
         options = ConsumerOptions(
@@ -193,8 +199,11 @@ class Client(Connected):
             visibility_timeout=visibility_timeout,
             auto_extend=auto_extend,
             member_id=member_id,
+            auto_commit=auto_commit,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
         )
-        return Consumer(self, options)
+        return StreamConsumer(self, options) if mode == "stream" else Consumer(self, options)
 
     # Groups
 
@@ -228,6 +237,13 @@ class Client(Connected):
         request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
         answer = await self.call(request, groupmessages.GroupReset)
         return [ResetPartition(*each) for each in answer.partitions]
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
+
+        `GroupConflict` while it has members, who commit by themselves.
+        """
+        await commit_from_outside(self, group, topic, offsets)
 
     async def delete_group(self, name: str) -> None:
         """A group without members, and its progress."""

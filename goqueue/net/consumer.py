@@ -19,11 +19,11 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
+from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleReceipt
 from goqueue.net.arguments import check_seconds_between, check_whole
 from goqueue.net.bodies import Request
 from goqueue.net.consumerleases import Leases
-from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions, check_seconds
+from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions, Start, check_seconds
 from goqueue.net.consumerreceiving import MESSAGES_MAX, Receiving
 from goqueue.net.consumersettling import Settling, Word
 from goqueue.net.consumerstock import Stock
@@ -267,6 +267,30 @@ class Consumer:
         until = trio.current_time() + seconds
         for portion in await self._say(word, messages):
             portion.delivery.until = max(portion.delivery.until, until)
+
+    # For streams
+
+    async def commit(self, message: Delivered | None = None) -> None:  # noqa: ARG002
+        """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
+        raise self._not_a_stream("commit")
+
+    async def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:  # noqa: ARG002
+        """Stream mode: go on at an offset, `earliest`, `latest` or a time."""
+        raise self._not_a_stream("seek")
+
+    async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:  # noqa: ARG002
+        """Stream mode: hand out nothing of this partition, or of all that it has, until `resume`."""
+        raise self._not_a_stream("pause")
+
+    async def resume(self, partition: int | None = None, *, topic: str | None = None) -> None:  # noqa: ARG002
+        """Stream mode: hand out messages of this partition again, or of all that it has."""
+        raise self._not_a_stream("resume")
+
+    def _not_a_stream(self, name: str) -> GroupConflict:
+        return GroupConflict(
+            f'{name} is for mode "stream"; in mode "queue" settle messages by ack, nack, reject or release',
+            settings=["mode"],
+        )
 
     async def _say(self, word: Word, messages: Settled) -> list[Portion]:
         self._check_open()

@@ -4,8 +4,8 @@ There are those that the whole group shares (`mode`, `shared`, `key_order`, `lan
 this consumer alone. Of the first kind only what was given is sent: what is left out is as the group has it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from reprlib import repr as shortened
 from typing import Any, TypeAlias
@@ -20,6 +20,8 @@ from goqueue.net.arguments import check_flag, check_offset, check_seconds_betwee
 from goqueue.types import Offset
 
 Start: TypeAlias = Offset | float | str | datetime
+OnPartitions: TypeAlias = Callable[[list[tuple[str, int]]], object]
+"""Told of partitions, each as its topic and its number. What it returns is awaited if it can be."""
 
 IN_FLIGHT_MAX = 4_000
 IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
@@ -42,10 +44,13 @@ class ConsumerOptions:
     visibility_timeout: float = VISIBILITY_SECONDS
     auto_extend: bool | None = None
     member_id: str | None = None
+    auto_commit: bool = True
+    on_assigned: OnPartitions | None = None
+    on_revoked: OnPartitions | None = None
 
     def __post_init__(self) -> None:
         check_group_name(self.group)
-        GroupSettings.from_plain(self.settings).check_available()
+        GroupSettings.from_plain(self.settings)
         check_whole("max_in_flight", self.max_in_flight, 1)
         check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1)
         check_seconds("visibility_timeout", self.visibility_timeout, VISIBILITY_SECONDS_MIN)
@@ -53,6 +58,10 @@ class ConsumerOptions:
             check_flag("auto_extend", self.auto_extend)
         if self.member_id is not None:
             _check_member_id(self.member_id)
+        check_flag("auto_commit", self.auto_commit)
+        for name in ("on_assigned", "on_revoked"):
+            _check_callback(name, getattr(self, name))
+        _check_of_mode(self)
 
     @property
     def subscription(self) -> tuple[str, ...]:
@@ -76,6 +85,11 @@ class ConsumerOptions:
         return {name: value for name, value in asked.items() if value is not None}
 
 
+OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight")
+OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
+_DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
+
+
 def check_seconds(name: str, seconds: object, least: float = 0.0) -> float:
     return check_seconds_between(name, seconds, least, VISIBILITY_SECONDS_MAX)
 
@@ -84,6 +98,19 @@ def _check_member_id(member_id: object) -> None:
     if not isinstance(member_id, str):
         raise InvalidName(f"a member id is text, not {type(member_id).__name__}; leave it out to have one drawn")
     check_member_id(member_id)
+
+
+def _check_callback(name: str, callback: object) -> None:
+    if callback is not None and not callable(callback):
+        raise refusal(f"{name}={shortened(callback)} cannot be called; give a function of a list of partitions")
+
+
+def _check_of_mode(options: ConsumerOptions) -> None:
+    """What is given to no effect is a mistake."""
+    for name in OF_QUEUES if options.mode == "stream" else OF_STREAMS:
+        if getattr(options, name) != _DEFAULTS[name]:
+            other = "queue" if options.mode == "stream" else "stream"
+            raise refusal(f'{name} is for mode "{other}" alone; leave it out, or use that mode')
 
 
 def start_text(start: Start) -> str:

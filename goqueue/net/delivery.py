@@ -75,6 +75,10 @@ class Delivery:
             return self.runs[0].attempt
         return next((run.attempt for run in self.runs if run.first <= offset <= run.last), 0)
 
+    def receipt_of(self, offset: Offset) -> str | None:
+        group, topic, _, partition, nonce = self.origin
+        return str(Receipt(group, topic, partition, offset, self.attempt_of(offset), nonce))
+
     def holds(self, offset: Offset) -> bool:
         """It is not settled."""
         return bool(self.messages) and (self._unsettled is None or offset in self._unsettled)
@@ -130,10 +134,9 @@ class Delivered(Message):
         return self._batch.delivery.attempt_of(self.offset)
 
     @property
-    def receipt(self) -> str:
-        """The name of this delivery of this message."""
-        group, topic, _, partition, nonce = self._batch.delivery.origin
-        return str(Receipt(group, topic, partition, self.offset, self.attempt, nonce))
+    def receipt(self) -> str | None:
+        """The name of this delivery of this message; None in a stream, which has no leases."""
+        return self._batch.delivery.receipt_of(self.offset)
 
 
 class DeliveredMessage(Delivered):
@@ -181,7 +184,7 @@ class Kinds(NamedTuple):
 OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered)
 
 
-class _DeliveredSlice(Slice):
+class DeliveredSlice(Slice):
     def __init__(self, delivery: Delivery, data: Buffer, kinds: Kinds) -> None:
         super().__init__(delivery.origin.topic, delivery.origin.partition, data)
         self._plain, self._flagged = kinds
@@ -196,7 +199,7 @@ def open_delivery(
 ) -> Delivery:
     """The delivery that the broker has made. Its data is whole batches, of which only the runs are delivered."""
     delivery = Delivery(origin, runs, len(data), owner)
-    found = _DeliveredSlice(delivery, data, kinds)
+    found = DeliveredSlice(delivery, data, kinds)
     first, last = min(run.first for run in runs), max(run.last for run in runs)
     # Whether one has expired was the broker's to say: passed over here, it would stay in flight.
     messages: list[Any] = list(found.messages(first, last + 1, now=0))

@@ -74,7 +74,7 @@ class Membership:
         return self._join.instance
 
     async def join(self) -> None:
-        self._adopt(await self._client.call(self._join, MembershipNotice))
+        await self._adopt(await self._client.call(self._join, MembershipNotice))
 
     async def leave(self) -> None:
         """A member with an id of its own keeps its place for a while: it is likely to be started again."""
@@ -115,7 +115,7 @@ class Membership:
         )
         answer = await self._client.call(request, MembershipNotice)
         if (answer.generation, answer.assignment) != (self.generation, self.assignment) or not self.is_member:
-            self._adopt(answer)
+            await self._adopt(answer)
         else:
             await trio.sleep_until(begun_at + (HEARTBEAT_SECONDS if is_crowded else PAUSE_SECONDS))
 
@@ -130,7 +130,7 @@ class Membership:
         self._on_failure(error)
         await trio.sleep(PAUSE_SECONDS)
 
-    def _adopt(self, notice: MembershipNotice) -> None:
+    async def _adopt(self, notice: MembershipNotice) -> None:
         self.generation, self.assignment, self.is_member = notice.generation, notice.assignment, True
         self._on_change()
 

@@ -147,6 +147,9 @@ class Clearable(Protocol):
     def clear(self) -> None: ...
 
 
+new_lock = threading.Lock
+"""For what Trio's thread and others look at together, for a moment."""
+
 emptied_in_children: "WeakSet[Clearable]" = WeakSet()
 """What was fetched is for the parent."""
 

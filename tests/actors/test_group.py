@@ -208,7 +208,7 @@ async def test_a_first_member_that_is_refused_fixes_nothing(disk: SimulatedDisk,
         group = await stage.group()
         for bad in (
             join("ann", "orders", max_deliveries=-1),
-            join("ann", "orders", mode="stream"),
+            join("ann", "orders", mode="stream", shared=True),
             join("ann", "orders", key_order="yes"),
             join("ann", "orders", max_deliveries=9, start="yesterday"),
             join("ann", "orders", max_deliveries=9, session=0.1),

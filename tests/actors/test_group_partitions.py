@@ -187,7 +187,7 @@ async def test_other_settings_reach_every_partition(disk: SimulatedDisk, autojum
         with pytest.raises(InvalidConfig):
             await group.call(Alter({"max_delivery": 9}, force=True))
         with pytest.raises(InvalidConfig, match="not there yet"):
-            await group.call(Alter({"mode": "stream"}, force=True))
+            await group.call(Alter({"key_order": True}, force=True))
         assert len(attached(stage, "orders", 0)) == 1
         told = await group.call(Alter({"max_deliveries": 9}, force=True))
         assert told.settings["max_deliveries"] == 9

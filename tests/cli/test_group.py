@@ -45,6 +45,17 @@ async def test_a_group_gets_each_message_once_over_several_runs(shell: Shell) ->
     assert (await shell("consume", "lines", "--group", "shipping", "--count", "5")).stdout.count("\n") == 5
 
 
+async def test_a_stream_commits_what_it_has_written(shell: Shell) -> None:
+    first = await shell("consume", "lines", "--group", "audit", "--mode", "stream", "--count", "2")
+    assert first.stdout == "line 0\nline 1\n"
+    second = await shell("consume", "lines", "--group", "audit", "--mode", "stream")
+    assert second.stdout == "line 2\nline 3\nline 4\n"
+    assert (await shell("consume", "lines", "--group", "audit", "--mode", "stream")).stdout == ""
+    other = await shell("consume", "lines", "--group", "audit")
+    assert (other.exit_code, "mode is 'stream'" in other.stderr) == (1, True)
+    assert (await shell("consume", "lines", "--mode", "stream")).exit_code == 2
+
+
 async def test_a_group_begins_where_it_is_told_and_follows(shell: Shell) -> None:
     result = await shell("consume", "line*", "--group", "billing", "--from", "3", "--follow", "--count", "2")
     assert result.stdout == "line 3\nline 4\n"
@@ -133,7 +144,6 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing", "--config", "shared"], 2, "not a setting"),
         (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
         (["alter", "billing", "--config", "shared=perhaps"], 1, "true or false"),
-        (["alter", "billing", "--config", "mode=stream"], 1, "not there yet"),
         (["alter", "billing", "--config", "key_order=perhaps"], 1, "true or false"),
         (["reset", "billing", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),

@@ -47,15 +47,6 @@ def test_a_group_keeps_what_was_said_of_it() -> None:
     assert [group.topics["orders"].start_of(number) for number in (0, 2, 3)] == ["latest", "latest", "earliest"]
 
 
-@pytest.mark.parametrize("settings", [GroupSettings(mode="stream")], ids=str)
-def test_settings_that_are_not_there_yet_are_fixed_by_nobody_and_can_be_read(settings: GroupSettings) -> None:
-    registry = billing()
-    with pytest.raises(InvalidConfig, match="not there yet"):
-        registry.fix("billing", settings)
-    written(registry, registry.fix("billing", GroupSettings()) | {"settings": settings.to_plain()})
-    assert registry.group("billing").settings == settings
-
-
 def test_generations_never_fall() -> None:
     registry = billing()
     written(registry, registry.reserve("billing", 2_000))

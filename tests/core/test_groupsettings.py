@@ -104,17 +104,6 @@ def test_altering_changes_what_is_named_resets_by_none_and_refuses_what_is_unkno
         settings.altered({"asignor": "sticky"})
 
 
-@pytest.mark.parametrize(("name", "value"), [("mode", "stream")])
-def test_what_is_not_there_yet_is_known_and_no_group_can_have_it(name: str, value: Any) -> None:
-    """It is refused whoever asks; a group that has it all the same is altered back."""
-    planned = GroupSettings.from_plain({name: value})
-    for ask in (planned.check_available, lambda: GroupSettings().altered({name: value})):
-        with pytest.raises(InvalidConfig, match=f"{name}.* is not there yet; (use|leave)"):
-            ask()
-    assert planned.altered({name: None}) == GroupSettings()
-    GroupSettings().check_available()
-
-
 def test_differences_are_told_by_name() -> None:
     one, other = GroupSettings(mode="stream", max_deliveries=5), GroupSettings(assignor="range", max_deliveries=5)
     assert one.conflicts_with(other) == other.conflicts_with(one) == ["mode", "assignor"]

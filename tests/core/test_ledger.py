@@ -4,7 +4,7 @@ import pytest
 
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
-from goqueue.core.ledgerentries import CutBack, Delivered, Entry, PassedOver, Removed, Reset
+from goqueue.core.ledgerentries import Committed, CutBack, Delivered, Entry, PassedOver, Removed, Reset
 from goqueue.core.offsetset import Run
 from tests.core.test_ledger_desk import Desk, run
 
@@ -141,7 +141,7 @@ def test_retention_beyond_what_was_looked_at_moves_the_group_on() -> None:
     assert (desk.ledger.committed, desk.plan().fresh_from) == (10, 10)
 
 
-@pytest.mark.parametrize("disturbance", [Removed(1, 0), Reset(0), CutBack(0)], ids=str)
+@pytest.mark.parametrize("disturbance", [Removed(1, 0), Reset(0), CutBack(0), Committed(0)], ids=str)
 def test_a_departure_ends_in_good_order_whatever_became_of_its_messages(disturbance: Entry) -> None:
     """After a reset or a cut the offset is another delivery's, or another message's: it is not done."""
     desk = Desk()
@@ -152,6 +152,18 @@ def test_a_departure_ends_in_good_order_whatever_became_of_its_messages(disturba
     desk.write(desk.ledger.departed(0))
     assert desk.ledger.committed == before
     assert desk.ledger.departure_under_way is None
+
+
+def test_a_commit_puts_the_group_where_it_says_forwards_and_backwards() -> None:
+    desk = Desk()
+    for offset in (7, 3):
+        desk.write(desk.ledger.commit(offset))
+        assert (desk.ledger.committed, desk.ledger.next_fresh) == (offset, offset)
+        assert desk.ledger.commit(offset) is None
+    nonce = desk.receive(2)
+    assert desk.ledger.commit(3) == Committed(3)  # what is under way would come again
+    desk.write(desk.ledger.commit(5))
+    assert (desk.counts(), desk.ack(nonce, run(3))) == ({}, (run(3),))
 
 
 def test_progress_beyond_the_end_of_the_log_is_cut_back() -> None:

@@ -10,6 +10,7 @@ from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import (
     Acked,
     Began,
+    Committed,
     CutBack,
     Delivered,
     Departed,
@@ -53,6 +54,7 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     (Removed(8, 2), [12, 8, 2]),
     (CutBack(8), [13, 8]),
     (Reset(8), [14, 8]),
+    (Committed(8), [15, 8]),
 ]
 
 
@@ -79,7 +81,7 @@ def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: 
         {},
         "text",
         [0],
-        [15, 1],
+        [16, 1],
         ["1", 1],
         [True, 1],
         [[1], 1],
@@ -87,6 +89,7 @@ def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: 
         [4, "x", []],
         [4, 7, [1, 2]],
         [14, 1.5],
+        [15, 1.5],
     ],
 )
 def test_an_entry_that_is_not_known_stops_the_replay(plain: object) -> None:

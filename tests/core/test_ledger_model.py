@@ -73,6 +73,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.world.disturb(chosen(data))
 
     @rule(data=CHOICES)
+    def commit(self, data: st.DataObject) -> None:
+        self.world.commit(chosen(data))
+
+    @rule(data=CHOICES)
     def start_again(self, data: st.DataObject) -> None:
         self.world.start_again(chosen(data))
 
@@ -88,8 +92,8 @@ TestLedger.settings = settings(stateful_step_count=80)
 def walk(world: LedgerWorld, dice: Random) -> None:
     """One step; what throws much away is seldom taken."""
     at_work, now_and_then = [world.receive, world.settle, world.wait, world.grow], [world.close, world.replace]
-    steps = [*at_work, *now_and_then, world.start_again, world.disturb]
-    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1))
+    steps = [*at_work, *now_and_then, world.start_again, world.disturb, world.commit]
+    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25))
     step(dice.choice)
     if world.can_depart() and dice.random() < 0.2:
         world.depart(dice.choice)

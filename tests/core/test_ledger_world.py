@@ -401,6 +401,17 @@ class LedgerWorld:
         self.messages, self.acked = {}, set()
         self.write(self.ledger.reset(self.start))
 
+    def commit(self, choose: Choose) -> None:
+        """The group becomes a stream for a moment: wherever it stood, it stands there, and nothing is under way."""
+        offset = choose(range(len(self.log) + 1))
+        was_there = self.committed() == self.next_fresh == offset
+        entry = self.ledger.commit(offset)
+        assert (entry is None) == was_there
+        if entry is not None:
+            self.start = self.next_fresh = offset
+            self.messages, self.acked = {}, set()
+        self.write(entry)
+
     # Starting again
 
     def start_again(self, choose: Choose) -> None:

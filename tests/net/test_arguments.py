@@ -54,7 +54,22 @@ def shown(value: object) -> str:
         ],
         *[({"start": value}, goqueue.OffsetOutOfRange) for value in (-1, 2**63)],
         *[({"member_id": value}, goqueue.InvalidName) for value in (5, b"m", "", "m" * 257)],
-        *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "stream", "both")],
+        *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "both")],
+        *[
+            ({"mode": "stream", **given}, goqueue.InvalidConfig)
+            for given in (
+                {"auto_commit": 1},
+                {"on_assigned": 5},
+                {"on_revoked": "print"},
+                {"visibility_timeout": 5.0},
+                {"auto_extend": False},
+                {"max_deliveries": 5},
+                {"max_in_flight": 5},
+                {"shared": True},
+            )
+        ],
+        *[({name: print}, goqueue.InvalidConfig) for name in ("on_assigned", "on_revoked")],
+        ({"auto_commit": False}, goqueue.InvalidConfig),
         *[({"shared": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
         *[({"key_order": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
         *[({"lanes": value}, goqueue.InvalidConfig) for value in (5, "fair")],

@@ -214,7 +214,7 @@ async def test_a_consumer_is_to_be_entered_first(autojump_clock: MockClock) -> N
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"mode": "stream"}, goqueue.InvalidConfig),
+        ({"mode": "stream", "auto_extend": True}, goqueue.InvalidConfig),
         ({"max_in_flight": 0}, goqueue.InvalidConfig),
         ({"visibility_timeout": 0}, goqueue.InvalidConfig),
         ({"visibility_timeout": float("nan")}, goqueue.InvalidConfig),

@@ -20,6 +20,7 @@ from goqueue.net.groupmessages import Action, JoinGroup, Receive, Received, Sett
 from goqueue.net.limits import FRAME_SIZE_MAX
 from goqueue.net.messages import Hello, Produce, Welcome
 from goqueue.net.serversession import ServerSession
+from goqueue.net.streammessages import AskOffsets, CommitOffsets
 from goqueue.net.whymessages import Why
 from tests.storage.logs import records_in
 
@@ -89,7 +90,7 @@ def test_the_page_has_the_fields_of_every_kind(kind: Kind) -> None:
 
 def test_the_page_has_the_fields_of_what_lies_inside() -> None:
     inside = {part.__name__: part for body in BODIES.values() for part in parts_of(body) if part not in KINDS}
-    assert len(inside) == 20
+    assert len(inside) == 23
     for name, part in inside.items():
         assert rows(section(name)) == fields_of(part)
 
@@ -130,7 +131,8 @@ def test_the_examples_are_a_conversation() -> None:
     server.welcome()
     assert server.next_frame() == example("Welcome")
     assert client.receive(example("Welcome")) == Welcomed(welcome)
-    for number, kind in enumerate((Produce, JoinGroup, Receive, Settle, Why), start=1):
+    kinds = (Produce, JoinGroup, Receive, Settle, AskOffsets, CommitOffsets, Why)
+    for number, kind in enumerate(kinds, start=1):
         asks_and_is_answered(client, server, number, kind)
 
 

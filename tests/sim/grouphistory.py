@@ -68,7 +68,9 @@ class GroupHistory:
         until_most = self.latest_end(visibility) if is_prompt and not is_extended else math.inf
         for message in messages:
             self.clients.see(message)
-            held = Held(place_of(message), holder, message.attempt, message.receipt, now, until_least, until_most)
+            held = Held(
+                place_of(message), holder, message.attempt, str(message.receipt), now, until_least, until_most
+            )
             self._take_up(held, is_prompt)
             if self.setup.keeps_key_order and message.key:
                 self._check_key_order(held, message.key)

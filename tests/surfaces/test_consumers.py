@@ -45,7 +45,7 @@ def test_a_loop_hands_out_messages_that_settle_themselves(client: blocking.Clien
         words = iter(["ack", "ack", "reject", "nack", "release", "extend"])
         for message, word in zip(consumer, words, strict=False):
             assert isinstance(message, blocking.DeliveredMessage)
-            assert message.receipt.startswith("billing:orders:0:")
+            assert str(message.receipt).startswith("billing:orders:0:")
             getattr(message, word)(*{"extend": [90]}.get(word, []))
             if word == "extend":
                 assert (message.value, message.headers) == (b"flagged", {"a": b"1"})
@@ -119,7 +119,7 @@ def test_what_was_lost_on_the_shelf_is_not_handed_out(client: blocking.Client) -
 
 def test_errors_come_as_themselves_and_after_leaving_everything_is_closed(client: blocking.Client) -> None:
     with pytest.raises(goqueue.InvalidConfig, match="stream"):
-        client.consumer("orders", group="billing", mode="stream")
+        client.consumer("orders", group="billing", mode="stream", shared=True)
     fill(client, 1)
     with client.consumer("orders", group="billing", max_deliveries=5) as consumer:
         with pytest.raises(goqueue.GroupConflict), client.consumer("orders", group="billing", max_deliveries=7):

@@ -1,0 +1,122 @@
+"""How a stream's consumer reads: all partitions in one fetch, ahead of the program, each in its order.
+
+Everything is asked for together, so a long poll never waits for one partition while another has something. It is
+given up only when the partitions that are to be read, or their places, have changed.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+import trio
+
+from goqueue.environment import WallClock
+from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange
+from goqueue.net import messages as wire
+from goqueue.net.bodies import Request
+from goqueue.net.failures import error_of
+from goqueue.net.streampartition import Owner, StreamPartition, StreamSlice
+from goqueue.types import Offset
+
+logger = logging.getLogger("goqueue.client")
+
+WAIT_MS = 10_000
+BYTES_MAX = 512 * 1024
+PAUSE_SECONDS = 1.0
+"""After a failure."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    clock: WallClock
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Fetching:
+    def __init__(
+        self,
+        client: Caller,
+        streams: Callable[[], Iterable[StreamPartition]],
+        bytes_max: int,
+        on_news: Callable[[], None],
+        on_failure: Callable[[GoQueueError], None],
+    ) -> None:
+        """`bytes_max`: so much is held ahead, and one answer more."""
+        self._client = client
+        self._streams = streams
+        self._bytes_max = min(bytes_max, 2 * BYTES_MAX)
+        self._on_news, self._on_failure = on_news, on_failure
+        self._changed = trio.Event()
+        self._fetching = trio.CancelScope()
+
+    def look_again(self) -> None:
+        """Other partitions are to be read, or elsewhere: what is asked for now is not wanted."""
+        self._fetching.cancel()
+        self._changed.set()
+
+    def note_taken(self) -> None:
+        """There is room for more."""
+        self._changed.set()
+
+    async def run(self, owner: Owner) -> None:
+        while True:
+            self._changed = trio.Event()
+            streams = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
+            if not streams or sum(stream.bytes_ahead for stream in streams) >= self._bytes_max:
+                await self._changed.wait()
+                continue
+            with trio.CancelScope() as self._fetching:
+                try:
+                    await self._fetch(streams, owner)
+                except GoQueueError as error:
+                    self._on_failure(error)
+                    await trio.sleep(PAUSE_SECONDS)
+
+    async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner) -> None:
+        asked = tuple(wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams)
+        answer = await self._client.call(wire.Fetch(WAIT_MS, BYTES_MAX, asked), wire.Fetched)
+        failures: list[GoQueueError] = []
+        for stream, question, found in zip(streams, asked, answer.partitions, strict=True):
+            if not stream.is_read or stream.fetch_at != question.offset:
+                continue  # it was sought elsewhere, or let go of, meanwhile
+            if found.error is not None:
+                failures += self._meet(stream, error_of(found.error))
+            else:
+                self._add(stream, found, owner)
+        self._on_news()
+        if failures:
+            raise failures[0]
+
+    def _add(self, stream: StreamPartition, found: wire.FetchedPartition, owner: Owner) -> None:
+        assert stream.position is not None, "what is read has a place"
+        begin = max(stream.position, stream.fetch_at)
+        messages = StreamSlice(stream, owner, found.data).messages(begin, None, self._client.clock.now())
+        stream.add(messages, found.next_offset, len(found.data))
+        stream.is_behind = found.next_offset < found.high_watermark
+
+    def _meet(self, stream: StreamPartition, error: GoQueueError) -> list[GoQueueError]:
+        """What to tell those who wait; nothing when reading goes on."""
+        if isinstance(error, OffsetOutOfRange):
+            return self._go_on(stream, error.details.get("start"), error.details.get("end"), error)
+        if isinstance(error, DamagedData) or error.code == DamagedData.code:
+            logger.error("%r cannot be read beyond %d: %s", stream, stream.fetch_at, error.message)
+            stream.trouble = error
+            return []
+        return [error]
+
+    def _go_on(
+        self, stream: StreamPartition, start: object, end: object, error: GoQueueError
+    ) -> list[GoQueueError]:
+        """Retention was here; or what was confirmed is not durable yet, and will be in a moment."""
+        if isinstance(start, int) and stream.fetch_at < start:
+            logger.warning(
+                "%r was removed up to offset %d before it was read to there; going on behind it", stream, start
+            )
+            stream.add(iter(()), Offset(start), 0)
+            return []
+        if isinstance(end, int) and stream.fetch_at > end:
+            stream.fetch_at = Offset(end)
+            return []
+        return [error]

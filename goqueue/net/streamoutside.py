@@ -1,0 +1,37 @@
+"""Offsets that are committed by readers outside of a group, who share out the work by themselves."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from goqueue.core.names import check_group_name, check_topic_name
+from goqueue.net.arguments import check_any_partition, check_offset, refusal
+from goqueue.net.bodies import Request
+from goqueue.net.failures import error_of
+from goqueue.net.streammessages import CommitOffsets, CommitPartition, OffsetsCommitted
+from goqueue.types import Offset
+
+if TYPE_CHECKING:
+    from goqueue.net.client import Topic
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    async def topic(self, name: str) -> "Topic": ...
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+async def commit_from_outside(client: Caller, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+    """Each partition by itself; the first error is raised, and the call may be repeated."""
+    check_group_name(group)
+    check_topic_name(topic, by_broker=True)
+    if not isinstance(offsets, Mapping):
+        raise refusal(f"offsets are a map of partitions to offsets, not {type(offsets).__name__}")
+    wanted = {check_any_partition(number): check_offset("offsets", each) for number, each in offsets.items()}
+    uuid = (await client.topic(topic)).uuid.bytes
+    asked = tuple(CommitPartition(uuid, number, offset) for number, offset in sorted(wanted.items()))
+    answer = await client.call(CommitOffsets(group, None, 0, asked), OffsetsCommitted)
+    for outcome in answer.partitions:
+        if outcome.error is not None:
+            raise error_of(outcome.error)

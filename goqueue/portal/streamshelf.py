@@ -1,0 +1,62 @@
+"""Where a stream's messages lie for other threads: in order, and it is known which of them are handled.
+
+A message that was taken is at work until the next one is asked for. Trio's thread looks here for what it may
+commit, and takes back what is not to be handed out any more. So both hold a lock, for a moment.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from goqueue.portal.shelf import Shelf
+from goqueue.portal.thread import TrioThread, new_lock
+
+ItemT = TypeVar("ItemT")
+
+
+class StreamShelf(Shelf[ItemT]):
+    def __init__(self, fetch: Callable[[], Awaitable[Sequence[ItemT]]]) -> None:
+        super().__init__(fetch)
+        self._lock = new_lock()
+        self._at_work: list[ItemT] = []
+
+    # From any thread
+
+    def take(self) -> ItemT | None:
+        """The next one; those before are handled. None: there is none, fill it."""
+        with self._lock:
+            if self._is_closed:
+                raise self._closed()
+            self._at_work = [self.items.popleft()] if self.items else []
+            return self._at_work[0] if self._at_work else None
+
+    def close(self, thread: TrioThread) -> None:
+        """What lies here or is at work stays known: it is not handled."""
+        with self._lock:
+            self._is_closed = True
+        thread.tell(self._wake)
+
+    # In the Trio thread
+
+    def in_hand(self) -> list[ItemT]:
+        with self._lock:
+            return [*self._at_work, *self.items]
+
+    def at_work(self) -> list[ItemT]:
+        return self._at_work
+
+    def end_work(self) -> None:
+        with self._lock:
+            self._at_work = []
+
+    def withdraw(self, is_wanted: Callable[[ItemT], bool]) -> list[ItemT]:
+        """Take these back; the others stay."""
+        with self._lock:
+            withdrawn = [item for item in self.items if is_wanted(item)]
+            if withdrawn:
+                self.items = deque(item for item in self.items if not is_wanted(item))
+            return withdrawn
+
+    def _wake(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
