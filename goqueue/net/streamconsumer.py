@@ -123,7 +123,7 @@ class StreamConsumer(Consumer):
         if visibility_timeout is not None:
             raise refusal('visibility_timeout is for mode "queue": in mode "stream" there are no leases')
         self._hands.end_work()
-        is_behind = any(stream.is_behind for stream in self._streams.values())
+        is_behind = any(stream.is_behind and not stream.is_paused for stream in self._streams.values())
         with trio.move_on_after(max(timeout, GRACE_SECONDS if is_behind else 0)):
             return await self._next(max_messages)
         return []
@@ -253,7 +253,9 @@ class StreamConsumer(Consumer):
             key = (assigned.topic, assigned.partition)
             if key not in self._streams or self._streams[key].assigned != assigned:
                 self._streams[key] = StreamPartition(assigned)
+            self._streams[key].stay()
         self._assigned.set()
+        self._fetching.look_again()
 
     def _doubt(self) -> None:
         """Others may have had the partitions meanwhile: where to go on is asked again."""

@@ -5,13 +5,14 @@ given up only when the partitions that are to be read, or their places, have cha
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 import trio
 
 from goqueue.environment import WallClock
-from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange
+from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
 from goqueue.net.bodies import Request
 from goqueue.net.failures import error_of
@@ -22,8 +23,10 @@ logger = logging.getLogger("goqueue.client")
 
 WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS, REST_MS = 1.0, 1_000
 """After a failure."""
+SILENT_SECONDS_MAX = 30.0
+"""So long a partition may be away, as a broker may."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -63,20 +66,26 @@ class Fetching:
     async def run(self, owner: Owner) -> None:
         while True:
             self._changed = trio.Event()
-            streams = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
+            readable = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
+            streams = [stream for stream in readable if stream.rests_until <= trio.current_time()]
+            has_resting = len(streams) < len(readable)
             if not streams or sum(stream.bytes_ahead for stream in streams) >= self._bytes_max:
-                await self._changed.wait()
+                with trio.move_on_after(PAUSE_SECONDS if has_resting else math.inf):
+                    await self._changed.wait()
                 continue
             with trio.CancelScope() as self._fetching:
                 try:
-                    await self._fetch(streams, owner)
+                    await self._fetch(streams, owner, REST_MS if has_resting else WAIT_MS)
+                except (UnknownTopic, UnknownPartition) as error:
+                    logger.info("%s; waiting for the newest assignment", error.message)
+                    await trio.sleep(PAUSE_SECONDS)
                 except GoQueueError as error:
                     self._on_failure(error)
                     await trio.sleep(PAUSE_SECONDS)
 
-    async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner) -> None:
+    async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> None:
         asked = tuple(wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams)
-        answer = await self._client.call(wire.Fetch(WAIT_MS, BYTES_MAX, asked), wire.Fetched)
+        answer = await self._client.call(wire.Fetch(wait_ms, BYTES_MAX, asked), wire.Fetched)
         failures: list[GoQueueError] = []
         for stream, question, found in zip(streams, asked, answer.partitions, strict=True):
             if not stream.is_read or stream.fetch_at != question.offset:
@@ -87,14 +96,14 @@ class Fetching:
                 self._add(stream, found, owner)
         self._on_news()
         if failures:
-            raise failures[0]
+            self._on_failure(failures[0])
 
     def _add(self, stream: StreamPartition, found: wire.FetchedPartition, owner: Owner) -> None:
         assert stream.position is not None, "what is read has a place"
         begin = max(stream.position, stream.fetch_at)
         messages = StreamSlice(stream, owner, found.data).messages(begin, None, self._client.clock.now())
         stream.add(messages, found.next_offset, len(found.data))
-        stream.is_behind = found.next_offset < found.high_watermark
+        stream.is_behind, stream.fails_since = found.next_offset < found.high_watermark, None
 
     def _meet(self, stream: StreamPartition, error: GoQueueError) -> list[GoQueueError]:
         """What to tell those who wait; nothing when reading goes on."""
@@ -104,7 +113,15 @@ class Fetching:
             logger.error("%r cannot be read beyond %d: %s", stream, stream.fetch_at, error.message)
             stream.trouble = error
             return []
-        return [error]
+        return self._rest(stream, error)
+
+    def _rest(self, stream: StreamPartition, error: GoQueueError) -> list[GoQueueError]:
+        """The others go on without it. A partition that is started again or deleted is no news for the program;
+        one that stays away is."""
+        now = trio.current_time()
+        stream.rests_until = now + PAUSE_SECONDS
+        stream.fails_since = now if stream.fails_since is None else stream.fails_since
+        return [] if error.retryable and now < stream.fails_since + SILENT_SECONDS_MAX else [error]
 
     def _go_on(
         self, stream: StreamPartition, start: object, end: object, error: GoQueueError
@@ -119,4 +136,4 @@ class Fetching:
         if isinstance(end, int) and stream.fetch_at > end:
             stream.fetch_at = Offset(end)
             return []
-        return [error]
+        return self._rest(stream, error)

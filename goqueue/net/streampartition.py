@@ -60,6 +60,9 @@ class StreamPartition:
         """There is likely to be more at the broker."""
         self.trouble: GoQueueError | None = None
         """Why it cannot be read further."""
+        self.rests_until = 0.0
+        self.fails_since: float | None = None
+        """It failed, and is asked again then; since when it does."""
         self.bytes_ahead = 0
         self._pieces: deque[_Piece] = deque()
 
@@ -83,6 +86,11 @@ class StreamPartition:
     @property
     def handled(self) -> Offset | None:
         return self.position if self.work_from is None else self.work_from
+
+    def stay(self) -> None:
+        """It is ours. Had it been about to leave, it stays; a program that has heard of that hears of this too."""
+        self.is_open = self.is_open and not self.is_revoked
+        self.is_leaving = self.is_revoked = False
 
     # Where to read
 

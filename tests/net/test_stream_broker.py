@@ -555,6 +555,41 @@ async def test_a_partition_that_was_started_again_takes_commits_as_before(
             assert await committed(client) == [10]
 
 
+async def test_a_partition_that_was_to_leave_when_the_broker_went_and_stays_is_read_on(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """A consumer alive, connected and silently receiving nothing."""
+    async with machine.both() as client, machine.client() as other:
+        await fill(client, 20, partitions=2)
+        async with stream(client) as ann:
+            first = await ann.receive(30)
+            async with stream(other):
+                await trio.sleep(5)  # ann is asked to let go of what it works on
+                await machine.kill()
+            await machine.start()
+            seen = {(each.partition, each.offset) for each in first}
+            while len(seen) < 40:
+                seen |= {(each.partition, each.offset) for each in await some(ann, 1)}
+
+
+async def test_a_topic_that_goes_while_others_are_waited_for_disturbs_nobody(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client, trio.open_nursery() as nursery:
+        await fill(client, 0, topic="orders-a")
+        await fill(client, 0, topic="orders-b")
+        async with stream(client, "orders-*") as consumer:
+
+            async def delete() -> None:
+                await trio.sleep(3)
+                await client.delete_topic("orders-b")
+                await trio.sleep(15)
+                await client.publish("orders-a", b"x")
+
+            nursery.start_soon(delete)
+            assert offsets(await consumer.receive(timeout=30)) == [0]
+
+
 async def test_a_queue_that_becomes_a_stream_goes_on_behind_what_is_done(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
