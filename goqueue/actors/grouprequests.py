@@ -12,8 +12,9 @@ from uuid import UUID
 from goqueue.actors.messages import News, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.core.batch import Producer
-from goqueue.core.ledger import LedgerSettings, Progress
+from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
 from goqueue.errors import GoQueueError
 from goqueue.net.groupmessages import Action, GroupDescription, Membership, ResetPartition

@@ -44,9 +44,9 @@ from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
-from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Delivered, Entry
+from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.core.recordkeys import keys_in

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from goqueue.actors.grouprequests import Taken
 from goqueue.core.deliverable import EVERYTHING, Deliverable, Reader, cut_down, find_deliverable, join
 from goqueue.core.keyorder import Keyed
-from goqueue.core.ledger import Plan
 from goqueue.core.ledgerattempts import AttemptRun, without
 from goqueue.core.ledgerentries import Delivered
+from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.recordkeys import keys_in
 from goqueue.errors import DamagedData

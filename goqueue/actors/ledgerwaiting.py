@@ -16,7 +16,7 @@ from goqueue.actors.handlers import defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.messages import Reply
 from goqueue.core.deliverywaits import DeliveryWaits
-from goqueue.core.ledger import Plan
+from goqueue.core.ledgerviews import Plan
 from goqueue.storage.log import Log
 
 TURN_SECONDS = 0.02

@@ -57,6 +57,7 @@ from goqueue.core.ledgerentries import (
 )
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX, LedgerKeys, how_far_to_look
 from goqueue.core.ledgerstate import LedgerState
+from goqueue.core.ledgerviews import Plan, Progress
 from goqueue.core.offsetset import Run
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.types import Microseconds, Offset
@@ -72,36 +73,6 @@ class LedgerSettings:
     backoff_first: float = DELAY_FIRST
     backoff_max: float = DELAY_MAX
     key_order: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a member may be given now."""
-
-    again: AttemptRuns
-    fresh_from: Offset
-    fresh_max: int
-    """So many fresh messages may follow those that are handed out again."""
-    look_max: int
-    """Among so many; those that are not handed out are held back."""
-    is_alone: bool
-    alone_waiting: bool
-    """A message that must be handed out alone waits, and this member holds others: let it settle them first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    committed: Offset
-    """Everything below is done."""
-    next_fresh: Offset
-    in_flight: int
-    waiting: int
-    ready_again: int
-    leaving: int
-    departing: int
-    removed_unacked: int
-    first_unsettled: Offset | None
-    """Of those handed out; None: all of them are done."""
 
 
 class Ledger:

@@ -32,7 +32,7 @@ from goqueue.actors.root import running
 from goqueue.actors.supervisor import AddChild, RemoveChild, Supervisor
 from goqueue.actors.topicrequests import FindPartition
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
-from goqueue.core.ledger import Progress
+from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownTopic

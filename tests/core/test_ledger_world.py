@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 import msgpack
 
 from goqueue.core.backoff import backoff
-from goqueue.core.ledger import REPLACED, Ledger, LedgerSettings, Plan
+from goqueue.core.ledger import REPLACED, Ledger, LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
+from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import Run
 
 Choose: TypeAlias = Callable[[Sequence[Any]], Any]
