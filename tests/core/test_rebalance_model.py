@@ -225,7 +225,8 @@ class AnyGroup(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """After the last event and the timeouts."""
+        """After the last event and the timeouts: who is away is given up first, then who does not let go."""
+        self.advance(5, beating=True)
         self.advance(61, beating=True)
         assert self.group.state is (State.STABLE if self.clients else State.EMPTY)
         readers = {name: client.subscription.resolve(self.topics) for name, client in self.clients.items()}
