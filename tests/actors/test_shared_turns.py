@@ -83,10 +83,17 @@ async def serve(client: goqueue.Client, served: Counter[str], held: set[tuple[in
                 served[consumer.member_id] += 1
 
 
-@pytest.mark.parametrize(("members", "messages"), [(50, 1000), (300, 600)], ids=["50", "300"])
+CROWDS = {"many": (30, 150), "very many": (75, 150)}
+LARGER_CROWDS, SEEDS_FOR_LARGER = {"many": (50, 1_000), "very many": (300, 600)}, 300
+"""Members, and messages for them: of the long run, hundreds of members."""
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
 async def test_many_members_at_three_partitions_are_served_evenly(
-    machine: Machine, autojump_clock: MockClock, members: int, messages: int
+    machine: Machine, autojump_clock: MockClock, crowd: str, request: pytest.FixtureRequest
 ) -> None:
+    is_long = int(request.config.getoption("--seeds")) >= SEEDS_FOR_LARGER
+    members, messages = (LARGER_CROWDS if is_long else CROWDS)[crowd]
     served, held = Counter[str](), set[tuple[int, int]]()
     async with machine.broker(), trio.open_nursery() as nursery, machine.client() as client:
         await client.create_topic("orders", partitions=3)
