@@ -626,3 +626,24 @@ async def test_several_topics_and_those_that_come_later_are_read(
             await trio.sleep(1)
             await client.publish("orders-a", b"more")
             assert offsets(await some(consumer, 1)) == [3]
+
+
+async def test_a_stream_whose_place_another_took_hears_of_it_and_commits_nothing(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """No rebalance comes between them, so their generation is the same: only the instance tells them apart."""
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client, member_id="worker", auto_commit=False) as before:
+            old = await some(before, 10)
+            async with stream(client, member_id="worker", auto_commit=False) as after:
+                assert offsets(await some(after, 5)) == [0, 1, 2, 3, 4]
+                await after.commit()
+                with pytest.raises(goqueue.Fenced):
+                    await before.commit(old[-1])
+                assert await committed(client) == [5]
+                with pytest.raises(goqueue.Fenced):
+                    await some(before, 11)
+                with pytest.raises(goqueue.Fenced):
+                    await anext(before)
+                assert offsets(await some(after, 5)) == [5, 6, 7, 8, 9]
