@@ -94,6 +94,8 @@ class Receiving:
         """In the order in which they were asked; with what will bring the answer, where that is known."""
         self._has_backlog = False
         """The last answer had as many messages as were asked for."""
+        self._alone_waits = False
+        """A message is held, or waits at the broker, that is delivered alone (see `Received`)."""
         self._resting: dict[AssignedPartition, float] = {}
         """Until when a partition is left alone."""
         self.quiet = QuietSpell()
@@ -209,12 +211,19 @@ class Receiving:
 
     def _allowance(self, need: Need) -> tuple[int, int]:
         """How many messages and bytes to ask for: what is needed, within the credit that is not promised yet."""
-        if self._stock.must_empty or len(self._under_way) >= QUESTIONS_MAX:
+        if self._must_come_to_rest or len(self._under_way) >= QUESTIONS_MAX:
             return 0, 0
         count, size = self._stock.credit
         count -= self._opening.messages + sum(each.request.messages_max for each in self._under_way)
         size -= self._opening.size + sum(each.request.bytes_max for each in self._under_way)
         return max(0, min(count, need.messages, MESSAGES_MAX)), max(0, min(size, BYTES_MAX))
+
+    @property
+    def _must_come_to_rest(self) -> bool:
+        """A message that is delivered alone has nothing beside it: until everything held is settled and everything
+        asked is answered, nothing else is asked for."""
+        self._alone_waits = self._alone_waits and (self._stock.is_busy or bool(self._under_way))
+        return self._alone_waits
 
     def _patience_max(self, is_all: bool) -> float:
         """Who has asked for all that there is credit for can ask nobody else meanwhile, and must not wait long."""
@@ -260,7 +269,7 @@ class Receiving:
     @property
     def _next_late(self) -> float:
         """When somebody has waited long enough for what cannot even be asked for."""
-        if self._under_way:
+        if self._under_way and not self._must_come_to_rest:
             return math.inf
         return min((waiter.deadline for waiter in self._waiters), default=math.inf)
 
@@ -333,7 +342,7 @@ class Receiving:
             self._note_error(partition, error_of(received.error), asker.membership)
             return
         if received.is_alone or (received.alone_waits and request.at_once):
-            self._stock.wait_until_empty()
+            self._alone_waits = True
         if not received.runs:
             if received.alone_waits and request.at_once and not (request.is_busy or self._stock.is_busy):
                 self._rest([partition])  # for what an answer brought that was lost: its lease has to end first

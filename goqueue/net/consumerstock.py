@@ -3,9 +3,6 @@
 Everything unsettled is in flight, be it handed out or not, and takes from the credit. What is settled gives its
 credit back, and so does a lease that has ended: the message is not ours any more, and a program that forgot it must
 not stand still for ever.
-
-A message that is delivered alone (see `Received`) is held with nothing beside it: while one is held, or waits at
-the broker, nothing else is asked for until everything has been settled.
 """
 
 import math
@@ -31,7 +28,6 @@ class Stock:
         self.count = 0
         """Messages in flight."""
         self._bytes = 0
-        self._must_empty = False
         self._young_until = math.inf
         """Until then all leases of what waits are young; later one has to look."""
 
@@ -49,15 +45,6 @@ class Stock:
     @property
     def is_busy(self) -> bool:
         return self.count > 0
-
-    @property
-    def must_empty(self) -> bool:
-        """Nothing is to be asked for until everything held is settled."""
-        self._must_empty = self._must_empty and self.is_busy
-        return self._must_empty
-
-    def wait_until_empty(self) -> None:
-        self._must_empty = True
 
     @property
     def credit(self) -> tuple[int, int]:

@@ -98,15 +98,46 @@ async def test_that_a_message_waits_to_be_alone_holds_up_nobody_who_only_looked_
     """Who holds others goes on receiving until it asks for itself and is told to settle first."""
     broker = FakeBroker()
     broker.publish(*numbered(100))
-    async with consuming(broker) as consumer:
+    async with consuming(broker) as consumer, trio.open_nursery() as nursery:
         link = await steady(broker, consumer)
         link.answer()
-        held = await consumer.receive(BATCH)
+        await consumer.receive(BATCH)
         await wait_all_tasks_blocked()
         link.answer(alone_waits=True)
         await wait_all_tasks_blocked()
-        assert not consumer._stock.must_empty
-        await consumer.ack(held)
+        assert link.held == []
+        nursery.start_soon(consumer.receive, BATCH)
+        await wait_all_tasks_blocked()
+        assert [request.at_once for request, _ in link.held] == [BATCH]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_message_that_waits_to_be_alone_is_not_asked_for_without_pause_beside_another_question(
+    autojump_clock: MockClock,
+) -> None:
+    """§6: who asks beside another question is busy, and hears the same for as long as that one is under way."""
+    broker = FakeBroker()
+    nothing = wire.ReceivedPartition(None, 0, (), False, True, b"")
+    letter = [b"alone"]
+
+    async def answer(request: wire.Receive) -> wire.Received:
+        assert len(broker.of_kind(wire.Receive)) < 20, "it asks without end"
+        if request.is_busy:
+            return wire.Received((nothing,))
+        if len(broker.of_kind(wire.Receive)) > 1:
+            broker.publish(*letter)
+            letter.clear()
+        return await broker._receive(request)
+
+    broker.answers[wire.Receive] = answer
+    async with consuming(broker) as consumer:
+        with trio.move_on_after(1):
+            await consumer.receive(1, timeout=30)
+        before = trio.current_time()
+        assert await consumer.receive(1, timeout=5) == []
+        assert trio.current_time() - before == 5
+        assert values_of(await consumer.receive(1, timeout=30)) == [b"alone"]
+        assert trio.current_time() - before < 10, "asked for once the other question was answered"
 
 
 async def test_an_answer_that_comes_after_its_partition_has_moved_is_given_back(autojump_clock: MockClock) -> None:

@@ -67,14 +67,7 @@ class Member:
         holder = f"{self._name}.{self._lives}"
         async with goqueue.connect(site.url, name=holder, network=machine, clock=site.clock) as client:
             making = client.consumer(
-                setup.topics[0] if len(setup.topics) == 1 else list(setup.topics),
-                group=setup.name,
-                start=setup.start,
-                shared=setup.is_shared,
-                key_order=setup.keeps_key_order,
-                max_deliveries=setup.max_deliveries,
-                visibility_timeout=plan.visibility,
-                auto_extend=plan.auto_extends,
+                **setup.joining, visibility_timeout=plan.visibility, auto_extend=plan.auto_extends
             )
             async with making as consumer:
                 self._history.begin()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
+from typing import Any
 
 from tests.sim.clientplan import ClientLife, ClientPlan, Fault, Job, Trouble, _faults
 from tests.sim.plan import Ending
@@ -62,6 +63,18 @@ class GroupSetup:
     """Some messages kill whoever gets them."""
     members: tuple[MemberPlan, ...]
     keeps_key_order: bool = False
+
+    @property
+    def joining(self) -> dict[str, Any]:
+        """How every member asks to join: whoever comes first fixes it."""
+        return {
+            "topics": self.topics[0] if len(self.topics) == 1 else list(self.topics),
+            "group": self.name,
+            "start": self.start,
+            "shared": self.is_shared,
+            "key_order": self.keeps_key_order,
+            "max_deliveries": self.max_deliveries,
+        }
 
     @property
     def visibility_most(self) -> float:

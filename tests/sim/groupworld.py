@@ -186,8 +186,7 @@ class GroupWorld(ClientWorld):
     async def _drain(self, client: goqueue.Client, group: GroupHistory, ends: dict[str, list[int]]) -> None:
         """One careful consumer, until everything is done."""
         setup = group.setup
-        topics = setup.topics[0] if len(setup.topics) == 1 else list(setup.topics)
-        async with client.consumer(topics, group=setup.name, start=setup.start) as consumer:
+        async with client.consumer(**setup.joining) as consumer:
             group.begin()
             shift = Shift("careful", consumer, CAREFUL, group, self._generator("careful"), self._site())
             while not _is_done(await client.group(setup.name), ends):
