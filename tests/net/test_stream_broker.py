@@ -430,6 +430,24 @@ async def test_what_cannot_be_committed_from_outside_is_refused(
                 await client.commit("audit", "orders", bad)  # type: ignore[arg-type]
 
 
+async def test_a_commit_from_outside_waits_for_a_partition_that_has_no_room_now(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client, trio.open_nursery() as nursery:
+        await fill(client, 10, partitions=2)
+        await client.commit("audit", "orders", {0: 1, 1: 1})
+        machine.fill_disk()
+        nursery.start_soon(client.commit, "audit", "orders", {0: 7, 1: 8})
+        await trio.sleep(10)
+        assert await committed(client) == [1, 1]
+        machine.free_disk()
+        await trio.sleep(3)
+        assert await committed(client) == [7, 8]
+        machine.fill_disk()
+        with pytest.raises(goqueue.DiskFull):
+            await client.commit("audit", "orders", {0: 9})
+
+
 # What belongs to the other mode
 
 
