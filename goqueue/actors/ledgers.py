@@ -44,7 +44,7 @@ from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
-from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.ledgerattempts import AttemptRuns, offsets_of
 from goqueue.core.ledgerentries import Delivered, Entry
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
@@ -252,7 +252,11 @@ class LedgerDesk(WaitingDesk):
         held_back = here.ledger.keys.hold_back(entry, keyed, plan.fresh_max)
         self.book.write(here, [entry] if held_back is None else [entry, held_back], now)
         here.ledger.keys.note(keyed)
-        return entry.fresh if held_back is None else list(_without(entry.fresh, held_back.runs).runs())
+        return (
+            entry.fresh
+            if held_back is None
+            else list(OffsetSet(entry.fresh).without(offsets_of(held_back.runs)).runs())
+        )
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
@@ -402,10 +406,3 @@ class LedgerDesk(WaitingDesk):
     def note_removed(self) -> None:
         """The log may begin later than before."""
         self.book.note_removed_from_all(self.log.log_start)
-
-
-def _without(runs: Sequence[Run], others: Iterable[AttemptRun]) -> OffsetSet:
-    rest = OffsetSet(runs)
-    for other in others:
-        rest.discard(other.first, other.last)
-    return rest

@@ -9,9 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.grouprequests import Taken
-from goqueue.core.deliverable import EVERYTHING, Deliverable, Reader, cut_down, find_deliverable, join
+from goqueue.core.deliverable import (
+    EVERYTHING,
+    Deliverable,
+    Reader,
+    base_offset,
+    cut_down,
+    find_deliverable,
+    join,
+)
 from goqueue.core.keyorder import Keyed
-from goqueue.core.ledgerattempts import AttemptRun, without
+from goqueue.core.ledgerattempts import AttemptRun, offsets_of, without
 from goqueue.core.ledgerentries import Delivered
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
@@ -39,8 +47,10 @@ class Gathered:
     """Of the last batch that fresh ones were taken from."""
 
     def add_fresh(self, chosen: Deliverable) -> int:
-        """How many these are. A batch that holds returned messages too must not show them twice."""
-        self.parts += cut_down(chosen.data, chosen.runs) if self.again else [chosen.data]
+        """How many these are. A batch that holds returned messages too is shown once, as a whole."""
+        while self.parts and base_offset(self.parts[-1]) >= base_offset(chosen.data):
+            self.parts.pop()
+        self.parts.append(chosen.data)
         join(self.fresh, chosen.runs)
         return sum(last - first + 1 for first, last in chosen.runs)
 
@@ -141,6 +151,9 @@ def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], li
 def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
     """Those of the wanted that are there; the others are gone."""
     there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
+    if not offsets_of(wanted).without(there):  # as most often
+        gathered.again += wanted
+        return list(wanted)
     again = list[AttemptRun]()
     for run in wanted:
         found = list(there.runs(run.first, run.last))

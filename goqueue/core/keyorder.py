@@ -8,9 +8,10 @@ wait for nobody. A key is known by its hash: two keys that share one wait for ea
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from goqueue.core.ledgerattempts import AttemptRun
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Offset
 
 Keyed = tuple[Offset, int]
@@ -20,8 +21,12 @@ Keyed = tuple[Offset, int]
 class KeyOrder:
     def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
         self._keys: dict[Offset, int] = {}
+        self._firsts: dict[int, Offset] = {}
+        """Of each key the first that is not settled."""
         self._rows: dict[int, deque[Offset]] = {}
-        """Of each key what is not settled, in order."""
+        """Those behind it, in order; most keys have none."""
+        self.waiting = OffsetSet()
+        """All of these."""
         self.note(keyed)
 
     def __len__(self) -> int:
@@ -29,27 +34,36 @@ class KeyOrder:
 
     def note(self, keyed: Iterable[Keyed]) -> None:
         """These are not settled."""
+        keys, firsts, waiting = self._keys, self._firsts, list[Run]()
         for offset, key in keyed:
-            if offset in self._keys:
+            if offset in keys:
                 continue
-            self._keys[offset] = key
-            row = self._rows.setdefault(key, deque())
-            if row and offset < row[-1]:
-                insort(row, offset)
+            keys[offset] = key
+            if key not in firsts:
+                firsts[key] = offset
             else:
-                row.append(offset)
+                waiting.append(self._put_in_row(offset, key))
+        self.waiting.update(OffsetSet(waiting))
 
-    def may_leave(self, offset: Offset) -> bool:
-        key = self._keys.get(offset)
-        return key is None or self._rows[key][0] == offset
+    def _put_in_row(self, offset: Offset, key: int) -> Run:
+        """Which of its key waits now that did not: this one, unless it was learnt late and is the first."""
+        first = self._firsts[key]
+        if offset < first:
+            self._firsts[key], offset = offset, first
+        row = self._rows.setdefault(key, deque())
+        if row and offset < row[-1]:
+            insort(row, offset)
+        else:
+            row.append(offset)
+        return Run(offset, offset)
 
     def those_that_wait(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> list[Offset]:
         """Of messages that are looked at for the first time, behind all that are known; those too many wait too."""
-        keys, begun, waiting = dict(keyed), set[int](), list[Offset]()
+        keys, begun, waiting, firsts = dict(keyed), set[int](), list[Offset](), self._firsts
         for first, last in fresh:
             for offset in range(first, last + 1):
                 key = keys.get(offset)
-                if give_max > 0 and (key is None or not (key in self._rows or key in begun)):
+                if give_max > 0 and (key is None or not (key in firsts or key in begun)):
                     give_max -= 1
                 else:
                     waiting.append(offset)
@@ -57,27 +71,32 @@ class KeyOrder:
                     begun.add(key)
         return waiting
 
-    def first_of_their_keys(self, runs: Iterable[AttemptRun]) -> Iterator[AttemptRun]:
-        """What of these may leave, in order."""
-        for run in runs:
-            for first, last in joined(filter(self.may_leave, range(run.first, run.last + 1))):
-                yield AttemptRun(first, last, run.attempt)
+    def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
+        keys, rows, free = self._keys, self._rows, list[Run]()
+        for offset in chain.from_iterable(self._known(run.first, run.last) for run in runs):
+            key = keys.pop(offset, None)
+            if key in rows:
+                free.append(self._take_out(key, offset))
+            elif key is not None:
+                del self._firsts[key]
+        self.waiting.take(OffsetSet(free))
 
-    def settled(self, first: Offset, last: Offset) -> None:
-        few = last - first < len(self._keys)
-        for offset in range(first, last + 1) if few else [each for each in self._keys if first <= each <= last]:
-            key = self._keys.pop(offset, None)
-            if key is not None:
-                self._take_out(key, offset)
+    def _known(self, first: Offset, last: Offset) -> Iterable[Offset]:
+        """Of a range however long, as many as there may be something to know of."""
+        if last - first < len(self._keys):
+            return range(first, last + 1)
+        return [offset for offset in self._keys if first <= offset <= last]
 
-    def _take_out(self, key: int, offset: Offset) -> None:
+    def _take_out(self, key: int, offset: Offset) -> Run:
+        """Which of its key waits no more: this one, or the one behind it."""
         row = self._rows[key]
-        if row[0] == offset:
-            row.popleft()
-        else:
+        if self._firsts[key] != offset:
             row.remove(offset)
+        else:
+            self._firsts[key] = offset = row.popleft()
         if not row:
             del self._rows[key]
+        return Run(offset, offset)
 
 
 def joined(offsets: Iterable[Offset]) -> Iterator[Run]:

@@ -20,12 +20,12 @@ from goqueue.core.ledgerattempts import (
     AttemptRuns,
     Attempts,
     Standing,
-    StandingRun,
     count,
     joined,
+    offsets_of,
     without,
 )
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
 SETTLED_REMEMBERED = 256
@@ -148,8 +148,13 @@ class Deliveries:
 
     def judge(self, now: float, nonce: int, runs: Iterable[AttemptRun], *, acks: bool = False) -> Verdict:
         """With `acks`, what was acked under this nonce before is not stale, and not good a second time."""
+        runs, leases = tuple(runs), self._standing(now, nonce)
+        if _are_all_out(leases, runs):  # as most often
+            return Verdict(joined(runs), ())
+        return self._judge_each(runs, leases, self._acked(nonce) if acks else None)
+
+    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], acked: Attempts | None) -> Verdict:
         good, stale = list[AttemptRun](), list[AttemptRun]()
-        leases, acked = self._standing(now, nonce), self._acked(nonce) if acks else None
         for run in runs:
             found = [piece for lease in leases for piece in lease.out.find(run)]
             good += [AttemptRun(*piece, run.attempt) for piece in found]
@@ -183,47 +188,49 @@ class Deliveries:
         for lease in delivery.leases:
             self._note_deadline(delivery, lease)
 
-    def ack(self, nonce: int, runs: AttemptRuns) -> list[StandingRun]:
+    def ack(self, nonce: int, runs: AttemptRuns) -> Attempts:
         acked = self._deliveries[nonce].acked
-        taken = self._take(nonce, runs)
+        taken = self._take(nonce, offsets_of(runs))
         _check_all(taken, runs)
-        for standing, run in taken:
-            acked.add(Standing(standing.attempt, lost=False), run)
+        for standing, offsets in taken.items():
+            acked.add_all(Standing(standing.attempt, lost=False), offsets)
         self._close_if_empty(nonce)
         return taken
 
-    def take(self, nonce: int, runs: AttemptRuns) -> list[StandingRun]:
+    def take(self, nonce: int, runs: AttemptRuns) -> Attempts:
         """These are no longer out."""
-        taken = self._take(nonce, runs)
+        taken = self._take(nonce, offsets_of(runs))
         _check_all(taken, runs)
         self._close_if_empty(nonce)
         return taken
 
     def take_within(self, first: Offset, last: Offset) -> None:
         """Whatever of these is out, whoever holds it. Looks at every delivery, for what is rare."""
-        for nonce in list(self._deliveries):
-            self._take(nonce, [Run(first, last)])
+        for nonce, delivery in list(self._deliveries.items()):
+            taken = [run for lease in delivery.leases for _, run in lease.out.take_range(first, last)]
+            self._let_go(delivery, count(taken))
             self._close_if_empty(nonce)
 
     def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
         """These, or all that are out, are held until so many seconds from now."""
         delivery = self._deliveries[nonce]
         extended = Lease(now + visibility, visibility)
-        everything = [run for lease in delivery.leases for run in lease.out.runs()]
-        for standing, run in self._take(nonce, everything if runs is None else runs):
-            extended.out.add(standing, run)
-            self._held[delivery.member].count += run.size
+        everything = (run for lease in delivery.leases for run in lease.out.runs())
+        extended.out.merge(self._take(nonce, offsets_of(everything if runs is None else runs)))
+        self._held[delivery.member].count += len(extended.out)
         delivery.leases.append(extended)
         self._note_deadline(delivery, extended)
 
-    def _take(self, nonce: int, runs: Iterable[AttemptRun | Run]) -> list[StandingRun]:
-        delivery = self._deliveries[nonce]
-        taken = [
-            found for lease in delivery.leases for run in runs for found in lease.out.take(run.first, run.last)
-        ]
-        delivery.leases = [lease for lease in delivery.leases if lease.out]
-        self._held[delivery.member].count -= sum(run.size for _, run in taken)
+    def _take(self, nonce: int, offsets: OffsetSet) -> Attempts:
+        delivery, taken = self._deliveries[nonce], Attempts()
+        for lease in delivery.leases:
+            taken.merge(lease.out.take(offsets))
+        self._let_go(delivery, len(taken))
         return taken
+
+    def _let_go(self, delivery: Delivery, taken: int) -> None:
+        delivery.leases = [lease for lease in delivery.leases if lease.out]
+        self._held[delivery.member].count -= taken
 
     def _close_if_empty(self, nonce: int) -> None:
         delivery = self._deliveries[nonce]
@@ -267,8 +274,16 @@ class Deliveries:
         return deliveries
 
 
-def _check_all(taken: Iterable[StandingRun], runs: AttemptRuns) -> None:
-    assert sum(run.size for _, run in taken) == count(runs), f"not all of {runs} were out"
+def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
+    """Runs may be forged: those that name more than there are, be it 2 ** 60, or nothing, are not so."""
+    wanted = count(runs)
+    if wanted > sum(len(lease.out) for lease in leases) or any(run.last < run.first for run in runs):
+        return False
+    return sum(lease.out.count_of(runs) for lease in leases) == wanted
+
+
+def _check_all(taken: Attempts, runs: AttemptRuns) -> None:
+    assert len(taken) == count(runs), f"not all of {runs} were out"
 
 
 def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:

@@ -144,7 +144,7 @@ class Ledger:
     def count_behind_keys(self, now: float) -> int:
         """How many of those that are ready wait for an earlier one of their key."""
         self._state.returns.move_on(now)
-        return self.keys.count_waiting(list(self._state.returns.ready_runs(lambda _: True)))
+        return self.keys.count_waiting(self._state.returns.ready(lambda _: True))
 
     @property
     def looks_no_further(self) -> bool:
@@ -206,7 +206,7 @@ class Ledger:
         return max(0, min(count_max, lasts_max) if self._is_last(FRESH.attempt) else count_max)
 
     def _ready(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
-        return self.keys.those_that_may_leave(self._state.returns.ready_runs(chosen))
+        return in_order(self.keys.those_that_may_leave(self._state.returns.ready(chosen)))
 
     def _plan(
         self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False
@@ -254,15 +254,14 @@ class Ledger:
         return any(map(self._goes_alone, self._state.returns.standings_of(again)))
 
     def _check_delivery(
-        self, now: float, nonce: int, again: Iterable[AttemptRun], fresh: Iterable[Run], scanned_to: Offset
+        self, now: float, nonce: int, again: Sequence[AttemptRun], fresh: Iterable[Run], scanned_to: Offset
     ) -> None:
         """A delivery that does not fit must not reach the journal (G7)."""
         assert self.has_begun
         assert 0 <= nonce < 1 << NONCE_BITS
         assert nonce not in self._state.deliveries, "a nonce names one delivery"
         self._state.returns.move_on(now)
-        for run in again:
-            assert count(self._state.returns.find_ready(run)) == run.size, f"{run} is not ready"
+        assert self._state.returns.count_ready(again) == count(again), f"some of {again} are not ready"
         at = self.next_fresh
         for first, last in fresh:
             assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"

@@ -7,7 +7,7 @@ are few sets, not many messages.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.offsetset import OffsetSet, Run
@@ -55,25 +55,63 @@ class Attempts:
     def items(self) -> Iterable[tuple[Standing, OffsetSet]]:
         return self._sets.items()
 
+    def values(self) -> Iterable[OffsetSet]:
+        return self._sets.values()
+
     def add(self, standing: Standing, run: Run) -> None:
+        self._of(standing).add(*run)
+
+    def add_all(self, standing: Standing, offsets: OffsetSet) -> None:
+        if offsets:
+            self._of(standing).update(offsets)
+
+    def merge(self, others: "Attempts") -> None:
+        for standing, offsets in others.items():
+            self.add_all(standing, offsets)
+
+    def _of(self, standing: Standing) -> OffsetSet:
         offsets = self._sets.get(standing)
         if offsets is None:
             offsets = self._sets[standing] = OffsetSet()
-        offsets.add(*run)
+        return offsets
 
     def find(self, run: AttemptRun) -> list[Run]:
         """What is here of these, on a delivery of that number."""
         sets = [offsets for standing, offsets in self._sets.items() if standing.attempt == run.attempt]
         return [found for offsets in sets for found in offsets.runs(run.first, run.last)]
 
-    def take(self, first: Offset, last: Offset) -> list[StandingRun]:
+    def count_of(self, runs: Sequence[AttemptRun]) -> int:
+        """How many of these are here, on a delivery of the number that they name."""
+        return sum(
+            len(offsets.common(asked))
+            for attempt, asked in by_attempt(runs).items()
+            for standing, offsets in self._sets.items()
+            if standing.attempt == attempt
+        )
+
+    def take(self, offsets: OffsetSet) -> "Attempts":
         """Whatever is here of these, and no longer is."""
+        taken = Attempts()
+        for standing in list(self._sets):
+            taken.add_all(standing, self._sets[standing].take(offsets))
+            self._tidy(standing)
+        return taken
+
+    def take_range(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """The same of a range, however long."""
         found = [(standing, run) for standing, offsets in self._sets.items() for run in offsets.runs(first, last)]
         for standing, run in found:
             self._sets[standing].discard(*run)
-            if not self._sets[standing]:
-                del self._sets[standing]
+        for standing in list(self._sets):
+            self._tidy(standing)
         return found
+
+    def _tidy(self, standing: Standing) -> None:
+        if not self._sets[standing]:
+            del self._sets[standing]
+
+    def standing_runs(self) -> Iterator[StandingRun]:
+        return ((standing, run) for standing, offsets in self._sets.items() for run in offsets.runs())
 
     def runs(self) -> Iterator[AttemptRun]:
         """All of them, in offset order."""
@@ -114,12 +152,27 @@ def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
     return tuple(taken)
 
 
+def by_attempt(runs: Iterable[AttemptRun]) -> dict[int, OffsetSet]:
+    """The messages that runs name, by the number of their delivery."""
+    rows = dict[int, list[tuple[Offset, Offset]]]()
+    for first, last, attempt in runs:
+        rows.setdefault(attempt, []).append((first, last))
+    return {attempt: OffsetSet(row) for attempt, row in rows.items()}
+
+
+def offsets_of(runs: Iterable[AttemptRun | Run]) -> OffsetSet:
+    return OffsetSet((run[0], run[1]) for run in runs)
+
+
 def count(runs: Iterable[AttemptRun | Run]) -> int:
-    return sum(run.size for run in runs)
+    return sum([run[1] - run[0] + 1 for run in runs])
 
 
 def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
     """The same messages in order, each named once, neighbours together."""
+    runs = tuple(runs)
+    if all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
+        return runs
     result = list[AttemptRun]()
     for run in sorted(runs, key=lambda run: (run.attempt, run.first)):
         before = result[-1] if result else None

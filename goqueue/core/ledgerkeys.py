@@ -8,10 +8,11 @@ journal says that they were delivered, and released in the same breath. So they 
 again, on their first delivery, and nothing else has to know of them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from goqueue.core.keyorder import Keyed, KeyOrder, joined
-from goqueue.core.ledgerattempts import FRESH, AttemptRun, count
+from goqueue.core.ledgerattempts import FRESH, AttemptRun, Standing
 from goqueue.core.ledgerentries import (
     Acked,
     CutBack,
@@ -27,6 +28,8 @@ from goqueue.core.ledgerentries import (
 )
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import OFFSET_MAX
+
+StandingSet: TypeAlias = tuple[Standing, OffsetSet]
 
 LOOK_AHEAD_MAX = 10_000
 """So many messages may be ready, or wait for their keys, before no more are looked at."""
@@ -61,15 +64,20 @@ class LedgerKeys:
 
     def note_entry(self, entry: Entry) -> None:
         if self._order is not None:
-            for run in _settled_by(entry):
-                self._order.settled(run.first, run.last)
+            self._order.settled(_settled_by(entry))
 
-    def those_that_may_leave(self, runs: Iterator[AttemptRun]) -> Iterator[AttemptRun]:
-        return runs if self._order is None else self._order.first_of_their_keys(runs)
+    def those_that_may_leave(self, sets: Sequence[StandingSet]) -> Sequence[StandingSet]:
+        if self._order is None:
+            return sets
+        waiting = self._order.waiting
+        return [(standing, offsets.without(waiting)) for standing, offsets in sets]
 
-    def count_waiting(self, runs: Sequence[AttemptRun]) -> int:
+    def count_waiting(self, sets: Sequence[StandingSet]) -> int:
         """How many of these have to wait for an earlier one of their key."""
-        return 0 if self._order is None else count(runs) - count(self._order.first_of_their_keys(runs))
+        if self._order is None:
+            return 0
+        waiting = self._order.waiting
+        return sum(len(offsets.common(waiting)) for _, offsets in sets)
 
     def hold_back(self, delivered: Delivered, keyed: Iterable[Keyed], give_max: int) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""

@@ -27,6 +27,12 @@ class LaneProgress:
         self.committed = self._done.first_gap(last + 1)
         self._done.discard(first, self.committed - 1)
 
+    def settle_all(self, offsets: OffsetSet) -> None:
+        """The same, of many that lie here and there; none of them was done before."""
+        self._done.update(offsets)
+        before, self.committed = self.committed, self._done.first_gap(self.committed)
+        self._done.discard(before, self.committed - 1)
+
     def first_unsettled(self, at: Offset) -> Offset:
         """The first offset from here on that is not done."""
         return self._done.first_gap(max(at, self.committed))

@@ -18,12 +18,12 @@ from typing import Any
 
 from goqueue.core import ledgerentries as entries
 from goqueue.core.leases import Deliveries, Delivery, Lease
-from goqueue.core.ledgerattempts import FRESH, Standing, StandingRun
+from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, count
 from goqueue.core.ledgerdepartures import DeadRun, Departures
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerfirsts import FirstDeliveries
 from goqueue.core.ledgerlane import LaneProgress
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.producers import SEQUENCES
 from goqueue.core.receipts import OFFSET_MAX
 from goqueue.core.returns import Returns
@@ -94,20 +94,18 @@ class LedgerState:
 
     def _delivered(self, entry: entries.Delivered, now: float) -> None:
         lease = Lease(now + entry.visibility, entry.visibility)
-        for run in entry.again:
-            for standing, piece in self._taken_back(Run(run.first, run.last)):
-                lease.out.add(standing, piece)
-        for fresh in entry.fresh:
-            lease.out.add(FRESH, fresh)
+        if entry.again:
+            lease.out.merge(self._taken_back(entry.again))
+        lease.out.add_all(FRESH, OffsetSet(entry.fresh))
         if entry.fresh:
             self.firsts.note(self.lane.next_fresh, entry.wall)
         self._look_over(entry.fresh, entry.scanned_to)
         self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, [lease]))
         self.firsts.tidy(self.lane.first_unsettled, self.lane.next_fresh)
 
-    def _taken_back(self, run: Run) -> list[StandingRun]:
-        taken = self.returns.take(*run)
-        assert sum(piece.size for _, piece in taken) == run.size, f"{run} was not to be handed out again"
+    def _taken_back(self, runs: AttemptRuns) -> Attempts:
+        taken = self.returns.take(runs)
+        assert len(taken) == count(runs), f"not all of {runs} were to be handed out again"
         return taken
 
     def _look_over(self, fresh: Iterable[Run], scanned_to: Offset) -> None:
@@ -124,7 +122,7 @@ class LedgerState:
     def _passed_over(self, entry: entries.PassedOver) -> None:
         for run in entry.runs:
             assert self.count_unheld(run) == run.size, f"{run} was not to be handed out again, nor leaving"
-            self.returns.take(*run)
+            self.returns.forget(*run)
             self.departures.take(*run)
             self.lane.settle(*run)
         self._look_over((), entry.scanned_to)
@@ -140,13 +138,13 @@ class LedgerState:
     # Settled, or to be handed out again
 
     def _acked(self, entry: entries.Acked) -> None:
-        for _, run in self.deliveries.ack(entry.nonce, entry.runs):
-            self.lane.settle(*run)
+        for offsets in self.deliveries.ack(entry.nonce, entry.runs).values():
+            self.lane.settle_all(offsets)
 
     def _nacked(self, entry: entries.Nacked, now: float) -> None:
         wall = self._wall(entry.nonce)
         for delay, runs in entry.retries:
-            for standing, run in self.deliveries.take(entry.nonce, runs):
+            for standing, run in self.deliveries.take(entry.nonce, runs).standing_runs():
                 self.returns.hold_back(now + delay, standing.attempt + 1, run)
         if entry.leaving:
             self._leave(self.deliveries.take(entry.nonce, entry.leaving), wall, entry.reason)
@@ -157,8 +155,7 @@ class LedgerState:
 
     def _released(self, entry: entries.Released) -> None:
         """As if they had not been handed out: what was lost before is so still."""
-        for standing, run in self.deliveries.take(entry.nonce, entry.runs):
-            self.returns.make_ready(standing, run)
+        self.returns.make_all_ready(self.deliveries.take(entry.nonce, entry.runs))
 
     def _extended(self, entry: entries.Extended, now: float) -> None:
         self.deliveries.extend(entry.nonce, entry.runs, entry.visibility, now)
@@ -169,7 +166,7 @@ class LedgerState:
         if entry.reason is not None:
             self._leave(taken, wall, entry.reason)
             return
-        for standing, run in taken:
+        for standing, run in taken.standing_runs():
             self.returns.make_ready(Standing(standing.attempt + 1, lost=True), run)
 
     def _wall(self, nonce: int) -> Microseconds:
@@ -179,8 +176,8 @@ class LedgerState:
 
     # Dead letters
 
-    def _leave(self, runs: Iterable[StandingRun], last_delivery: Microseconds, reason: str) -> None:
-        for standing, run in runs:
+    def _leave(self, taken: Attempts, last_delivery: Microseconds, reason: str) -> None:
+        for standing, run in taken.standing_runs():
             for piece, first_delivery in self.firsts.split(run):
                 dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
                 self.departures.add(dead)
@@ -216,7 +213,7 @@ class LedgerState:
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)
-        self.returns.take(first, last)
+        self.returns.forget(first, last)
         self.departures.let_go(first, last)
 
     # Written down

@@ -34,12 +34,12 @@ class Run(NamedTuple):
 class OffsetSet:
     __slots__ = ("_chunks", "_numbers", "_size")
 
-    def __init__(self, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, runs: Iterable[tuple[Offset, Offset]] = ()) -> None:
         self._chunks: dict[int, int] = {}
         self._numbers: list[int] = []
         self._size = 0
-        for run in runs:
-            self.add(*run)
+        for number, mask in _masks_of(runs).items():
+            self._put(number, mask)
 
     def __len__(self) -> int:
         return self._size
@@ -61,6 +61,32 @@ class OffsetSet:
             self._put(number, self._chunks[number] & ~_mask_within(number, first, last))
         return before - self._size
 
+    def update(self, others: "OffsetSet") -> None:
+        """Those too. Like the next two, it costs chunks, not offsets or runs."""
+        for number, mask in others._chunks.items():
+            self._put(number, self._chunks.get(number, 0) | mask)
+
+    def common(self, others: "OffsetSet") -> "OffsetSet":
+        """Those that are in both."""
+        found, chunks = OffsetSet(), self._chunks
+        for number, mask in others._chunks.items():
+            found._put(number, chunks.get(number, 0) & mask)
+        return found
+
+    def without(self, others: "OffsetSet") -> "OffsetSet":
+        """Those that are here only."""
+        found, chunks = OffsetSet(), others._chunks
+        for number, mask in self._chunks.items():
+            found._put(number, mask & ~chunks.get(number, 0))
+        return found
+
+    def take(self, others: "OffsetSet") -> "OffsetSet":
+        """Those that are in both, and no longer are here."""
+        found = self.common(others)
+        for number, mask in found._chunks.items():
+            self._put(number, self._chunks[number] & ~mask)
+        return found
+
     def count(self, first: Offset, last: Offset) -> int:
         """How many there are of this range."""
         numbers = self._numbers_within(first, last)
@@ -68,12 +94,33 @@ class OffsetSet:
 
     def runs(self, first: Offset = 0, last: Offset | None = None) -> Iterator[Run]:
         """Longest runs, in order, cut to the range. The set must not change meanwhile."""
-        run = self.first_run(first)
-        while run is not None and (last is None or run.last < last):
-            yield run
-            run = self.first_run(run.last + 1)
-        if run is not None and last is not None and run.first <= last:
-            yield Run(run.first, last)
+        begin = end = -1
+        for base, mask in self._masks_within(first, last):
+            at, rest = base, mask
+            while rest:
+                gap = _lowest(rest)
+                rest, at = rest >> gap, at + gap
+                size = (~rest & (rest + 1)).bit_length() - 1
+                if at != end:
+                    if end > begin:
+                        yield Run(begin, end - 1)
+                    begin = at
+                rest, at = rest >> size, at + size
+                end = at
+        if end > begin:
+            yield Run(begin, end - 1)
+
+    def _masks_within(self, first: Offset, last: Offset | None) -> Iterator[tuple[Offset, int]]:
+        """Of each chunk where it begins, and what of it lies in the range."""
+        numbers = self._numbers if last is None else self._numbers_within(first, last)
+        for number in numbers[bisect_left(numbers, first >> CHUNK_BITS) :]:
+            base = number << CHUNK_BITS
+            end = base + _WITHIN if last is None else last
+            is_whole = first <= base and base + _WITHIN <= end
+            yield (
+                base,
+                self._chunks[number] if is_whole else self._chunks[number] & _mask_within(number, first, end),
+            )
 
     def first_run(self, at: Offset = 0) -> Run | None:
         """The first run at or after this offset; of one that has begun before, the rest."""
@@ -137,6 +184,19 @@ def _lowest(mask: int) -> int:
 
 def _bytes_of(mask: int) -> bytes:
     return b"" if mask == _FULL else mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+
+
+def _masks_of(runs: Iterable[tuple[Offset, Offset]]) -> dict[int, int]:
+    """Many runs that lie close together cost little more than one: they meet in a few chunks."""
+    masks = dict[int, int]()
+    for first, last in runs:
+        number = first >> CHUNK_BITS
+        if last >> CHUNK_BITS == number:
+            masks[number] = masks.get(number, 0) | ((1 << (last - first + 1)) - 1) << (first & _WITHIN)
+            continue
+        for number, mask in _masks(first, last):
+            masks[number] = masks.get(number, 0) | mask
+    return masks
 
 
 def _masks(first: Offset, last: Offset) -> Iterator[tuple[int, int]]:

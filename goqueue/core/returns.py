@@ -4,12 +4,12 @@ A wait ends by the clock alone; nothing is journaled for it. So whoever asks wha
 what has come due is moved over first. A replay may be a hair off with its times: what it takes is found in both.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from goqueue.core.ledgerattempts import AttemptRun, Attempts, Standing, StandingRun, in_order
-from goqueue.core.offsetset import Run
+from goqueue.core.ledgerattempts import AttemptRun, Attempts, Standing, StandingRun, count, offsets_of
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Offset
 
 _MILLION = 1_000_000
@@ -56,34 +56,43 @@ class Returns:
         heappush(self._waits, Wait(due, *run, attempt))
         self._waiting += run.size
 
-    def ready_runs(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
-        """In offset order."""
-        return in_order([item for item in self._ready.items() if chosen(item[0])])
+    def ready(self, chosen: Callable[[Standing], bool]) -> list[tuple[Standing, OffsetSet]]:
+        return [item for item in self._ready.items() if chosen(item[0])]
 
     def runs(self) -> Iterator[Run]:
         """Those that are ready and those that wait."""
         yield from (Run(run.first, run.last) for run in self._ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
 
-    def find_ready(self, run: AttemptRun) -> list[Run]:
-        return self._ready.find(run)
+    def count_ready(self, runs: Sequence[AttemptRun]) -> int:
+        """How many of these are ready, on the delivery that they name."""
+        return self._ready.count_of(runs)
 
     def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
         """Of those that are ready."""
-        items = self._ready.items()
-        return {standing for run in runs for standing, offsets in items if offsets.count(run.first, run.last)}
+        asked = offsets_of(runs)
+        return {standing for standing, offsets in self._ready.items() if offsets.common(asked)}
 
     def count_within(self, first: Offset, last: Offset) -> int:
         """How many of these are ready or wait. Looks at every wait."""
         waiting = sum(max(0, min(last, wait.last) - max(first, wait.first) + 1) for wait in self._waits)
         return waiting + sum(offsets.count(first, last) for _, offsets in self._ready.items())
 
-    def take(self, first: Offset, last: Offset) -> list[StandingRun]:
+    def make_all_ready(self, taken: Attempts) -> None:
+        self._ready.merge(taken)
+
+    def take(self, runs: Sequence[AttemptRun]) -> Attempts:
         """Whatever of these is ready, or waits, and no longer does."""
-        taken = self._ready.take(first, last)
-        if self._waits and sum(run.size for _, run in taken) <= last - first:
-            taken += self._take_waiting(first, last)
+        taken = self._ready.take(offsets_of(runs))
+        for run in runs if len(taken) < count(runs) else ():
+            for standing, piece in self._take_waiting(run.first, run.last):
+                taken.add(standing, piece)
         return taken
+
+    def forget(self, first: Offset, last: Offset) -> None:
+        """Nothing of these is ready or waits any more."""
+        self._ready.take_range(first, last)
+        self._take_waiting(first, last)
 
     def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
         """Looks at every wait: only for what is rare."""

@@ -6,26 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.keyorder import KeyOrder, joined
-from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.offsetset import Run
 
 A, B = 1, 2
 
 
-def leaving(order: KeyOrder, *runs: AttemptRun) -> list[AttemptRun]:
-    return list(order.first_of_their_keys(runs))
+def leaving(order: KeyOrder, *offsets: int) -> list[int]:
+    return [offset for offset in offsets if offset not in order.waiting]
 
 
 def test_the_first_of_a_key_leaves_and_the_next_when_it_is_settled() -> None:
     order = KeyOrder([(0, A), (1, B), (2, A)])
-    assert leaving(order, AttemptRun(0, 2, 1)) == [AttemptRun(0, 1, 1)]
-    order.settled(0, 0)
-    assert leaving(order, AttemptRun(1, 2, 1)) == [AttemptRun(1, 2, 1)]
+    assert leaving(order, 0, 1, 2) == [0, 1]
+    order.settled([Run(0, 0)])
+    assert leaving(order, 1, 2) == [1, 2]
 
 
 def test_messages_without_a_key_wait_for_nobody() -> None:
     order = KeyOrder([(0, A), (2, A)])
-    assert leaving(order, AttemptRun(1, 3, 1)) == [AttemptRun(1, 1, 1), AttemptRun(3, 3, 1)]
+    assert leaving(order, 1, 2, 3) == [1, 3]
 
 
 def test_of_fresh_ones_the_first_of_each_key_that_nobody_is_at_is_given() -> None:
@@ -44,7 +43,7 @@ def test_what_is_learnt_late_comes_in_its_place() -> None:
     order = KeyOrder([(5, A)])
     order.note([(3, A), (3, A), (5, A)])
     assert len(order) == 2
-    assert leaving(order, AttemptRun(3, 5, 1)) == [AttemptRun(3, 4, 1)]
+    assert leaving(order, 3, 4, 5) == [3, 4]
 
 
 @given(
@@ -55,7 +54,7 @@ def test_it_is_what_a_look_at_each_message_says(keys: list[int | None], settled:
     order = KeyOrder((offset, key) for offset, key in enumerate(keys) if key is not None)
     standing = dict(enumerate(keys))
     for first, size in settled:
-        order.settled(first, first + size)
+        order.settled([Run(first, first + size)])
         standing = {offset: key for offset, key in standing.items() if not first <= offset <= first + size}
     earlier: set[int | None] = set()
     expected = []
@@ -63,8 +62,7 @@ def test_it_is_what_a_look_at_each_message_says(keys: list[int | None], settled:
         if key is None or key not in earlier:
             expected.append(offset)
         earlier.add(key)
-    found = order.first_of_their_keys(AttemptRun(offset, offset, 1) for offset in standing)
-    assert [run.first for run in found] == expected
+    assert leaving(order, *standing) == expected
 
 
 @given(st.sets(st.integers(0, 50)))

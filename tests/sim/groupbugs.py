@@ -1,6 +1,6 @@
 """Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
@@ -17,7 +17,7 @@ from goqueue.core.keyorder import Keyed
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import _KINDS, Acked, Retry
-from goqueue.core.ledgerkeys import LedgerKeys
+from goqueue.core.ledgerkeys import LedgerKeys, StandingSet
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
 from goqueue.net.consumerstock import Stock
@@ -68,7 +68,7 @@ class HandsOutBeforeJournal(SpeaksTooSoon):
 class LosesWhatExpires(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         def expired(self: LedgerState, entry: entries.Expired) -> None:
-            for _, run in self.deliveries.take(entry.nonce, entry.runs):
+            for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
                 self.lane.settle(*run)
 
         return replaced(LedgerState, "_expired", expired)
@@ -154,7 +154,7 @@ class EndsLeasesEarly(Buggy):
 class ForgetsWhatIsGivenBack(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         def released(self: LedgerState, entry: entries.Released) -> None:
-            for _, run in self.deliveries.take(entry.nonce, entry.runs):
+            for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
                 self.lane.settle(*run)
 
         return replaced(LedgerState, "_released", released)
@@ -195,8 +195,8 @@ class ForgetsKeysAtRestart(Buggy):
 
 class IgnoresKeys(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        def those_that_may_leave(_: LedgerKeys, runs: Iterator[AttemptRun]) -> Iterator[AttemptRun]:
-            return runs
+        def those_that_may_leave(_: LedgerKeys, sets: Sequence[StandingSet]) -> Sequence[StandingSet]:
+            return sets
 
         return replaced(LedgerKeys, "those_that_may_leave", those_that_may_leave)
 

@@ -1,0 +1,266 @@
+"""What the ways to consume cost beside each other: `./dev bench modes`.
+
+100-byte values, every message counted; what is compared runs in turns, and ratios are medians of those within each
+round. A stream beside plain reading; fifty consumers that share three partitions beside three that own one each;
+a group that keeps the order of 10,000 keys beside one that does not.
+"""
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count as numbers
+from pathlib import Path
+from typing import Any
+
+import trio
+from rich.console import Console
+from rich.progress import Progress
+
+import goqueue
+from benchmarks.broker import BrokerProcess, broker_process
+from benchmarks.consume import BATCH, receive_and_ack
+from benchmarks.figures import Figure, keep, show, timed
+from benchmarks.garbage import heap_set_apart
+from benchmarks.machine import machine
+from benchmarks.peers.workload import BLOCK, Wrong, check_count, check_values
+
+PARTITIONS = 3
+EVEN = 0.10
+"""No member of a shared group is served less or more than the mean by a larger part."""
+BATCH_OF_MANY = 20
+"""So many messages at a time for each of many consumers: who takes much at a time leaves nothing to the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    runs: int = 5
+    messages: int = 200_000
+    consumers: int = 50
+    keys: int = 10_000
+
+
+TINY = Sizes(runs=1, messages=2_000, consumers=6, keys=100)
+Consume = Callable[[int], Awaitable[float]]
+"""Seconds for so many messages."""
+
+
+async def fill(client: goqueue.Client, topic: str, count: int, partitions: int = 1) -> None:
+    await client.create_topic(topic, partitions=partitions)
+    async with client.producer(topic) as producer:
+        for _ in range(count // len(BLOCK)):
+            await producer.send_many(BLOCK)
+
+
+async def alternate(sizes: Sizes, first: Consume, second: Consume, tick: Callable[[], None]) -> list[list[float]]:
+    """Messages a second of each, in turns, behind one round that warms up."""
+    rates: list[list[float]] = [[], []]
+    for consume in (first, second):
+        await consume(len(BLOCK))
+    for _ in range(sizes.runs):
+        tick()
+        for consume, found in zip((first, second), rates, strict=True):
+            found.append(sizes.messages / await consume(sizes.messages))
+    return rates
+
+
+def figures_of(names: tuple[str, str], rates: list[list[float]], least: float) -> list[Figure]:
+    ratio = statistics.median(one / two for one, two in zip(*rates, strict=True))
+    return [
+        *(Figure(name, statistics.median(found), "messages/s") for name, found in zip(names, rates, strict=True)),
+        Figure(f"{names[0]} / {names[1]}", ratio, "×", f"≥ {least:g}", ratio >= least),
+    ]
+
+
+# A stream beside plain reading
+
+
+class Streaming:
+    """Both move through the same partition in batches as they come, and look at every value."""
+
+    def __init__(self, client: goqueue.Client) -> None:
+        self._client = client
+        self._groups = (f"stream-{number}" for number in numbers())
+
+    async def stream(self, count: int) -> float:
+        found: list[bytes] = []
+        async with self._client.consumer("log", group=next(self._groups), mode="stream") as consumer:
+            with timed() as watch:
+                while len(found) < count:
+                    messages = await consumer.receive(max_messages=BATCH, timeout=30)
+                    if not messages:
+                        raise Wrong(f"nothing came within 30 s; {len(found):,} of {count:,} were received")
+                    found += [message.value for message in messages]
+        check_values(found[:count], count)
+        return watch.seconds
+
+    async def read(self, count: int) -> float:
+        found: list[bytes] = []
+        async with self._client.read("log", partition=0, start="earliest", end=count) as reader:
+            with timed() as watch:
+                while batch := await reader.next_batch():
+                    found += [message.value for message in batch]
+        check_values(found, count)
+        return watch.seconds
+
+
+async def measure_streams(client: goqueue.Client, sizes: Sizes, tick: Callable[[], None]) -> list[Figure]:
+    await fill(client, "log", sizes.messages)
+    streaming = Streaming(client)
+    rates = await alternate(sizes, streaming.stream, streaming.read, tick)
+    return figures_of(("a stream with auto-commit", "plain reading"), rates, 0.9)
+
+
+# Many consumers that share a few partitions
+
+
+class Sharing:
+    """All consumers are there before the first message is, and each takes some more whenever it is done."""
+
+    def __init__(self, client: goqueue.Client, broker: BrokerProcess) -> None:
+        self._client, self._broker = client, broker
+        self._names = (f"shared-{number}" for number in numbers())
+        self.unevenness: list[float] = []
+
+    async def few(self, count: int) -> float:
+        seconds, _ = await self._consume(count, PARTITIONS, shared=False)
+        return seconds
+
+    async def many(self, consumers: int, count: int) -> float:
+        seconds, taken = await self._consume(count, consumers, shared=True)
+        mean = count / consumers
+        self.unevenness.append(max(abs(each - mean) for each in taken) / mean)
+        return seconds
+
+    async def _consume(self, count: int, consumers: int, *, shared: bool) -> tuple[float, list[int]]:
+        topic, taken = next(self._names), [0] * consumers
+        await self._client.create_topic(topic, partitions=PARTITIONS)
+        done = trio.Event()
+
+        async def work(number: int, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            async with (
+                goqueue.connect(self._broker.url) as client,
+                client.consumer(topic, group=topic, shared=shared) as consumer,
+            ):
+                await consumer.receive(max_messages=1, timeout=0)
+                task_status.started()
+                while not done.is_set():
+                    messages = await consumer.receive(max_messages=BATCH_OF_MANY, timeout=1)
+                    await consumer.ack(messages)
+                    taken[number] += len(messages)
+                    if sum(taken) >= count:
+                        done.set()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(consumers):
+                await nursery.start(work, number)
+            with timed() as watch:
+                await self._publish(topic, count)
+                await done.wait()
+        check_count(sum(taken), count, "acked")
+        await self._client.delete_topic(topic)
+        return watch.seconds, taken
+
+    async def _publish(self, topic: str, count: int) -> None:
+        async with self._client.producer(topic, acks="leader") as producer:
+            for _ in range(count // len(BLOCK)):
+                await producer.send_many(BLOCK)
+
+
+# The order of keys
+
+
+class Keyed:
+    def __init__(self, client: goqueue.Client) -> None:
+        self._client = client
+        self._groups = (f"keys-{number}" for number in numbers())
+
+    async def fill(self, sizes: Sizes) -> None:
+        """Keys are drawn at random, with equal chances."""
+        chance = random.Random(0)
+        await self._client.create_topic("keyed", partitions=1)
+        async with self._client.producer("keyed") as producer:
+            for _ in range(sizes.messages // len(BLOCK)):
+                keys = [b"%d" % chance.randrange(sizes.keys) for _ in BLOCK]
+                await producer.send_many(BLOCK, keys)
+
+    async def in_order(self, count: int) -> float:
+        return await self._consume(count, key_order=True)
+
+    async def as_they_come(self, count: int) -> float:
+        return await self._consume(count, key_order=False)
+
+    async def _consume(self, count: int, *, key_order: bool) -> float:
+        found: list[Any] = []
+        async with self._client.consumer("keyed", group=next(self._groups), key_order=key_order) as consumer:
+            with timed() as watch:
+                await receive_and_ack(consumer, count, found)
+        return watch.seconds
+
+
+async def measure_keys(client: goqueue.Client, sizes: Sizes, tick: Callable[[], None]) -> list[Figure]:
+    keyed = Keyed(client)
+    await keyed.fill(sizes)
+    rates = await alternate(sizes, keyed.in_order, keyed.as_they_come, tick)
+    return figures_of((f"{sizes.keys:,} keys in their order", "the same without that order"), rates, 0.5)
+
+
+async def measure_all(broker: BrokerProcess, sizes: Sizes, tick: Callable[[str], None]) -> list[Figure]:
+    async with goqueue.connect(broker.url) as client:
+        with heap_set_apart():
+            return [
+                *await measure_streams(client, sizes, lambda: tick("streams")),
+                *await measure_keys(client, sizes, lambda: tick("the order of keys")),
+                *await measure_sharing(client, broker, sizes, lambda: tick("sharing")),
+            ]
+
+
+async def measure_sharing(
+    client: goqueue.Client, broker: BrokerProcess, sizes: Sizes, tick: Callable[[], None]
+) -> list[Figure]:
+    sharing = Sharing(client, broker)
+
+    async def many(count: int) -> float:
+        return await sharing.many(sizes.consumers, count)
+
+    rates = await alternate(sizes, many, sharing.few, tick)
+    uneven = statistics.median(sharing.unevenness[1:])
+    names = (
+        f"{sizes.consumers} consumers that share {PARTITIONS} partitions",
+        f"{PARTITIONS} consumers that do not",
+    )
+    return [
+        *figures_of(names, rates, 0.8),
+        Figure("of these the one served furthest from the mean", 100 * uneven, "%", "≤ 10", uneven <= EVEN),
+    ]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.modes", description=__doc__)
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
+    options = parser.parse_args(arguments)
+    about = machine()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+        broker_process(folder) as broker,
+    ):
+        task = progress.add_task("start", total=None)
+        figures = trio.run(
+            measure_all,
+            broker,
+            TINY if options.tiny else Sizes(),
+            lambda what: progress.update(task, advance=1, description=what),
+        )
+    if options.figures is not None:
+        keep(options.figures, about, figures)
+    return show("modes: 100-byte values", figures, options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
