@@ -15,6 +15,7 @@ import trio
 
 from goqueue.actors.asking import Askers
 from goqueue.actors.ref import ActorRef
+from goqueue.core.deliverable import NO_BATCH, LastBatch
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.groupmember import fenced
@@ -53,8 +54,8 @@ class GroupHere:
     generation: int = 0
     is_shared: bool = False
     is_stream: bool = False
-    batch_bytes: int = 0
-    """Of the batch that was delivered from last: the next delivery is likely to begin in it."""
+    last_batch: LastBatch = NO_BATCH
+    """That was delivered from: the next delivery is likely to begin in it."""
     removals: int = 0
     """Counts what may take messages out of a plan: nothing read for an older count is handed out."""
     turn: trio.Lock = field(default_factory=trio.Lock)

@@ -42,6 +42,7 @@ from goqueue.actors.ledgerwaiting import WaitingDesk
 from goqueue.actors.messages import Reply
 from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
 from goqueue.core.assignors import TopicPartition
+from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
 from goqueue.core.ledgerattempts import AttemptRuns, offsets_of
@@ -49,7 +50,6 @@ from goqueue.core.ledgerentries import Delivered, Entry
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
-from goqueue.core.recordkeys import keys_in
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
@@ -78,6 +78,7 @@ class LedgerDesk(WaitingDesk):
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
         self._damaged_to: Offset = 0
+        self._indexes = BatchIndexes()
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)
@@ -206,12 +207,12 @@ class LedgerDesk(WaitingDesk):
                 return nothing(plan)
             removals = here.removals
             try:
-                gathered = await shelf.gather(plan, self._reader(here), message.bytes_max, here.batch_bytes)
+                gathered = await shelf.gather(plan, self._reader(here), message.bytes_max, here.last_batch)
             except OffsetOutOfRange:  # retention was here
                 continue
             if self._check_may_take(message) is not here:
                 break
-            here.batch_bytes = gathered.last_batch_bytes
+            here.last_batch = gathered.last_batch
             if here.removals == removals and reply.wanted:
                 handed_out = self._hand_out(here, message, plan, gathered)
                 if handed_out is not None:
@@ -248,10 +249,10 @@ class LedgerDesk(WaitingDesk):
         if not here.ledger.settings.key_order:
             self.book.write(here, [entry], now)
             return entry.fresh
-        keyed = keys_in(gathered.data, OffsetSet(gathered.fresh))
-        held_back = here.ledger.keys.hold_back(entry, keyed, plan.fresh_max)
+        looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), plan.fresh_max)
+        held_back = here.ledger.keys.hold_back(entry, looked)
         self.book.write(here, [entry] if held_back is None else [entry, held_back], now)
-        here.ledger.keys.note(keyed)
+        here.ledger.keys.note(looked)
         return (
             entry.fresh
             if held_back is None
@@ -262,7 +263,7 @@ class LedgerDesk(WaitingDesk):
         return Reader(here.name, self._wall_clock.now())
 
     def _shelf(self) -> LogShelf:
-        return LogShelf(self.log, self._report_damage)
+        return LogShelf(self.log, self._indexes, self._report_damage)
 
     def _report_damage(self, damage: DamagedData) -> None:
         """Once: groups go round it one after the other."""

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.grouprequests import Taken
+from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import (
     EVERYTHING,
+    NO_BATCH,
     Deliverable,
+    LastBatch,
     Reader,
     base_offset,
-    cut_down,
     find_deliverable,
     join,
 )
@@ -23,7 +25,6 @@ from goqueue.core.ledgerattempts import AttemptRun, offsets_of, without
 from goqueue.core.ledgerentries import Delivered
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.core.recordkeys import keys_in
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice
@@ -42,39 +43,64 @@ class Gathered:
     again: list[AttemptRun] = field(default_factory=list)
     gone: list[Run] = field(default_factory=list)
     fresh: list[Run] = field(default_factory=list)
+    apart: list[Buffer] = field(default_factory=list)
+    """Batches cut down to what comes again."""
     parts: list[Buffer] = field(default_factory=list)
-    last_batch_bytes: int = 0
-    """Of the last batch that fresh ones were taken from."""
+    """Whole batches that hold fresh ones, and perhaps some that come again."""
+    last_batch: LastBatch = NO_BATCH
 
     def add_fresh(self, chosen: Deliverable) -> int:
         """How many these are. A batch that holds returned messages too is shown once, as a whole."""
-        while self.parts and base_offset(self.parts[-1]) >= base_offset(chosen.data):
-            self.parts.pop()
+        while self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.data):
+            self.apart.pop()
         self.parts.append(chosen.data)
         join(self.fresh, chosen.runs)
         return sum(last - first + 1 for first, last in chosen.runs)
 
+    def keys(self, indexes: BatchIndexes) -> list[Keyed]:
+        """Of the fresh ones."""
+        wanted = OffsetSet(self.fresh)
+        return [keyed for part in self.parts for keyed in indexes.keys_in(part, wanted)]
+
+    def keep_only(self, given: Sequence[Run], indexes: BatchIndexes) -> None:
+        """Of the fresh ones; whatever else their batches hold does not have to travel."""
+        if self.parts:
+            data = self._joined(self.parts)
+            beside = [run for run in self.again if run.first >= base_offset(data)]
+            self.parts = indexes.cut_down(data, [*beside, *given])
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.apart)) + sum(map(len, self.parts))
+
     @property
     def data(self) -> Buffer:
-        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        return self._joined([*self.apart, *self.parts])
+
+    def _joined(self, parts: list[Buffer]) -> Buffer:
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class LogShelf:
     """A log, as far as a group sees it."""
 
-    def __init__(self, log: Log, report: Callable[[DamagedData], None]) -> None:
+    def __init__(self, log: Log, indexes: BatchIndexes, report: Callable[[DamagedData], None]) -> None:
         self._log = log
+        self._indexes = indexes
         self._report = report
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
 
-    async def gather(self, plan: Plan, reader: Reader, bytes_max: int, batch_bytes: int = 0) -> Gathered:
-        """`batch_bytes`: of the batch in which fresh ones are likely to begin, which is read as a whole."""
-        gathered = Gathered(plan.fresh_from, last_batch_bytes=batch_bytes)
-        if plan.again:
-            await self._gather_again(gathered, plan.again, reader, bytes_max)
-        room = bytes_max - sum(map(len, gathered.parts))
-        if plan.look_max > 0 and room > 0:
-            await self._gather_fresh(gathered, plan, reader, room)
+    async def gather(
+        self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
+    ) -> Gathered:
+        """`last_batch`: fresh ones are likely to begin in it. What of it comes again is found beside them."""
+        gathered = Gathered(plan.fresh_from, last_batch=last_batch)
+        has_fresh = plan.look_max > 0 and plan.fresh_from < self._log.high_watermark
+        apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
+        await self._gather_again(gathered, apart, reader, bytes_max)
+        room = bytes_max - gathered.size
+        if has_fresh and room > 0:
+            await self._gather_fresh(gathered, plan, beside, reader, room)
         return gathered
 
     async def _gather_again(
@@ -89,8 +115,8 @@ class LogShelf:
                 gathered.gone += [Run(run.first, run.last) for run in inside]
                 continue
             again = _sort_out(gathered, found.data, inside, reader)
-            parts = cut_down(found.data, again)
-            gathered.parts += parts
+            parts = self._indexes.cut_down(found.data, again)
+            gathered.apart += parts
             room -= sum(map(len, parts))
 
     def _likely_bytes(self, runs: Sequence[AttemptRun]) -> int:
@@ -98,22 +124,26 @@ class LogShelf:
         size = runs[0].size * self.message_bytes + SLACK_BYTES
         return size if len(runs) == 1 else max(size, SPARSE_READ_BYTES)
 
-    async def _gather_fresh(self, gathered: Gathered, plan: Plan, reader: Reader, room: int) -> None:
+    async def _gather_fresh(
+        self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, room: int
+    ) -> None:
         """As much is read as so many messages are likely to take: a window is checked as a whole."""
         offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.look_max
         for _ in range(READS_MAX):
-            if offset >= end or count_left <= 0 or (gathered.parts and room < self.message_bytes):
+            if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
                 break
-            likely = max(count_left * self.message_bytes, gathered.last_batch_bytes) + SLACK_BYTES
+            likely = max(count_left * self.message_bytes, gathered.last_batch.size) + SLACK_BYTES
             found = await self.read(offset, min(room, likely))
             if isinstance(found, DamagedData):
                 offset = min(_end_of(found), end)
                 continue
             chosen = find_deliverable(found.data, offset, count_left, reader)
-            if gathered.parts and len(chosen.data) > room:
+            if gathered.size and len(chosen.data) > room:
                 break
-            offset, gathered.last_batch_bytes = chosen.scanned_to, chosen.last_batch_bytes
+            offset, gathered.last_batch = chosen.scanned_to, chosen.last_batch
             if chosen.runs:
+                _add_those_beside(gathered, chosen.data, beside, reader)
+                beside = ()
                 count_left -= gathered.add_fresh(chosen)
                 room -= len(chosen.data)
         gathered.scanned_to = offset
@@ -127,7 +157,7 @@ class LogShelf:
                 read = await self.read(offset, KEYS_READ_BYTES)
                 end = max(_end_of(read), offset + 1)
                 if isinstance(read, LogSlice):
-                    found += keys_in(read.data, wanted)
+                    found += self._indexes.keys_in(read.data, wanted)
         return found
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
@@ -146,6 +176,13 @@ def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], li
     """What of these runs lies before an offset, and the rest."""
     before = [run._replace(last=min(run.last, end - 1)) for run in runs if run.first < end]
     return before, [run._replace(first=max(run.first, end)) for run in runs if run.last >= end]
+
+
+def _add_those_beside(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> None:
+    """Those that lie in these batches; should they not, another request finds them apart."""
+    inside = [run for run in wanted if run.first >= base_offset(data)]
+    if inside:
+        _sort_out(gathered, data, inside, reader)
 
 
 def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:

@@ -1,4 +1,4 @@
-"""Which records of a slice of the log a group is handed, and the batches that hold just these.
+"""Which records of a slice of the log a group is handed.
 
 Most batches are plain: every offset of their range is a message for everybody, so the batch is one run and none of
 its records is looked at. Where the envelope says otherwise, or compaction has left gaps, the records are walked.
@@ -11,15 +11,12 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
-from goqueue.core.batch import ENVELOPE, ENVELOPE_SIZE, ZSTD, Attribute, Envelope, records_of, seal_envelope
+from goqueue.core.batch import ENVELOPE, ENVELOPE_SIZE, Attribute, Envelope, records_of
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.record import (
     EXPIRES_AT,
     EXPIRES_AT_HEADER,
-    HEADER_SIZE,
     Flag,
     RecordPlace,
     headers_at,
@@ -39,8 +36,6 @@ _SPECIAL = int(
 
 _SHAPE = Struct(">8xIIQI4xH")
 """Of an envelope: length of the body, last offset delta, base offset, count, attributes."""
-_RECORD = Struct(">8xQQBxHI")
-"""Of a record: its offset within the batch, timestamp, priority, how long its key and its value section are."""
 
 
 class Reader(NamedTuple):
@@ -50,21 +45,30 @@ class Reader(NamedTuple):
     now: Microseconds
 
 
+class LastBatch(NamedTuple):
+    """The one that was looked at last. What is left of it is read next, as a whole."""
+
+    base: Offset
+    size: int
+
+
+NO_BATCH = LastBatch(EVERYTHING, 0)
+
+
 class Deliverable(NamedTuple):
     runs: tuple[Run, ...]
     scanned_to: Offset
     """All before it was looked at: behind the last message, or behind the slice when that has no more."""
     data: memoryview
     """The whole batches that hold the runs."""
-    last_batch_bytes: int = 0
-    """Of the last one that was looked at: what is left of it is read next."""
+    last_batch: LastBatch = NO_BATCH
 
 
 def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader) -> Deliverable:
     """The first so many messages, from `start` on, of the whole batches in `data`."""
     view, runs, room, unpack = memoryview(data), list[Run](), count_max, _SHAPE.unpack_from
-    begin = end = position = last_begin = 0
-    scanned_to = start
+    begin = end = position = 0
+    scanned_to, last_batch = start, NO_BATCH
     while room > 0 and position < len(view):
         length, delta, base, count, attributes = unpack(view, position)
         after, last = position + ENVELOPE_SIZE + length, base + delta
@@ -76,14 +80,14 @@ def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader
             begin, end = (begin if runs else position), after
             room -= join(runs, found, room)
         scanned_to = max(start, last + 1) if room > 0 else runs[-1].last + 1
-        last_begin, position = position, after
-    return Deliverable(tuple(runs), scanned_to, view[begin:end], position - last_begin)
+        last_batch, position = LastBatch(base, after - position), after
+    return Deliverable(tuple(runs), scanned_to, view[begin:end], last_batch)
 
 
 def _walked(view: memoryview, position: int, start: Offset, reader: Reader) -> list[Run]:
     """The messages of one batch, by a look at each record."""
     envelope, runs = _envelope_at(view, position), list[Run]()
-    records = memoryview(records_of(envelope, _body(view, position, envelope)))
+    records = memoryview(records_of(envelope, body_at(view, position, envelope)))
     expires = bool(envelope.attributes & _EXPIRING)
     for place in walk_records(records, envelope.record_count):
         offset = envelope.base_offset + place.relative_offset
@@ -132,25 +136,8 @@ def _is_for(records: memoryview, place: RecordPlace, reader: Reader, expires: bo
     return expiry is None or EXPIRES_AT.unpack(expiry)[0] > reader.now
 
 
-def _body(view: memoryview, position: int, envelope: Envelope) -> memoryview:
+def body_at(view: memoryview, position: int, envelope: Envelope) -> memoryview:
     return view[position + ENVELOPE_SIZE : position + envelope.size]
-
-
-# Batches with fewer records.
-
-
-def cut_down(data: Buffer, runs: Sequence[Run | AttemptRun]) -> list[Buffer]:
-    """Batches that hold these records, named in order, and no others. Offsets stay."""
-    view, kept = memoryview(data), list[Buffer]()
-    waiting = list(reversed(runs))
-    for position, envelope in batches_in(view):
-        wanted = _inside(waiting, envelope)
-        count = sum(last - first + 1 for first, last in wanted)
-        if count == envelope.last_offset_delta + 1 == envelope.record_count:
-            kept.append(view[position : position + envelope.size])
-        elif count and (smaller := _smaller(envelope, _body(view, position, envelope), wanted)):
-            kept.append(smaller)
-    return kept
 
 
 def base_offset(batches: Buffer) -> Offset:
@@ -158,78 +145,25 @@ def base_offset(batches: Buffer) -> Offset:
     return int(_SHAPE.unpack_from(batches)[2])
 
 
-def _inside(waiting: list[Run | AttemptRun], envelope: Envelope) -> list[Run]:
-    """What lies in this batch of those that wait, the first of them last. Those that end in it wait no more."""
-    base, end, found = envelope.base_offset, envelope.end_offset, list[Run]()
-    while waiting and waiting[-1].first < end:
-        run = waiting[-1]
-        if run.last >= base:
-            found.append(Run(max(run.first, base), min(run.last, end - 1)))
-        if run.last >= end:
-            break
-        waiting.pop()
-    return found
-
-
-def _smaller(envelope: Envelope, body: memoryview, wanted: Sequence[Run]) -> bytes:
-    """The batch with only these records; nothing when it has none of them."""
-    records = memoryview(records_of(envelope, body))
-    kept = _pick(records, envelope, wanted)
-    if not kept.records:
-        return b""
-    smaller = b"".join(kept.pieces)
-    sealed = seal_envelope(
-        envelope._replace(
-            length=len(smaller),
-            record_count=kept.records,
-            attributes=envelope.attributes & ~ZSTD,
-            body_crc=crc32c(smaller),
-            priority_mask=kept.priority_mask,
-            highest_timestamp=kept.highest_timestamp,
-        )
-    )
-    return sealed + smaller
-
-
-class _Picked(NamedTuple):
-    pieces: list[memoryview]
-    """Neighbours together."""
-    records: int
-    priority_mask: int
-    highest_timestamp: Microseconds
-
-
-def _pick(records: memoryview, envelope: Envelope, wanted: Sequence[Run]) -> _Picked:
-    """In one walk, which passes a thousand records for each few that are wanted."""
-    pieces, unpack, base = list[memoryview](), _RECORD.unpack_from, envelope.base_offset
-    count = mask = highest = position = begin = number = 0
-    first, last = wanted[0]
-    for _ in range(envelope.record_count):
-        relative, timestamp, priority, key_size, value_size = unpack(records, position)
-        offset = base + relative
-        while offset > last:
-            pieces.append(records[begin:position])
-            number += 1
-            if number == len(wanted):
-                return _Picked(pieces, count, mask, highest)
-            first, last = wanted[number]
-            begin = position
-        if offset < first:
-            begin = position = position + HEADER_SIZE + key_size + value_size
-            continue
-        count, mask, highest = count + 1, mask | 1 << priority, max(highest, timestamp)
-        position += HEADER_SIZE + key_size + value_size
-    pieces.append(records[begin:position])
-    return _Picked(pieces, count, mask, highest)
-
-
 def records_at(data: Buffer, runs: Sequence[Run]) -> Iterator[tuple[Offset, bytes]]:
     """Each of these records that is there, as it lies in the log."""
     view, waiting = memoryview(data), list[Run | AttemptRun](reversed(runs))
     for position, envelope in batches_in(view):
-        wanted = OffsetSet(_inside(waiting, envelope))
-        records = memoryview(records_of(envelope, _body(view, position, envelope))) if wanted else memoryview(b"")
+        wanted = OffsetSet(those_inside(waiting, envelope))
+        records = memoryview(records_of(envelope, body_at(view, position, envelope))) if wanted else memoryview(b"")
         for place in walk_records(records, envelope.record_count if wanted else 0):
             offset = envelope.base_offset + place.relative_offset
             if offset in wanted:
                 yield offset, bytes(records[place.position : place.end])
+
+
+def those_inside(waiting: list[Run | AttemptRun], envelope: Envelope) -> Iterator[Run]:
+    """What lies in this batch of those that wait, the first of them last. Those that end in it wait no more."""
+    base, end = envelope.base_offset, envelope.end_offset
+    while waiting and waiting[-1].first < end:
+        run = waiting[-1]
+        if run.last >= base:
+            yield Run(max(run.first, base), min(run.last, end - 1))
+        if run.last >= end:
+            break
+        waiting.pop()

@@ -5,10 +5,10 @@ key waits, whatever happens to it meanwhile: in flight, waiting for its retry, r
 wait for nobody. A key is known by its hash: two keys that share one wait for each other, which breaks nothing.
 """
 
-from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.offsetset import OffsetSet, Run
@@ -16,6 +16,16 @@ from goqueue.types import Offset
 
 Keyed = tuple[Offset, int]
 """A message with a key, and the hash of that."""
+
+
+class Looked(NamedTuple):
+    keys: dict[Offset, int]
+    begun: dict[int, Offset]
+    """Keys of which nothing was known, and their first."""
+    behind: list[Keyed]
+    """Those that have to wait for an earlier one of their key."""
+    held: list[Offset]
+    """These, and those too many."""
 
 
 class KeyOrder:
@@ -27,49 +37,38 @@ class KeyOrder:
         """Those behind it, in order; most keys have none."""
         self.waiting = OffsetSet()
         """All of these."""
-        self.note(keyed)
+        known = sorted(keyed)
+        self.note(self.look([Run(offset, offset) for offset, _ in known], known, 0))
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def note(self, keyed: Iterable[Keyed]) -> None:
-        """These are not settled."""
-        keys, firsts, waiting = self._keys, self._firsts, list[Run]()
-        for offset, key in keyed:
-            if offset in keys:
-                continue
-            keys[offset] = key
-            if key not in firsts:
-                firsts[key] = offset
+    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+        """At messages behind all that are known. Those too many are held, too."""
+        keys, firsts = dict(keyed), self._firsts
+        looked = Looked(keys, {}, [], [])
+        begun, hold = looked.begun, looked.held.append
+        for offset in chain.from_iterable(range(first, last + 1) for first, last in fresh):
+            key = keys.get(offset)
+            if key is not None:
+                if key in firsts or key in begun:
+                    looked.behind.append((offset, key))
+                    hold(offset)
+                    continue
+                begun[key] = offset
+            if give_max > 0:
+                give_max -= 1
             else:
-                waiting.append(self._put_in_row(offset, key))
-        self.waiting.update(OffsetSet(waiting))
+                hold(offset)
+        return looked
 
-    def _put_in_row(self, offset: Offset, key: int) -> Run:
-        """Which of its key waits now that did not: this one, unless it was learnt late and is the first."""
-        first = self._firsts[key]
-        if offset < first:
-            self._firsts[key], offset = offset, first
-        row = self._rows.setdefault(key, deque())
-        if row and offset < row[-1]:
-            insort(row, offset)
-        else:
-            row.append(offset)
-        return Run(offset, offset)
-
-    def those_that_wait(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> list[Offset]:
-        """Of messages that are looked at for the first time, behind all that are known; those too many wait too."""
-        keys, begun, waiting, firsts = dict(keyed), set[int](), list[Offset](), self._firsts
-        for first, last in fresh:
-            for offset in range(first, last + 1):
-                key = keys.get(offset)
-                if give_max > 0 and (key is None or not (key in firsts or key in begun)):
-                    give_max -= 1
-                else:
-                    waiting.append(offset)
-                if key is not None:
-                    begun.add(key)
-        return waiting
+    def note(self, looked: Looked) -> None:
+        """What was looked at is not settled."""
+        self._keys.update(looked.keys)
+        self._firsts.update(looked.begun)
+        for offset, key in looked.behind:
+            self._rows.setdefault(key, deque()).append(offset)
+        self.waiting.update(OffsetSet((offset, offset) for offset, _ in looked.behind))
 
     def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
         keys, rows, free = self._keys, self._rows, list[Run]()

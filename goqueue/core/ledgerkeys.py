@@ -11,7 +11,7 @@ again, on their first delivery, and nothing else has to know of them.
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from goqueue.core.keyorder import Keyed, KeyOrder, joined
+from goqueue.core.keyorder import Keyed, KeyOrder, Looked, joined
 from goqueue.core.ledgerattempts import FRESH, AttemptRun, Standing
 from goqueue.core.ledgerentries import (
     Acked,
@@ -57,10 +57,15 @@ class LedgerKeys:
     def forget(self) -> None:
         self._order = None
 
-    def note(self, keyed: Iterable[Keyed]) -> None:
-        """These were looked at, and that is journaled."""
+    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+        """At messages that nobody has looked at before."""
+        order = self._order if self._order is not None else KeyOrder()
+        return order.look(fresh, keyed, give_max)
+
+    def note(self, looked: Looked) -> None:
+        """They were looked at, and that is journaled."""
         if self._order is not None:
-            self._order.note(keyed)
+            self._order.note(looked)
 
     def note_entry(self, entry: Entry) -> None:
         if self._order is not None:
@@ -79,12 +84,9 @@ class LedgerKeys:
         waiting = self._order.waiting
         return sum(len(offsets.common(waiting)) for _, offsets in sets)
 
-    def hold_back(self, delivered: Delivered, keyed: Iterable[Keyed], give_max: int) -> Released | None:
+    def hold_back(self, delivered: Delivered, looked: Looked) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""
-        if self._order is None:
-            return None
-        waiting = self._order.those_that_wait(delivered.fresh, keyed, give_max)
-        runs = tuple(AttemptRun(first, last, FRESH.attempt) for first, last in joined(waiting))
+        runs = tuple(AttemptRun(first, last, FRESH.attempt) for first, last in joined(looked.held))
         return Released(delivered.nonce, runs) if runs else None
 
 

@@ -5,11 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.batch import Attribute, accept, compress, envelope_for, parse_envelope, seal_envelope
-from goqueue.core.deliverable import FOR_GROUP_HEADER, Reader, cut_down, find_deliverable, records_at
+from goqueue.core.batchindex import BatchIndexes
+from goqueue.core.deliverable import (
+    FOR_GROUP_HEADER,
+    NO_BATCH,
+    LastBatch,
+    Reader,
+    find_deliverable,
+    records_at,
+)
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.deliverystart import Start, parse_start
 from goqueue.core.deliverywaits import DeliveryWaits
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.record import (
     EXPIRES_AT,
     EXPIRES_AT_HEADER,
@@ -92,7 +100,7 @@ def test_an_envelope_says_that_a_record_is_for_one_group() -> None:
 
 def test_an_empty_envelope_and_gaps_of_compaction_are_passed_over() -> None:
     data = log_of(("plain",) * 4, ("plain",) * 3)
-    smaller = b"".join(cut_down(data, [Run(1, 1), Run(3, 3)]))
+    smaller = b"".join(BatchIndexes().cut_down(data, [Run(1, 1), Run(3, 3)]))
     envelope = parse_envelope(data)
     assert envelope is not None
     empty = envelope._replace(length=0, record_count=0, base_offset=4, last_offset_delta=2, priority_mask=0)
@@ -126,14 +134,18 @@ def test_cut_down_batches_are_sound_and_hold_just_what_is_wanted(
     data = log_of(*batches, zstd=zstd)
     runs = [Run(offset, offset) for offset in sorted(wanted)]
     everything = {record.offset: record for record in records_in(data)}
-    kept = records_in(b"".join(cut_down(data, runs)))
+    indexes = BatchIndexes()
+    indexes.keys_in(data, OffsetSet([Run(0, 40)]))  # what is remembered changes nothing
+    kept = records_in(b"".join(indexes.cut_down(data, runs)))
     assert kept == [everything[offset] for offset in sorted(wanted & everything.keys())]
     assert [offset for offset, _ in records_at(data, runs)] == [record.offset for record in kept]
 
 
 def test_a_run_over_many_batches_is_cut_down_in_all_of_them() -> None:
     data = log_of(*[("plain",) * 3] * 4)
-    assert [each.offset for each in records_in(b"".join(cut_down(data, [Run(2, 9)])))] == list(range(2, 10))
+    assert [each.offset for each in records_in(b"".join(BatchIndexes().cut_down(data, [Run(2, 9)])))] == list(
+        range(2, 10)
+    )
 
 
 # Waiting.
@@ -210,9 +222,9 @@ def test_those_who_have_gone_wait_no_more() -> None:
     assert waits.of("h") == ["gone"]
 
 
-def test_it_is_said_how_large_the_last_batch_was_that_was_looked_at() -> None:
+def test_it_is_said_which_batch_was_looked_at_last_and_how_large_it_is() -> None:
     """What is left of it is read next, as a whole."""
     first, second = batch_of(0, *["plain"] * 3), batch_of(3, *["plain"] * 5)
-    assert find_deliverable(first + second, 0, 2, READER).last_batch_bytes == len(first)
-    assert find_deliverable(first + second, 0, 4, READER).last_batch_bytes == len(second)
-    assert find_deliverable(b"", 0, 4, READER).last_batch_bytes == 0
+    assert find_deliverable(first + second, 0, 2, READER).last_batch == LastBatch(0, len(first))
+    assert find_deliverable(first + second, 0, 4, READER).last_batch == LastBatch(3, len(second))
+    assert find_deliverable(b"", 0, 4, READER).last_batch == NO_BATCH

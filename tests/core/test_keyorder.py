@@ -30,19 +30,28 @@ def test_messages_without_a_key_wait_for_nobody() -> None:
 def test_of_fresh_ones_the_first_of_each_key_that_nobody_is_at_is_given() -> None:
     order = KeyOrder([(0, A)])
     keyed = [(1, A), (2, B), (3, B)]
-    assert order.those_that_wait([Run(1, 4)], keyed, 10) == [1, 3]
+    assert order.look([Run(1, 4)], keyed, 10).held == [1, 3]
 
 
 def test_those_too_many_wait_and_so_do_others_of_their_keys() -> None:
     order = KeyOrder()
     keyed = [(0, A), (1, B), (3, B)]
-    assert order.those_that_wait([Run(0, 3)], keyed, 1) == [1, 2, 3]
+    assert order.look([Run(0, 3)], keyed, 1).held == [1, 2, 3]
 
 
-def test_what_is_learnt_late_comes_in_its_place() -> None:
-    order = KeyOrder([(5, A)])
-    order.note([(3, A), (3, A), (5, A)])
-    assert len(order) == 2
+def test_what_was_looked_at_counts_when_it_is_noted() -> None:
+    order = KeyOrder([(0, A)])
+    looked = order.look([Run(1, 3)], [(1, A), (2, B), (3, B)], 10)
+    assert len(order) == 1
+    order.note(looked)
+    assert len(order) == 4
+    assert leaving(order, 0, 1, 2, 3) == [0, 2]
+    order.settled([Run(0, 0), Run(2, 2)])
+    assert leaving(order, 1, 3) == [1, 3]
+
+
+def test_what_is_learnt_in_any_order_waits_in_the_order_of_offsets() -> None:
+    order = KeyOrder([(5, A), (3, A), (4, B)])
     assert leaving(order, 3, 4, 5) == [3, 4]
 
 
