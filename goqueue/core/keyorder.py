@@ -63,6 +63,11 @@ class KeyOrder:
             for first, last in joined(filter(self.may_leave, range(run.first, run.last + 1))):
                 yield AttemptRun(first, last, run.attempt)
 
+    def longest_row(self) -> tuple[Offset, int] | None:
+        """Of the key for which the most wait: the offset of the first, and how many wait for it."""
+        row = max(self._rows.values(), key=len, default=None)
+        return None if row is None or len(row) == 1 else (row[0], len(row) - 1)
+
     def settled(self, first: Offset, last: Offset) -> None:
         few = last - first < len(self._keys)
         for offset in range(first, last + 1) if few else [each for each in self._keys if first <= each <= last]:

@@ -27,6 +27,7 @@ from goqueue.core.ledgerentries import (
 )
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import OFFSET_MAX
+from goqueue.types import Offset
 
 LOOK_AHEAD_MAX = 10_000
 """So many messages may be ready, or wait for their keys, before no more are looked at."""
@@ -70,6 +71,10 @@ class LedgerKeys:
     def count_waiting(self, runs: Sequence[AttemptRun]) -> int:
         """How many of these have to wait for an earlier one of their key."""
         return 0 if self._order is None else count(runs) - count(self._order.first_of_their_keys(runs))
+
+    def longest_row(self) -> tuple[Offset, int] | None:
+        """The message that the most wait for, and how many they are; None when nobody waits."""
+        return None if self._order is None else self._order.longest_row()
 
     def hold_back(self, delivered: Delivered, keyed: Iterable[Keyed], give_max: int) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""

@@ -1,4 +1,4 @@
-"""The keys of records in batches, as hashes: for groups that keep the order of keys."""
+"""The keys of records in batches, mostly as hashes: for groups that keep the order of keys."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -8,7 +8,7 @@ from goqueue.core.deliverable import batches_in
 from goqueue.core.keyorder import Keyed
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import HEADER_SIZE
-from goqueue.types import Buffer
+from goqueue.types import Buffer, Offset
 
 _PLACE = Struct(">8xQ10xHI")
 """Of a record: its offset within the batch, and how long its key and its value section are."""
@@ -25,11 +25,25 @@ def keys_in(data: Buffer, wanted: OffsetSet) -> list[Keyed]:
     return found
 
 
+def key_at(data: Buffer, offset: Offset) -> bytes | None:
+    """The key itself of one message; None when it has none, or is not there."""
+    view = memoryview(data)
+    for position, envelope in batches_in(view):
+        if envelope.base_offset <= offset < envelope.end_offset:
+            body = view[position + ENVELOPE_SIZE : position + envelope.size]
+            return dict(_all_keys_of(envelope, bytes(records_of(envelope, body)))).get(offset)
+    return None
+
+
 def _keys_of(envelope: Envelope, records: bytes) -> Iterator[Keyed]:
+    return ((offset, hash(key)) for offset, key in _all_keys_of(envelope, records))
+
+
+def _all_keys_of(envelope: Envelope, records: bytes) -> Iterator[tuple[Offset, bytes]]:
     unpack, position = _PLACE.unpack_from, 0
     for _ in range(envelope.record_count):
         relative, key_size, value_size = unpack(records, position)
         begin = position + HEADER_SIZE
         if key_size:
-            yield envelope.base_offset + relative, hash(records[begin : begin + key_size])
+            yield envelope.base_offset + relative, records[begin : begin + key_size]
         position = begin + key_size + value_size
