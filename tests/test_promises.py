@@ -2,9 +2,17 @@
 
 import pytest
 
-from tests.promises import PAGES, cited, is_test, named_in, promised
+from goqueue.core.groupmember import RECONNECT_SECONDS, SESSION_SECONDS
+from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX
+from goqueue.core.groupsettings import GroupSettings
+from goqueue.core.ledger import LedgerSettings
+from goqueue.core.messageids import REMEMBERED_FOR
+from goqueue.net.consumerleases import EXTENDED_SECONDS_MAX
+from goqueue.net.consumeroptions import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, VISIBILITY_SECONDS
+from tests.promises import PAGES, ROOT, cited, is_test, named_in, promised
 
 CITED = list(cited())
+COMPARISON = (ROOT / "docs/comparison.md").read_text()
 
 
 @pytest.mark.parametrize("number", [number for letter in PAGES for number in promised(letter)])
@@ -26,3 +34,29 @@ def test_numbers_rise_and_stand_once(letter: str) -> None:
 
 def test_numbers_are_found_in_text_as_people_write_them() -> None:
     assert named_in("G5, and G10; (O1). Not GO4, G05x or aG7.") == ["G5", "G10", "O1"]
+
+
+# What is said of goqueue beside others
+
+
+OURS = {
+    "how long a message is yours": f"{VISIBILITY_SECONDS:.0f} s, renewed while a handler runs, "
+    f"{EXTENDED_SECONDS_MAX / 3600:.0f} h at most",
+    "a failed message": f"after 1 s, 2 s, 4 s … {LedgerSettings().backoff_max:.0f} s,",
+    "a poisoned message": f"{GroupSettings().max_deliveries} deliveries, then `{{topic}}.dlq`",
+    "in flight at most": f"{IN_FLIGHT_MAX:,} messages and {IN_FLIGHT_BYTES_MAX >> 20} MiB of a consumer",
+    "a dead one": f"{RECONNECT_SECONDS:.0f} s after its connection closed, {SESSION_SECONDS:.0f} s without a he",
+    "a rebalance": f"{LETTING_GO_SECONDS_MAX:.0f} s at most",
+    "published once, though repeated": f"`message_id` for {REMEMBERED_FOR / 60_000_000:.0f} min",
+}
+
+
+@pytest.mark.parametrize("behaviour", OURS)
+def test_the_comparison_has_our_defaults(behaviour: str) -> None:
+    [row] = [line for line in COMPARISON.splitlines() if line.startswith(f"| {behaviour} |")]
+    assert OURS[behaviour] in row.split(" | ")[1]
+
+
+def test_each_row_of_the_comparison_has_a_word_for_everybody() -> None:
+    rows = [line for line in COMPARISON.splitlines() if line.startswith("|")]
+    assert {line.count(" | ") for line in rows if not line.startswith("|---")} == {5}
