@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import trio
 
-from goqueue.actors.partitionrequests import AwaitMore, Fetch
+from goqueue.actors.partitionrequests import AwaitMore, Fetch, StreamReader
 from goqueue.actors.ref import ActorRef
 from goqueue.errors import GoQueueError
 from goqueue.storage.logviews import LogSlice
@@ -22,6 +22,7 @@ from goqueue.types import Offset
 class Question:
     partition: ActorRef
     offset: Offset
+    reader: StreamReader | None = None
 
 
 async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> list[LogSlice | GoQueueError]:
@@ -39,7 +40,7 @@ async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> 
 
 async def _fetch(question: Question, bytes_max: int) -> LogSlice | GoQueueError:
     try:
-        return await question.partition.call(Fetch(question.offset, bytes_max))
+        return await question.partition.call(Fetch(question.offset, bytes_max, question.reader))
     except GoQueueError as error:
         return error
 
@@ -54,7 +55,7 @@ async def await_the_first(questions: Sequence[Question], deadline: float) -> Non
 
     async def wait(question: Question, scope: trio.CancelScope) -> None:
         with suppress(GoQueueError):  # the next fetch will say so
-            await question.partition.call(AwaitMore(question.offset, deadline))
+            await question.partition.call(AwaitMore(question.offset, deadline, question.reader))
         scope.cancel()
 
     async with trio.open_nursery() as nursery:

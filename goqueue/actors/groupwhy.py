@@ -80,7 +80,8 @@ async def _ledgers_of(group: str, places: Sequence[Attachment]) -> dict[TopicPar
 def _partition_facts(key: TopicPartition, owner: str | None, found: LedgerFacts | str) -> PartitionFacts:
     if isinstance(found, str):
         return PartitionFacts(*key, owner=owner, trouble=found)
-    return replace(found.partition, owner=owner)
+    asked_ago = None if owner is None else found.asked_ago.get(owner)
+    return replace(found.partition, owner=owner, asked_ago=asked_ago)
 
 
 def _member_facts(member: MemberView, standing: Standing, known: Iterable[LedgerFacts]) -> MemberFacts:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 import trio
 
@@ -21,6 +22,7 @@ from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.groupmember import fenced
 from goqueue.core.ledger import Ledger, LedgerSettings
 from goqueue.core.ledgerentries import Committed, CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.offsetset import Run
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup
 from goqueue.storage.ledgerjournal import (
@@ -41,6 +43,14 @@ from goqueue.types import Offset
 logger = logging.getLogger("goqueue.ledgers")
 
 GONE_MAX = 10_000
+
+
+class StreamPlace(NamedTuple):
+    """How far the owner of a stream has fetched. How far its program is, only its commits say."""
+
+    offset: Offset
+    damage: Run | None = None
+    """What cannot be read there, as it was found then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +78,8 @@ class GroupHere:
     askers: Askers = field(default_factory=Askers)
     last_delivery: tuple[str, float] | None = None
     """To whom, and when in Trio's time."""
+    place: StreamPlace | None = None
+    """Of a stream: how far its owner has fetched."""
 
     @property
     def name(self) -> str:
@@ -92,7 +104,23 @@ class GroupHere:
         has_it = not self.is_stream and (self.is_shared or member == self.member)
         return has_it and (member, instance) not in self.gone
 
+    def assign(self, member: str | None, generation: int) -> None:
+        """Where another begins nobody knows before it asks."""
+        if member != self.member:
+            self.place = None
+        self.member, self.generation = member, generation
+        if member is not None:
+            self.gone.pop((member, 0), None)  # a client without instances comes back as it was
+
+    def note_fetch(self, member: str, offset: Offset, now: float) -> None:
+        """Of a stream's owner: it has all that lies below."""
+        if self.place is not None and self.place.offset < offset:
+            self.last_delivery = (member, now)
+        self.place = StreamPlace(offset)
+        self.askers.note(member, now)
+
     def note_gone(self, member: str, instance: int, *, is_replaced: bool) -> None:
+        self.place = self.place if member != self.member else None
         self.gone[member, instance] = is_replaced
         if len(self.gone) > GONE_MAX:
             del self.gone[next(iter(self.gone))]

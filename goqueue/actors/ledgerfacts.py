@@ -1,30 +1,48 @@
 """What a partition knows of a group when somebody asks why nothing is delivered."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from goqueue.actors.ledgerbook import GroupHere
+import trio
+
+from goqueue.actors.ledgerbook import GroupHere, StreamPlace
 from goqueue.actors.whyrequests import LedgerFacts
 from goqueue.core.assignors import TopicPartition
+from goqueue.core.batchindex import key_at
 from goqueue.core.ledger import Ledger
-from goqueue.core.whyfacts import LastDelivery, LastMessage, OldestLease, PartitionFacts
+from goqueue.core.whyfacts import KeyRow, LastDelivery, LastMessage, OldestLease, PartitionFacts
+from goqueue.core.whywords import shown_key
+from goqueue.environment import WallClock
+from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.storage.log import Log
 from goqueue.types import Microseconds, Offset
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLION = 1_000_000
+KEY_READ_BYTES = 4 * 1024
+"""The batch with the key comes in any case."""
 
 
-def facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: Microseconds) -> LedgerFacts:
+async def gather_facts(here: GroupHere, log: Log, name: TopicPartition, clock: WallClock) -> LedgerFacts:
+    """One key is read for it, from the log: groups know keys by their hashes only."""
+    row = await _longest_row(here.ledger, log)
+    found = _facts_of(here, log, name, trio.current_time(), clock.now())
+    return replace(found, partition=replace(found.partition, longest_row=row))
+
+
+def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: Microseconds) -> LedgerFacts:
     """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages."""
     ledger = here.ledger
     progress = ledger.progress(now)
-    damaged, damaged_at = _damaged(log, progress.next_fresh)
-    fresh = max(0, log.high_watermark - progress.next_fresh - damaged)
+    read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
+    damaged, damaged_at = _damaged(log, here.place, read_to)
+    fresh = max(0, log.high_watermark - read_to - damaged)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
         *name,
         ready=progress.ready_again - behind + (0 if ledger.looks_no_further else fresh),
+        fetched=read_to - progress.next_fresh,
         behind_keys=behind + (fresh if ledger.looks_no_further else 0),
         looks_no_further=ledger.looks_no_further,
         unsynced=log.end_offset - log.high_watermark,
@@ -36,18 +54,37 @@ def facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: 
         alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
         damaged=damaged,
         damaged_at=damaged_at,
-        stands_before_damage=damaged_at == progress.next_fresh,
+        stands_before_damage=damaged_at == read_to,
         last_message=_last_message(log, wall),
         last_delivery=None if last is None else LastDelivery(last[0], max(0.0, now - last[1])),
     )
     return LedgerFacts(partition, ledger.in_flight_by_member(), ledger.held_alone(), here.askers.ago(now))
 
 
-def _damaged(log: Log, offset: Offset) -> tuple[int, Offset | None]:
+async def _longest_row(ledger: Ledger, log: Log) -> KeyRow | None:
+    row = ledger.keys.longest_row()
+    if row is None:
+        return None
+    offset, waiting = row
+    try:
+        found = await log.read(offset, KEY_READ_BYTES)
+    except (DamagedData, OffsetOutOfRange):
+        return None
+    key = key_at(found.data, offset)
+    return None if key is None else KeyRow(shown_key(key), offset, waiting)
+
+
+def _read_to(place: StreamPlace | None, next_fresh: Offset, end: Offset) -> Offset:
+    """A stream's owner has fetched to there; everybody else, to what is committed or handed out."""
+    return next_fresh if place is None else max(next_fresh, min(place.offset, end))
+
+
+def _damaged(log: Log, place: StreamPlace | None, offset: Offset) -> tuple[int, Offset | None]:
     """How many offsets from here on cannot be read, as far as is known, and the first of them."""
-    behind = [
-        (max(each.offset, offset), min(each.end_offset, log.high_watermark)) for each in log.statistics().damage
-    ]
+    known = {(each.offset, each.end_offset) for each in log.statistics().damage}
+    if place is not None and place.damage is not None:
+        known.add((place.damage.first, place.damage.last + 1))
+    behind = [(max(first, offset), min(end, log.high_watermark)) for first, end in known]
     runs = sorted((first, end) for first, end in behind if first < end)
     return sum(end - first for first, end in runs), runs[0][0] if runs else None
 

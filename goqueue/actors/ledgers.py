@@ -34,7 +34,7 @@ from goqueue.actors.grouprequests import (
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
-from goqueue.actors.ledgerfacts import facts_of
+from goqueue.actors.ledgerfacts import gather_facts
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
 from goqueue.actors.ledgerview import start_in, view_of
@@ -123,9 +123,7 @@ class LedgerDesk(WaitingDesk):
         self._assign(self.book.find(message.group), message.member, message.generation)
 
     def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
-        here.member, here.generation = member, generation
-        if member is not None:
-            here.gone.pop((member, 0), None)  # a client without instances comes back as it was
+        here.assign(member, generation)
         self.waits.let_go(here.name)
 
     @defers(ForgetGroup)
@@ -361,11 +359,13 @@ class LedgerDesk(WaitingDesk):
         else:
             self.background(self._answer, reply, view_of, here.ledger, self.log, self._wall_clock)
 
-    @answers(GatherLedgerFacts)
-    async def gather_facts(self, message: GatherLedgerFacts) -> LedgerFacts | None:
-        here, now, wall = self.book.groups.get(message.group), trio.current_time(), self._wall_clock.now()
-        name = TopicPartition(self._topic, self._number)
-        return None if here is None else facts_of(here, self.log, name, now, wall)
+    @defers(GatherLedgerFacts)
+    async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:
+        here, name = self.book.groups.get(message.group), TopicPartition(self._topic, self._number)
+        if here is None:
+            reply.resolve(None)
+        else:
+            self.background(self._answer, reply, gather_facts, here, self.log, name, self._wall_clock)
 
     @defers(ResetLedger)
     async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:

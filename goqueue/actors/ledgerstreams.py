@@ -7,13 +7,43 @@ import trio
 
 from goqueue.actors.grouprequests import CommitOffset, CommittedOffset
 from goqueue.actors.handlers import answers
-from goqueue.actors.ledgerbook import GroupHere
+from goqueue.actors.ledgerbook import GroupHere, StreamPlace
 from goqueue.actors.ledgers import LedgerDesk
-from goqueue.errors import GroupConflict, OffsetOutOfRange
+from goqueue.actors.messages import Reply
+from goqueue.actors.partitionrequests import AwaitMore, Fetch, StreamReader
+from goqueue.core.offsetset import Run
+from goqueue.errors import DamagedData, GroupConflict, OffsetOutOfRange
 from goqueue.types import Offset
 
 
 class StreamDesk(LedgerDesk):
+    # Who reads, for those who ask why nothing comes
+
+    def note_fetch(self, message: Fetch) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None and here.member is not None:
+            here.note_fetch(here.member, message.offset, trio.current_time())
+
+    def note_fetch_wait(self, message: AwaitMore, reply: Reply[None]) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None and here.member is not None:
+            here.askers.note_wait(here.member, trio.current_time(), message.deadline, reply)
+
+    def note_damage(self, message: Fetch, damage: DamagedData) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None:
+            here.place = StreamPlace(message.offset, Run(damage.offset, damage.end_offset - 1))
+
+    def _read_by_owner(self, reader: StreamReader | None) -> GroupHere | None:
+        """Whoever else names itself may be late, or not tell the truth: nothing follows from it."""
+        here = None if reader is None else self.book.groups.get(reader.group)
+        if here is None or reader is None or not here.is_stream:
+            return None
+        is_gone = (reader.member, reader.instance) in here.gone
+        return None if is_gone or reader.member != here.member else here
+
+    # Commits
+
     @answers(CommitOffset)
     async def commit_offset(self, message: CommitOffset) -> None:
         here = self._check_may_commit(message)

@@ -39,7 +39,7 @@ from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
 from goqueue.environment import Space, WallClock
-from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
+from goqueue.errors import BatchRefused, DamagedData, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.idrecall import recall_ids
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
@@ -264,8 +264,9 @@ class Partition(StreamDesk):
 
     @defers(Fetch)
     async def fetch(self, message: Fetch, reply: Reply[LogSlice]) -> None:
+        self.note_fetch(message)
         if self._is_warm(message.offset):
-            reply.resolve(await self.log.read(message.offset, message.bytes_max))
+            reply.resolve(await self._slice(message))
         else:
             self.background(self._read, message, reply)
 
@@ -275,14 +276,22 @@ class Partition(StreamDesk):
 
     async def _read(self, message: Fetch, reply: Reply[LogSlice]) -> None:
         try:
-            reply.resolve(await self.log.read(message.offset, message.bytes_max))
+            reply.resolve(await self._slice(message))
         except GoQueueError as error:
             reply.fail(error)
+
+    async def _slice(self, message: Fetch) -> LogSlice:
+        try:
+            return await self.log.read(message.offset, message.bytes_max)
+        except DamagedData as damage:
+            self.note_damage(message, damage)
+            raise
 
     @defers(AwaitMore)
     async def await_more(self, message: AwaitMore, reply: Reply[None]) -> None:
         if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
             self._readers.wait(reply, message.offset, message.deadline)
+            self.note_fetch_wait(message, reply)
             self.keeper.note_awaited()
         else:
             reply.resolve(None)

@@ -1,6 +1,7 @@
 """What a partition can be asked."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from goqueue.actors.messages import Request
 from goqueue.config import LogConfig
@@ -30,12 +31,21 @@ class Produce(Request[Produced]):
     """Moved by the broker, and checked when it was first accepted (G16): neither limits nor a low disk stop it."""
 
 
+class StreamReader(NamedTuple):
+    """For whom is read: a member of a group in stream mode. It is noted, for who asks why nothing comes."""
+
+    group: str
+    member: str
+    instance: int
+
+
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[LogSlice]):
     """The batches from `offset` on, as far as they are there."""
 
     offset: Offset
     bytes_max: int
+    reader: StreamReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class AwaitMore(Request[None]):
 
     offset: Offset
     deadline: float
+    reader: StreamReader | None = None
 
 
 @dataclass(frozen=True, slots=True)

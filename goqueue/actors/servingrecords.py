@@ -8,7 +8,7 @@ import trio
 
 from goqueue.actors.desk import Desk
 from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_there, leads_on
-from goqueue.actors.partitionrequests import OffsetAtTime, Produce, Produced
+from goqueue.actors.partitionrequests import OffsetAtTime, Produce, Produced, StreamReader
 from goqueue.actors.statistics import Statistics
 from goqueue.core.batch import Producer
 from goqueue.errors import GoQueueError
@@ -100,14 +100,21 @@ async def init_producer(desk: Desk, request: wire.InitProducer) -> wire.Producer
 
 
 async def fetch(desk: Desk, request: wire.Fetch) -> wire.Fetched:
-    deadline = trio.current_time() + request.max_wait_ms / 1_000
+    deadline, reader = trio.current_time() + request.max_wait_ms / 1_000, _reader(request)
     with desk.polls.asking(len(request.partitions)):
         questions = [
-            Question(await desk.partition(each.topic, each.partition), each.offset) for each in request.partitions
+            Question(await desk.partition(each.topic, each.partition), each.offset, reader)
+            for each in request.partitions
         ]
         while (answer := await _fetched(desk, questions, request.bytes_max, deadline)) is None:
             await await_the_first(questions, deadline)
         return answer
+
+
+def _reader(request: wire.Fetch) -> StreamReader | None:
+    if request.group is None or request.member is None:
+        return None
+    return StreamReader(request.group, request.member, request.instance)
 
 
 async def _fetched(

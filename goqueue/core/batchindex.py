@@ -12,7 +12,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from goqueue.core.batch import ZSTD, Envelope, records_of, seal_envelope
-from goqueue.core.deliverable import batches_in, body_at, those_inside
+from goqueue.core.deliverable import batches_in, body_at, records_at, those_inside
 from goqueue.core.keyorder import Keyed
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.offsetset import OffsetSet, Run
@@ -110,3 +110,11 @@ class BatchIndexes:
         while self._records > RECORDS_REMEMBERED and len(self._remembered) > 1:
             self._records -= len(self._remembered.pop(next(iter(self._remembered))))
         return index
+
+
+def key_at(data: Buffer, offset: Offset) -> bytes | None:
+    """The key itself of one message; None when it has none, or is not there."""
+    for _, record in records_at(data, [Run(offset, offset)]):
+        _, key_size, _ = _PLACE.unpack_from(record)
+        return record[HEADER_SIZE : HEADER_SIZE + key_size] or None
+    return None

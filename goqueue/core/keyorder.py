@@ -70,6 +70,13 @@ class KeyOrder:
             self._rows.setdefault(key, deque()).append(offset)
         self.waiting.update(OffsetSet((offset, offset) for offset, _ in looked.behind))
 
+    def longest_row(self) -> tuple[Offset, int] | None:
+        """Of the key for which the most wait: the offset of the first, and how many wait for it."""
+        if not self._rows:
+            return None
+        key = max(self._rows, key=lambda key: len(self._rows[key]))
+        return self._firsts[key], len(self._rows[key])
+
     def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
         keys, rows, free = self._keys, self._rows, list[Run]()
         for offset in chain.from_iterable(self._known(run.first, run.last) for run in runs):

@@ -28,6 +28,7 @@ from goqueue.core.ledgerentries import (
 )
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import OFFSET_MAX
+from goqueue.types import Offset
 
 StandingSet: TypeAlias = tuple[Standing, OffsetSet]
 
@@ -83,6 +84,10 @@ class LedgerKeys:
             return 0
         waiting = self._order.waiting
         return sum(len(offsets.common(waiting)) for _, offsets in sets)
+
+    def longest_row(self) -> tuple[Offset, int] | None:
+        """The message that the most wait for, and how many they are; None when nobody waits."""
+        return None if self._order is None else self._order.longest_row()
 
     def hold_back(self, delivered: Delivered, looked: Looked) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""

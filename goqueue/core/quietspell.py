@@ -40,6 +40,11 @@ class QuietSpell:
     def is_waiting(self) -> bool:
         return self._waiters > 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Somebody has waited since something came last."""
+        return self._waiters > 0 or self._before > 0
+
     def waited(self, now: float) -> float:
         return self._before + (now - self._since if self._waiters else 0.0)
 

@@ -31,6 +31,17 @@ class LastDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRow:
+    """Messages of one key that wait for an earlier one of it."""
+
+    key: str
+    """For people: in quotes, escaped and shortened."""
+    offset: Offset
+    """Of the one they wait for."""
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionFacts:
     topic: str
     partition: int
@@ -39,9 +50,15 @@ class PartitionFacts:
     trouble: str | None = None
     """Why it does not answer. Nothing else is known of it then."""
     ready: int = 0
-    """Could be handed out now."""
+    """Could be handed out now; of a stream, what its owner has not fetched yet."""
+    fetched: int = 0
+    """Of a stream: its owner has fetched them, and not committed them."""
+    asked_ago: float | None = None
+    """Of a stream: when its owner last asked here. A partition that it has paused it does not ask for."""
     behind_keys: int = 0
     """They wait for an earlier one of their key."""
+    longest_row: KeyRow | None = None
+    """Of the key behind which the most wait."""
     looks_no_further: bool = False
     """So many wait for their keys that those behind them are not looked at, whatever their keys are."""
     unsynced: int = 0
@@ -69,7 +86,13 @@ class PartitionFacts:
 
     @property
     def lag(self) -> int:
-        return self.ready + self.behind_keys + self.unsynced + self.in_flight + self.waiting + self.leaving
+        at_rest = self.untaken + self.behind_keys + self.unsynced
+        return at_rest + self.in_flight + self.waiting + self.leaving
+
+    @property
+    def untaken(self) -> int:
+        """What whoever comes next will get: what is fetched and not committed too."""
+        return self.ready + self.fetched
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +160,24 @@ class GroupFacts:
             if (partition.topic in each.topics if self.is_shared else partition.owner == each.id)
         ]
 
+    @property
+    def longest_row(self) -> tuple[str, KeyRow] | None:
+        """With the partition where it is."""
+        rows = [(each.name, each.longest_row) for each in self.partitions if each.longest_row is not None]
+        return max(rows, key=lambda each: each[1].waiting, default=None)
+
+    @property
+    def last_delivery(self) -> LastDelivery | None:
+        given = [each.last_delivery for each in self.partitions if each.last_delivery is not None]
+        return min(given, key=_age, default=None)
+
     def figures(self) -> dict[str, str | int | float | None]:
         """The facts in short, for programs: sums over the partitions, and what stands out."""
         parts = self.partitions
         leases = [each.oldest_lease for each in parts if each.oldest_lease is not None]
         lease = max(leases, key=lambda each: each.held_for, default=None)
         message = min((each.last_message for each in parts if each.last_message), key=_age, default=None)
-        delivery = min((each.last_delivery for each in parts if each.last_delivery), key=_age, default=None)
+        delivery, row = self.last_delivery, self.longest_row
         asked = [each.asked_ago for each in self.members if each.asked_ago is not None]
         retries = [each.next_retry_in for each in parts if each.next_retry_in is not None]
         return {
@@ -152,7 +186,10 @@ class GroupFacts:
             "partitions_without_answer": sum(each.trouble is not None for each in parts),
             "lag": sum(each.lag for each in parts),
             "ready": sum(each.ready for each in parts),
+            "fetched": sum(each.fetched for each in parts),
             "behind_keys": sum(each.behind_keys for each in parts),
+            "longest_key": row[1].key if row else None,
+            "longest_key_waiting": row[1].waiting if row else None,
             "unsynced": sum(each.unsynced for each in parts),
             "in_flight": sum(each.in_flight for each in parts),
             "waiting": sum(each.waiting for each in parts),

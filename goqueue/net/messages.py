@@ -199,11 +199,17 @@ class FetchPartition(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """Answered as soon as there is something, at the latest after `max_wait_ms`."""
+    """Answered as soon as there is something, at the latest after `max_wait_ms`.
+
+    A member of a group in stream mode names itself, so that can be said why nothing comes to it.
+    """
 
     max_wait_ms: U32
     bytes_max: U32
     partitions: Annotated[tuple[FetchPartition, ...], Many]
+    group: Name | None = None
+    member: Name | None = None
+    instance: U63 = 0
 
 
 class AbortedRange(NamedTuple):

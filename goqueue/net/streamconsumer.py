@@ -1,9 +1,9 @@
 """A consumer of a group in stream mode: each partition in the order of its offsets, and offsets that are committed.
 
-Four tasks run beside the program: one stays a member and lets go of partitions (streammembership.py), one asks
-where to go on with those that came, one fetches (streamfetching.py), one commits what is handled, each 5 seconds.
-What is fetched lies with its partition (streampartition.py) until it is handed out, so a call may be cancelled at
-any time.
+Five tasks run beside the program: one stays a member and lets go of partitions (streammembership.py), one asks
+where to go on with those that came, one fetches (streamfetching.py), one commits what is handled, each 5 seconds,
+and one says why nothing comes, when that takes long (consumerwhy.py). What is fetched lies with its partition
+(streampartition.py) until it is handed out, so a call may be cancelled at any time.
 
 A message is handled once the program has asked for more behind it. So it is one flow that reads: when several tasks
 share a consumer, the next one that asks says that all before is handled.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from goqueue.core.quietspell import QuietSpell
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleGeneration
 from goqueue.net.arguments import refusal
@@ -32,6 +33,7 @@ from goqueue.net.consumer import (
     check_receive,
 )
 from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions, Start
+from goqueue.net.consumerwhy import Explaining, Paused
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds
 from goqueue.net.groupmessages import AssignedPartition
 from goqueue.net.streamcommits import Commits, first_error
@@ -75,18 +77,22 @@ class StreamConsumer(Consumer):
         )
         self._commits = Commits(client, options.group, self._membership)
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
-        self._owner = Owner(options.group, self, OF_TRIO)
+        self._owner = self._owned_by(self, OF_TRIO)
         self._hands = Hands(self._streams, self._fetching.look_again)
         self._news, self._assigned = trio.Event(), trio.Event()
-        self._waiting = 0
+        self._quiet = QuietSpell()
+        self._explaining = Explaining(client, options.group, self.member_id, self._quiet, paused=self._paused)
         self._failure: Exception | None = None
         self._calling = trio.Lock()
         """The program hears of one change at a time."""
 
     def serve_stream(self, owner: object, kinds: Kinds, elsewhere: Elsewhere) -> None:
         """For another surface: whose messages these are, of which classes, and where they lie."""
-        self._owner = Owner(self._options.group, owner, kinds)
+        self._owner = self._owned_by(owner, kinds)
         self._hands.elsewhere = elsewhere
+
+    def _owned_by(self, owner: object, kinds: Kinds) -> Owner:
+        return Owner(self._options.group, self.member_id, self._membership.instance, owner, kinds)
 
     async def _run(self) -> None:
         with self._scope:
@@ -94,6 +100,7 @@ class StreamConsumer(Consumer):
                 nursery.start_soon(self._membership.run)
                 nursery.start_soon(self._begin_partitions)
                 nursery.start_soon(self._fetching.run, self._owner)
+                nursery.start_soon(self._explaining.run)
                 if self._options.auto_commit:
                     nursery.start_soon(self._commit_steadily)
 
@@ -145,12 +152,14 @@ class StreamConsumer(Consumer):
 
     async def _next(self, count_max: int, *, is_work: bool = True) -> list[DeliveredMessage]:
         while not (messages := self._take(count_max, is_work)):
-            self._waiting += 1
+            self._quiet.begin_wait(trio.current_time())
             try:
                 await self._news.wait()
             finally:
-                self._waiting -= 1
+                self._quiet.end_wait(trio.current_time())
             self._check_open()
+        if self._quiet.has_begun:
+            self._quiet.arrived(trio.current_time())
         return messages
 
     def _take(self, count_max: int, is_work: bool) -> list[DeliveredMessage]:
@@ -334,7 +343,7 @@ class StreamConsumer(Consumer):
 
     def _fail(self, error: GoQueueError) -> None:
         """Whoever waits hears of it."""
-        if self._waiting:
+        if self._quiet.is_waiting:
             self._failure = error
             self._wake()
 
@@ -370,6 +379,10 @@ class StreamConsumer(Consumer):
         for stream in self._chosen(partition, topic):
             stream.is_paused = False
         self._fetching.look_again()
+
+    def _paused(self) -> Paused:
+        paused = sorted(repr(stream) for stream in self._streams.values() if stream.is_paused)
+        return Paused(tuple(paused), len(self._streams))
 
     def _chosen(self, partition: int | None, topic: str | None) -> list[StreamPartition]:
         return chosen(self._streams, self._options.subscription, partition, topic)

@@ -85,7 +85,8 @@ class Fetching:
 
     async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> None:
         asked = tuple(wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams)
-        answer = await self._client.call(wire.Fetch(wait_ms, BYTES_MAX, asked), wire.Fetched)
+        request = wire.Fetch(wait_ms, BYTES_MAX, asked, owner.group, owner.member, owner.instance)
+        answer = await self._client.call(request, wire.Fetched)
         failures: list[GoQueueError] = []
         for stream, question, found in zip(streams, asked, answer.partitions, strict=True):
             if not stream.is_read or stream.fetch_at != question.offset:

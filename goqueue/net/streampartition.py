@@ -29,6 +29,8 @@ class Owner(NamedTuple):
     """Whose messages these are, and of which classes."""
 
     group: str
+    member: str
+    instance: int
     consumer: object
     kinds: Kinds
 

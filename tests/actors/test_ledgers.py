@@ -31,7 +31,7 @@ def disk() -> SimulatedDisk:
 
 
 async def test_messages_are_handed_out_in_order_and_once(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
-    """G4, G7"""
+    """G4, G7, O4"""
     async with desk(disk) as there:
         await there.publish(b"a", b"b")
         await there.publish(b"c")
@@ -39,6 +39,30 @@ async def test_messages_are_handed_out_in_order_and_once(disk: SimulatedDisk, au
         assert (taken.runs, values(taken)) == ((run(0, 2),), [b"a", b"b", b"c"])
         nothing = await there.take()
         assert (nothing.runs, nothing.data, nothing.nonce) == ((), b"", 0)
+
+
+async def test_the_next_owner_goes_on_in_order(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """O4: what the one before gave back unopened comes first."""
+    async with desk(disk) as there:
+        await there.publish(*[b"%d" % number for number in range(9)])
+        taken = await there.take(5)
+        await there.ref.call(AssignPartition(GROUP, "bob", 2))
+        await there.settle(taken, Action.RELEASE, [run(3, 4)])
+        found = await there.take(member="bob", generation=2)
+        assert (offsets(found), [each.attempt for each in found.runs]) == ([3, 4, 5, 6, 7, 8], [1, 1])
+
+
+async def test_what_failed_comes_later_than_what_was_handed_out_meanwhile(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """O5: be it nacked, or its lease over."""
+    async with desk(disk) as there:
+        await there.publish(*[b"%d" % number for number in range(9)])
+        first = await there.take(2, visibility=5.0)
+        await there.settle(first, Action.NACK, [run(1)], delay=6.0)
+        assert offsets(await there.take(3)) == [2, 3, 4]
+        await trio.sleep(7)
+        assert offsets(await there.take(3)) == [0, 1, 5]
 
 
 async def test_a_partition_without_groups_has_no_journal(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -131,7 +155,7 @@ async def test_only_the_member_that_has_the_partition_takes_from_it(
 async def test_in_a_shared_group_everybody_takes_and_nobody_gets_the_same(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    """G7"""
+    """G7, O7"""
     async with desk(disk, attached=False) as there:
         await there.attach(is_shared=True, member=None)
         await there.publish(*[b"x"] * 6)

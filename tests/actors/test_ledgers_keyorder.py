@@ -5,12 +5,12 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.grouprequests import Taken
+from goqueue.actors.grouprequests import AssignPartition, Taken
 from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX
 from goqueue.net.groupmessages import Action
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.test_ledgers_desk import Desk, offsets, run
+from tests.actors.test_ledgers_desk import GROUP, Desk, offsets, run
 from tests.actors.test_ledgers_desk import desk as at_desk
 
 IN_ORDER = LedgerSettings(key_order=True)
@@ -31,6 +31,7 @@ async def attached(desk: Desk, *keys: bytes, is_shared: bool = False) -> None:
 async def test_a_key_s_next_message_waits_for_the_ack_of_the_one_before(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
+    """O6"""
     async with at_desk(disk) as desk:
         await attached(desk, A, B, A, b"", B, C)
         first = await desk.take()
@@ -58,6 +59,7 @@ async def test_who_waits_is_woken_by_the_ack(disk: SimulatedDisk, autojump_clock
 async def test_what_comes_again_comes_before_the_next_of_its_key(
     action: Action, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
+    """O6"""
     async with at_desk(disk) as desk:
         await attached(desk, A, A)
         await desk.settle(await desk.take(), action, delay=3.0 if action is Action.NACK else None)
@@ -71,6 +73,7 @@ async def test_what_comes_again_comes_before_the_next_of_its_key(
 async def test_an_expired_message_comes_before_the_next_of_its_key(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
+    """O6"""
     async with at_desk(disk) as desk:
         await attached(desk, A, A)
         await desk.take(visibility=2.0)
@@ -80,6 +83,7 @@ async def test_an_expired_message_comes_before_the_next_of_its_key(
 
 
 async def test_a_message_that_is_given_up_frees_its_key(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """O6"""
     async with at_desk(disk) as desk:
         await attached(desk, A, A)
         await desk.settle(await desk.take(), Action.REJECT)
@@ -95,6 +99,7 @@ async def test_a_last_nack_frees_the_key(disk: SimulatedDisk, autojump_clock: Mo
 
 
 async def test_it_holds_after_a_restart(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """O6"""
     async with at_desk(disk) as desk:
         await attached(desk, A, B, A, B, C)
         first = await desk.take()
@@ -106,6 +111,24 @@ async def test_it_holds_after_a_restart(disk: SimulatedDisk, autojump_clock: Moc
         assert offsets(second) == [3], "the other of its key was in flight, and is so still"
         await desk.settle(first, runs=[run(0)])
         assert offsets(await desk.take()) == [2]
+
+
+async def test_the_next_owner_waits_for_what_the_one_before_holds(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """O6: leases stay with the partition when it moves."""
+    async with at_desk(disk) as desk:
+        await attached(desk, A, A, B, A)
+        anns = await desk.take(1)
+        await desk.ref.call(AssignPartition(GROUP, "bob", 2))
+        assert offsets(await desk.take(member="bob", generation=2)) == [2]
+        await desk.settle(anns, Action.NACK, delay=3.0)
+        assert offsets(await desk.take(member="bob", generation=2)) == []
+        assert await desk.wait(5.0, "bob") == pytest.approx(3.0)
+        again = await desk.take(member="bob", generation=2)
+        assert again.runs == (run(0, attempt=2),)
+        await desk.settle(again)
+        assert offsets(await desk.take(member="bob", generation=2)) == [1]
 
 
 async def test_a_group_may_begin_and_cease_to_keep_order(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -125,6 +148,7 @@ async def test_a_group_may_begin_and_cease_to_keep_order(disk: SimulatedDisk, au
 async def test_members_of_a_shared_group_keep_the_order_among_them(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
+    """O7"""
     async with at_desk(disk) as desk:
         await attached(desk, A, B, A, B, is_shared=True)
         anns = await desk.take(1, "ann")
@@ -171,7 +195,7 @@ async def settle_somehow(desk: Desk, taken: Taken, random: Random) -> list[int]:
 async def test_whatever_happens_each_key_is_done_in_order(
     seed: int, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    """G5, and the order of keys, through nacks, releases, expiries and kills."""
+    """G5, O6: the order of keys, through nacks, releases, expiries and kills."""
     random, done = Random(seed), list[int]()
     keys = [random.choice((A, B, C, b"")) for _ in range(60)]
     settings = LedgerSettings(max_deliveries=0, key_order=True)

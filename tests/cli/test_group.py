@@ -9,6 +9,7 @@ import trio
 from click.testing import Result
 
 import goqueue
+from goqueue.net.whymessages import Because, Why
 from goqueue.storage.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
@@ -248,6 +249,21 @@ async def test_why_of_a_member(shell: Shell) -> None:
         assert facts["oldest_lease_member"] == facts["member"] == consumer.member_id
         unknown = await shell("why", "billing", "--member", "zoe")
         assert (unknown.exit_code, unknown.stdout, "zoe" in unknown.stderr) == (1, "", True)
+
+
+async def test_why_of_a_stream(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        async with client.consumer("lines", group="audit", mode="stream", auto_commit=False) as consumer:
+            while (await client.call(Why("audit"), Because)).facts["fetched"] != 5:
+                await consumer.receive(timeout=0)
+            [facts] = await shell.json("why", "audit", "--member", consumer.member_id)
+            assert (facts["reason"], facts["in_flight"], facts["lag"]) == ("uncommitted", 0, 5)
+            because = (await shell("why", "audit")).stdout
+            fetched = f"everything that is there was fetched by {consumer.member_id} and is not committed yet"
+            assert because == f"{fetched}: 5 messages\n"
+        assert (await shell("why", "audit")).stdout == (
+            "the group has no members: 5 messages wait on 1 partition\n"
+        )
 
 
 async def test_why_of_a_group_that_is_not_there_is_an_error(shell: Shell) -> None:

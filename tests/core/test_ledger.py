@@ -68,7 +68,7 @@ def test_a_group_begins_where_it_is_told() -> None:
 
 
 def test_what_comes_again_comes_before_what_is_fresh_in_offset_order() -> None:
-    """G4"""
+    """G4, O5"""
     desk = Desk()
     nonce = desk.receive(6)
     desk.nack(nonce, run(4), delay=0)

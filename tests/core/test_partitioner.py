@@ -50,7 +50,7 @@ def test_a_key_is_hashed_as_everywhere_else(key: bytes, hashed: int) -> None:
 
 @given(st.binary(min_size=1, max_size=64), st.integers(1, 10_000))
 def test_same_key_same_partition_whichever_producer_asks(key: bytes, partitions: int) -> None:
-    """G4."""
+    """G4, O2."""
     chosen = {Partitioner(partitions, first).choose(key) for first in range(3)}
     assert chosen == {murmur3(key) % partitions}
 

@@ -193,6 +193,7 @@ class Partition:
 def test_every_good_message_is_written_once_and_in_order_however_the_line_behaves(
     kinds: list[str], seed: int
 ) -> None:
+    """O1"""
     random, partition = Random(seed), Partition()
     row = SendRow()
     entries = [f"{kind} {number}" for number, kind in enumerate(kinds)]

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from goqueue.core.why import RULES, explain
 from goqueue.core.whyfacts import (
     GroupFacts,
+    KeyRow,
     LastDelivery,
     LastMessage,
     MemberFacts,
     OldestLease,
     PartitionFacts,
 )
+from goqueue.core.whywords import KEY_LENGTH_MAX, shown_key
 from goqueue.errors import UnknownMember
 
 ORDERS = frozenset({"orders"})
@@ -34,6 +36,10 @@ def paused(*partitions: PartitionFacts, members: tuple[MemberFacts, ...] = (ANN,
 
 def ready(count: int, number: int = 0, owner: str | None = "ann") -> PartitionFacts:
     return replace(IDLE, partition=number, owner=owner, ready=count)
+
+
+def stream(*partitions: PartitionFacts, members: tuple[MemberFacts, ...] = (ANN, BOB)) -> GroupFacts:
+    return replace(group(*partitions, members=members), is_stream=True)
 
 
 LEASED = replace(IDLE, in_flight=7, oldest_lease=OldestLease("ann", 12.4, 17.6))
@@ -103,6 +109,74 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "damage_ahead",
         "3 offsets of orders/0 are damaged, from 4711 on; an operator has to skip them",
     ),
+    "a stream before damage, whose owner has just come there": (
+        stream(
+            replace(
+                ready(5),
+                fetched=4,
+                damaged=1,
+                damaged_at=4,
+                stands_before_damage=True,
+                last_delivery=LAST,
+                asked_ago=0,
+            )
+        ),
+        "damage_ahead",
+        "1 offset of orders/0 is damaged, from 4 on; an operator has to skip it",
+    ),
+    "a stream that is read": (
+        stream(replace(ready(1_500), fetched=500, last_delivery=LAST)),
+        "delivering",
+        "messages are being fetched: the last 0.2 s ago by ann, 500 not committed yet, lag 2,000",
+    ),
+    "a stream whose owner asks": (
+        stream(replace(ready(3), asked_ago=0.0)),
+        "about_to_deliver",
+        "messages are being fetched: 0 not committed yet, lag 3",
+    ),
+    "a stream whose owner has gone away": (
+        stream(replace(ready(3), fetched=2, asked_ago=2.0), members=(replace(ANN, is_connected=False),)),
+        "connection_lost",
+        "the connection of ann is lost, and it was last heard of 0.0 s ago: 3 messages wait for it",
+    ),
+    "a stream whose program is busy": (
+        stream(replace(ready(3), fetched=1, asked_ago=45.0), members=(replace(ANN, asked_ago=45.0),)),
+        "busy",
+        "ann has fetched 1 message that is not committed, and has not asked for more for 45 s (its program is "
+        "busy, or has paused it): 3 messages wait for it",
+    ),
+    "a stream whose owner does not ask": (
+        stream(ready(3), members=(replace(ANN, asked_ago=None),)),
+        "not_asking",
+        "ann has not asked for messages since it joined 60 s ago: 3 messages wait for it",
+    ),
+    "a stream of which one partition is paused": (
+        stream(replace(ready(3), asked_ago=45.0, fetched=5), replace(IDLE, partition=1, asked_ago=0.0)),
+        "not_asking",
+        "ann asks for messages, but not for those of orders/0 for 45 s (its program has paused it): 3 messages "
+        "wait for it",
+    ),
+    "a stream that was fetched": (
+        stream(replace(IDLE, fetched=7, asked_ago=0.0), replace(IDLE, partition=1, owner="bob", fetched=1)),
+        "uncommitted",
+        "everything that is there was fetched by ann, bob and is not committed yet: 8 messages",
+    ),
+    "a stream that was fetched, and is asked for no more": (
+        stream(replace(IDLE, fetched=1, asked_ago=130.0)),
+        "uncommitted",
+        "everything that is there was fetched by ann and is not committed yet: 1 message; nobody has asked for "
+        "more of orders/0 for 2 min 10 s (its program is busy, or has paused it)",
+    ),
+    "a stream that changes hands": (
+        replace(paused(replace(IDLE, owner=None, fetched=20), IDLE), is_stream=True),
+        "rebalancing",
+        "paused by a rebalance for 12 s, waiting for ann to let go: 20 messages wait on 1 partition",
+    ),
+    "a stream without members": (
+        stream(replace(IDLE, owner=None, ready=3), members=()),
+        "no_members",
+        "the group has no members: 3 messages wait on 1 partition",
+    ),
     "a queue group goes round damage": (
         group(replace(ready(5), damaged=3, damaged_at=4_711, stands_before_damage=True)),
         "about_to_deliver",
@@ -157,10 +231,13 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "1 message is published and not on disk yet",
     ),
     "behind a key": (
-        group(replace(LEASED, behind_keys=30)),
+        group(
+            replace(LEASED, behind_keys=20, longest_row=KeyRow("'door 1'", 4_711, 4)),
+            replace(IDLE, partition=1, behind_keys=10, longest_row=KeyRow("'door 2'", 5, 9)),
+        ),
         "behind_keys",
-        "30 messages wait behind earlier ones of the same key, 7 in flight, the oldest lease held by ann for 12 s, "
-        "ends in 18 s",
+        "30 messages wait behind earlier ones of the same key, 9 of them behind key 'door 2' (orders/1 at offset "
+        "5), 7 in flight, the oldest lease held by ann for 12 s, ends in 18 s",
     ),
     "behind the look-ahead": (
         group(replace(IDLE, behind_keys=10_500, looks_no_further=True, waiting=1, next_retry_in=3.0)),
@@ -268,6 +345,22 @@ def test_who_is_no_member_is_an_error() -> None:
         group().of("zoe")
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (b"door 1", "'door 1'"),
+        ("straße".encode(), "'straße'"),
+        (b"\x00\xff", "'\\x00\\xff'"),
+        (b"a\nb'c", "'a\\nb'c'"),
+        (b"k" * KEY_LENGTH_MAX, f"'{'k' * KEY_LENGTH_MAX}'"),
+        (b"k" * 60_000, f"'{'k' * KEY_LENGTH_MAX}…'"),
+        ("ä".encode() * 60_000, f"'{'ä' * KEY_LENGTH_MAX}…'"),
+    ],
+)
+def test_keys_are_escaped_and_shortened(key: bytes, shown: str) -> None:
+    assert shown_key(key) == shown
+
+
 # Whatever is the case
 
 
@@ -282,6 +375,10 @@ partitions = st.builds(
     owner=st.none() | names,
     trouble=st.none() | st.text(max_size=2_000),
     ready=counts,
+    fetched=counts,
+    asked_ago=st.none() | spans,
+    behind_keys=counts,
+    longest_row=st.none() | st.builds(KeyRow, st.binary(max_size=300).map(shown_key), counts, counts),
     unsynced=counts,
     in_flight=counts,
     oldest_lease=st.none() | st.builds(OldestLease, names, spans, spans),

@@ -79,7 +79,7 @@ async def test_a_message_is_read_back_as_it_was_published(machine: Machine, auto
 
 
 async def test_the_same_key_goes_to_the_same_partition(machine: Machine, autojump_clock: MockClock) -> None:
-    """G4: and without a key they take turns."""
+    """G4, O2: and without a key they take turns."""
     async with machine.both() as client:
         await client.create_topic("orders")
         for key in (b"a", b"b", b"c", b"d"):
@@ -285,7 +285,7 @@ async def test_without_a_broker_a_publish_ends_after_two_minutes(
 
 
 async def test_a_broker_that_restarts_is_found_again(machine: Machine, autojump_clock: MockClock) -> None:
-    """G1, G11: nothing is lost or doubled on the way, order is kept, the row of sequences goes on."""
+    """G1, G11, O1: nothing is lost or doubled on the way, order is kept, the row of sequences goes on."""
     async with machine.client() as client:
         for restart in range(3):
             async with machine.broker():

@@ -49,6 +49,22 @@ async def test_everything_published_is_received_and_acked_once(machine: Machine,
         assert (await client.group("billing")).members == []
 
 
+@pytest.mark.parametrize("mode", ["queue", "stream"])
+async def test_between_partitions_there_is_no_order(mode: str, machine: Machine, autojump_clock: MockClock) -> None:
+    """O3: what was published last, to the other partition, comes before what was published before it."""
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=2)
+        for partition, value in ((0, b"a"), (1, b"b"), (0, b"c"), (1, b"d")):
+            await client.publish("orders", value, partition=partition)
+        async with client.consumer("orders", group="billing", mode=mode) as consumer:
+            found = list[bytes]()
+            while len(found) < 4:
+                found += [message.value for message in await consumer.receive()]
+        assert found != sorted(found)
+        assert [each for each in found if each in b"ac"] == [b"a", b"c"]
+        assert [each for each in found if each in b"bd"] == [b"b", b"d"]
+
+
 async def test_the_first_delivery_comes_within_a_second_of_joining(
     machine: Machine, autojump_clock: MockClock
 ) -> None:

@@ -50,7 +50,7 @@ async def steady(broker: FakeBroker, consumer: Consumer) -> HeldLink:
 
 
 async def test_two_answers_that_come_together_keep_their_order(autojump_clock: MockClock) -> None:
-    """G4: both tasks wake in the same turn of the event loop."""
+    """G4, O4: both tasks wake in the same turn of the event loop."""
     broker = FakeBroker()
     broker.publish(*numbered(100))
     async with consuming(broker) as consumer, trio.open_nursery() as nursery:
@@ -81,7 +81,7 @@ async def test_who_asks_beside_another_question_says_that_it_is_busy(autojump_cl
 
 
 async def test_beside_what_is_asked_by_the_way_that_repeats_nothing_is_asked(autojump_clock: MockClock) -> None:
-    """G4: when its answer comes among others is not known."""
+    """G4, O4: when its answer comes among others is not known."""
     broker = FakeBroker()
     broker.link = None
     async with consuming(broker) as consumer, trio.open_nursery() as nursery:

@@ -30,6 +30,7 @@ async def work(consumer: goqueue.Consumer, random: Random, done: list[goqueue.De
 async def test_each_key_is_done_in_the_order_in_which_it_was_published(
     shared: bool, machine: Machine, autojump_clock: MockClock
 ) -> None:
+    """O6, O7"""
     random, done = Random(7), list[goqueue.DeliveredMessage]()
     async with machine.both() as client:
         await client.create_topic("orders", partitions=2)

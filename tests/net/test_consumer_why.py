@@ -222,3 +222,48 @@ async def test_why_is_answered_after_a_restart_of_the_broker(machine: Machine, a
             assert "for 25 s" in because
             await message.ack()
             await consumer.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("values", [[b"x"], [b"x" * 1_000]], ids=["small", "compressed"])
+async def test_the_key_behind_which_the_most_wait_is_named(
+    values: list[bytes], machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await client.create_topic("moves", partitions=1)
+        async with client.producer("moves") as producer:
+            await producer.send_many(values * 4, [b"door 1", b"door 2\n", b"door 1", b"door 2\n"])
+            await producer.send_many(values * 50, [b"door 2\n"] * 50)
+        async with client.consumer(
+            "moves", group="doors", key_order=True, member_id="ann", visibility_timeout=60
+        ) as ann:
+            first = await ann.receive()
+            assert len(first) == 2
+            await trio.sleep(5)
+            assert await client.why("doors") == (
+                "52 messages wait behind earlier ones of the same key, 51 of them behind key 'door 2\\n' (moves/0 "
+                "at offset 1), 2 in flight, the oldest lease held by ann for 5.0 s, ends in 55 s"
+            )
+            await first[1].nack(delay=30)
+            assert "51 of them behind key 'door 2\\n'" in await client.why("doors", "ann")
+            await first[0].ack()
+            [second] = await ann.receive()
+            await second.ack()
+            assert await client.why("doors") == (
+                "51 messages wait behind earlier ones of the same key, 51 of them behind key 'door 2\\n' (moves/0 "
+                "at offset 1); 1 message waits for its retry, the next in 30 s"
+            )
+
+
+async def test_a_key_that_cannot_be_read_any_more_is_left_out(machine: Machine, autojump_clock: MockClock) -> None:
+    path = "/data/logs/moves/0/00000000000000000000.log"
+    async with machine.both() as client:
+        await client.create_topic("moves", partitions=1)
+        for _ in range(3):
+            await client.publish("moves", b"x", key=b"door 1")
+        async with client.consumer("moves", group="doors", key_order=True, member_id="ann") as ann:
+            [_] = await ann.receive()
+            machine.disk.flip_bit(path, machine.disk.size(path) // 6, 3)
+            assert await client.why("doors") == (
+                "2 messages wait behind earlier ones of the same key, 1 in flight, the oldest lease held by ann "
+                "for 0.0 s, ends in 30 s"
+            )

@@ -139,7 +139,7 @@ async def test_one_partition_is_read_or_all(machine: Machine, autojump_clock: Mo
 async def test_much_is_read_in_many_slices_and_each_message_once(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
-    """More than one answer holds, from partitions of different sizes."""
+    """O12: more than one answer holds, from partitions of different sizes."""
     random = Random(5)
     async with machine.both() as client:
         await client.create_topic("orders")

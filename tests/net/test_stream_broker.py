@@ -58,6 +58,7 @@ async def divide_by_the_distance_to(offset: int, entering: Consumer) -> None:
 async def test_each_partition_comes_in_its_order_from_where_the_group_began(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
+    """O8"""
     async with machine.both() as client:
         await fill(client, 1000, partitions=3)
         async with stream(client) as consumer:
@@ -224,6 +225,7 @@ async def test_a_restarted_broker_goes_on_where_it_was_and_so_does_the_consumer(
 
 
 async def test_a_killed_broker_keeps_what_was_committed(machine: Machine, autojump_clock: MockClock) -> None:
+    """O10"""
     async with machine.both() as client:
         await fill(client, 10)
         async with stream(client, auto_commit=False) as consumer:
@@ -240,6 +242,7 @@ async def test_a_killed_broker_keeps_what_was_committed(machine: Machine, autoju
 async def test_a_partition_changes_hands_once_what_was_begun_is_handled_and_committed(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
+    """O9"""
     async with machine.both() as client:
         await fill(client, 20, partitions=2)
         heard: list[Any] = []
@@ -500,6 +503,7 @@ async def receive_on(consumer: Consumer, seen: list[int]) -> None:
 async def test_damage_stops_a_stream_until_somebody_leads_it_round(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
+    """O8"""
     async with machine.both() as client:
         await client.create_topic("orders", partitions=1)
         for number in range(10):

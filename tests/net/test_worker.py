@@ -174,6 +174,53 @@ async def test_room_is_used_though_one_handler_takes_long(world: World, autojump
 # Stopping
 
 
+class Times:
+    """Which handlers run at the same time, and in which order they begin."""
+
+    def __init__(self) -> None:
+        self.begun: list[goqueue.DeliveredMessage] = []
+        self.running: set[goqueue.DeliveredMessage] = set()
+        self.side_by_side: set[tuple[bytes | None, bytes | None]] = set()
+
+    async def handle(self, message: goqueue.DeliveredMessage) -> None:
+        self.side_by_side |= {(other.key, message.key) for other in self.running}
+        self.begun.append(message)
+        self.running.add(message)
+        await trio.sleep(1 + message.offset % 3)
+        self.running.remove(message)
+
+    def offsets(self, partition: int) -> list[int]:
+        return [message.offset for message in self.begun if message.partition == partition]
+
+
+async def test_one_handler_at_a_time_runs_in_the_order_of_each_partition(
+    world: World, autojump_clock: MockClock
+) -> None:
+    """O11"""
+    for number in range(20):
+        await world.client.publish("orders", b"%d" % number, partition=number % 2)
+    times = Times()
+    await run_until_done(world, world.worker(times.handle, concurrency=1), 20)
+    assert [times.offsets(0), times.offsets(1)] == [list(range(10))] * 2
+    assert times.side_by_side == set()
+
+
+@pytest.mark.parametrize("key_order", [False, True])
+async def test_handlers_of_one_key_run_one_after_the_other_if_that_is_wanted(
+    key_order: bool, world: World, autojump_clock: MockClock
+) -> None:
+    """O11: those of different keys side by side."""
+    for number in range(30):
+        await world.client.publish("orders", b"%d" % number, key=b"door %d" % (number % 3))
+    times = Times()
+    await run_until_done(world, world.worker(times.handle, concurrency=10, key_order=key_order), 30)
+    assert any(one != other for one, other in times.side_by_side)
+    assert any(one == other for one, other in times.side_by_side) is not key_order
+    for key in (b"door 0", b"door 1", b"door 2"):
+        values = [int(message.value) for message in times.begun if message.key == key]
+        assert values == sorted(values) or not key_order
+
+
 async def test_stop_waits_for_the_handlers_and_takes_no_more(world: World, autojump_clock: MockClock) -> None:
     async def handler(message: goqueue.DeliveredMessage) -> None:
         await trio.sleep(10)

@@ -59,7 +59,7 @@ async def hear(process: Child, lines: int) -> None:
 
 
 async def test_nothing_is_skipped_and_only_what_was_not_committed_comes_again(tmp_path: Path, kills: int) -> None:
-    """G5: the consumer and the broker are killed in turn; the broker also under a consumer that lives on."""
+    """G5, O10: the consumer and the broker are killed in turn; the broker also under a consumer that lives on."""
     random, books, lives = Random(0), Books(), 0
     async with broker_process(tmp_path) as (_, url):
         await fill(url)

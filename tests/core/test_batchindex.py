@@ -1,0 +1,42 @@
+"""Where records lie, and their keys: walked once, remembered for a while."""
+
+from goqueue.core.batchindex import RECORDS_REMEMBERED, BatchIndexes, key_at
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.record import encode_record
+from tests.net.test_message import sealed
+
+KEYS = [b"a", b"", b"b" * 65_535, b"a"]
+
+
+def two_batches() -> bytes:
+    first = [encode_record(number, 0, b"x", key=key) for number, key in enumerate(KEYS)]
+    second = [encode_record(number, 0, b"x", key=b"%d" % number) for number in range(2)]
+    return sealed(*first, base_offset=10) + sealed(*second, base_offset=20)
+
+
+def test_one_message_s_key_is_found_wherever_it_lies() -> None:
+    found = {offset: key_at(two_batches(), offset) for offset in range(9, 23)}
+    assert {offset: key for offset, key in found.items() if key is not None} == {
+        10: b"a",
+        12: KEYS[2],
+        13: b"a",
+        20: b"0",
+        21: b"1",
+    }
+
+
+def test_the_hashes_of_those_that_are_wanted_are_found() -> None:
+    indexes = BatchIndexes()
+    for _ in range(2):
+        found = indexes.keys_in(two_batches(), OffsetSet([Run(11, 13), Run(21, 30)]))
+        assert found == [(12, hash(KEYS[2])), (13, hash(b"a")), (21, hash(b"1"))]
+
+
+def test_only_the_last_batches_are_remembered() -> None:
+    indexes, body = BatchIndexes(), [encode_record(number, 0, b"", key=b"k") for number in range(1_000)]
+    for base in range(0, 20_000, 1_000):
+        indexes.keys_in(sealed(*body, base_offset=base), OffsetSet([Run(base, base)]))
+    assert [index.envelope.base_offset for index in indexes._remembered.values()] == list(
+        range(12_000, 20_000, 1_000)
+    )
+    assert indexes._records <= RECORDS_REMEMBERED
