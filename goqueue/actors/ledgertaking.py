@@ -5,6 +5,7 @@ ones follow each other, and leave in the batches they came in. What was to come 
 has expired, is named: its group passes over it. A damaged stretch is gone round.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -173,9 +174,13 @@ def _end_of(found: LogSlice | DamagedData) -> Offset:
 
 
 def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], list[AttemptRun]]:
-    """What of these runs lies before an offset, and the rest."""
-    before = [run._replace(last=min(run.last, end - 1)) for run in runs if run.first < end]
-    return before, [run._replace(first=max(run.first, end)) for run in runs if run.last >= end]
+    """What of these runs, in order, lies before an offset, and the rest."""
+    place = bisect_left(runs, (end,))
+    before, rest = list(runs[:place]), list(runs[place:])
+    if before and before[-1].last >= end:
+        rest.insert(0, before[-1]._replace(first=end))
+        before[-1] = before[-1]._replace(last=end - 1)
+    return before, rest
 
 
 def _add_those_beside(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> None:

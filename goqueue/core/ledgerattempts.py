@@ -145,10 +145,12 @@ def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
     taken = list[AttemptRun]()
     room = count_max
     for run in islice(runs, count_max):
-        if room <= 0:
+        first, last, attempt = run
+        if last - first >= room:
+            taken += [AttemptRun(first, first + room - 1, attempt)] if room > 0 else []
             break
-        taken.append(run._replace(last=min(run.last, run.first + room - 1)))
-        room -= taken[-1].size
+        taken.append(run)
+        room -= last - first + 1
     return tuple(taken)
 
 

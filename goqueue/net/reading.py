@@ -8,7 +8,7 @@ its size. What is not asked for (unknown trailing fields) is stepped over, never
 A reader is a function made once for each annotation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -89,6 +89,7 @@ def body_reader(body: Any) -> Reader:
     readers = tuple(reader_of(hints[name]) for name in names)
     required = len(names) - len(body._field_defaults)
     known = len(names)
+    ranges = _ranges_of(hints.values())
 
     def read(source: Source) -> Any:
         values: list[Any] = []
@@ -96,8 +97,11 @@ def body_reader(body: Any) -> Reader:
         if count < required:
             raise ProtocolError(f"{body.__name__} has {count} fields; at least {required} belong there")
         try:
-            for each in readers if count >= known else readers[:count]:
-                values.append(each(source))  # noqa: PERF401  (on an error, their number names the field)
+            if ranges is not None and count == known:
+                _read_integers(source, ranges, values)
+            else:
+                for each in readers if count >= known else readers[:count]:
+                    values.append(each(source))  # noqa: PERF401  (on an error, their number names the field)
         except UNREADABLE as error:
             raise ProtocolError(f"{body.__name__}.{names[len(values)]}: {reason_of(error)}") from None
         for _ in range(count - known):
@@ -123,15 +127,30 @@ def _limited(base: Any, limit: Range | Size | Count) -> Reader:
 
 
 def _integer(limit: Range) -> Reader:
-    lowest, highest = limit
+    ranges = (limit,)
 
     def read(source: Source) -> int:
-        value = source.unpack()
-        if type(value) is not int or not lowest <= value <= highest:
-            raise ProtocolError(f"an integer from {lowest} to {highest} belongs here, not {_shown(value)}")
-        return value
+        values: list[int] = []
+        _read_integers(source, ranges, values)
+        return values[0]
 
     return read
+
+
+def _ranges_of(annotations: Iterable[Any]) -> tuple[Range, ...] | None:
+    """Of something with nothing but numbers. Such things come in long rows: they are read without calls for each."""
+    limits = [get_args(each)[1] if get_origin(each) is Annotated else None for each in annotations]
+    ranges = tuple(limit for limit in limits if isinstance(limit, Range))
+    return ranges if len(ranges) == len(limits) else None
+
+
+def _read_integers(source: Source, ranges: Iterable[Range], values: list[int]) -> None:
+    unpack = source.unpack
+    for lowest, highest in ranges:
+        value = unpack()
+        if type(value) is not int or not lowest <= value <= highest:
+            raise ProtocolError(f"an integer from {lowest} to {highest} belongs here, not {_shown(value)}")
+        values.append(value)
 
 
 def _sized(base: type[str] | type[bytes], limit: Size) -> Reader:
