@@ -138,7 +138,7 @@ def _integer(limit: Range) -> Reader:
 
 
 def _ranges_of(annotations: Iterable[Any]) -> tuple[Range, ...] | None:
-    """Of something with nothing but numbers. Such things come in long rows: they are read without calls for each."""
+    """Of something with nothing but numbers. Such come in long rows: they are read without a call for each."""
     limits = [get_args(each)[1] if get_origin(each) is Annotated else None for each in annotations]
     ranges = tuple(limit for limit in limits if isinstance(limit, Range))
     return ranges if len(ranges) == len(limits) else None
