@@ -75,6 +75,8 @@ class GroupHere:
     gone: dict[tuple[str, int], bool] = field(default_factory=dict)
     """Consumers, by member and instance, that left; or were replaced, which is True. What they had asked for would
     be taken for nobody. The newest of them are remembered."""
+    inherited: frozenset[int] = frozenset()
+    """Deliveries from before this partition was started: nobody knows to which instance of their member."""
     askers: Askers = field(default_factory=Askers)
     last_delivery: tuple[str, float] | None = None
     """To whom, and when in Trio's time."""
@@ -167,6 +169,7 @@ class LedgerBook:
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
         for here in self.groups.values():
+            here.inherited = here.ledger.deliveries_under_way()
             self._note_deadline(here)
         if found.lost:
             logger.warning(

@@ -284,7 +284,11 @@ class LedgerDesk(WaitingDesk):
         here, now = self.book.find(message.group), trio.current_time()
         if message.has_left:
             self._send_away(here, message)
-        self._write(here, here.ledger.release_member(now, message.member), now)
+        # A member that keeps its place may be another consumer than the one that held these, and died: that counts.
+        # What it knows of itself it has given back by its receipts.
+        others = here.inherited if message.keeps_place else frozenset[int]()
+        released = [each for each in here.ledger.release_member(now, message.member) if each.nonce not in others]
+        self._write(here, released, now)
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
         if left.instance:

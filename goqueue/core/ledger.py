@@ -324,6 +324,10 @@ class Ledger:
         is_whole = count(good) == delivery.size
         return Extended(nonce, None if is_whole else good, visibility), stale
 
+    def deliveries_under_way(self) -> frozenset[int]:
+        """Their nonces."""
+        return self._state.deliveries.nonces()
+
     def release_member(self, now: float, member: str) -> list[Released]:
         """The member closes in good order: what it has not settled is given back, uncounted."""
         held = self._state.deliveries.held_by(member)

@@ -120,8 +120,13 @@ class Membership:
             await trio.sleep_until(begun_at + (HEARTBEAT_SECONDS if is_crowded else PAUSE_SECONDS))
 
     async def _join_again(self) -> None:
+        """A broker that was restarted once more meanwhile says so at the next heartbeat, which is no news."""
         try:
             await self.join()
+        except Fenced as error:
+            self.note_fenced(error)
+        except (UnknownMember, UnknownGroup):
+            await trio.sleep(PAUSE_SECONDS)
         except GoQueueError as error:
             await self._note(error)
 

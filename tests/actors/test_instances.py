@@ -172,6 +172,22 @@ async def test_what_a_closed_consumer_gave_back_is_uncounted_and_it_takes_nothin
         assert (await there.take(instance=2)).runs == (run(0), run(1))
 
 
+async def test_what_a_consumer_held_that_died_before_a_restart_is_not_given_back_by_the_one_after_it(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """§5: a message that kills its consumer is given up in the end, also when the broker is restarted between."""
+    async with desk(disk) as there:
+        await there.publish(b"a", b"b")
+        await there.take(1, instance=1)
+        async with desk(disk.kill()) as after:
+            assert (await after.take(instance=2)).runs == (run(1),)
+            await after.ref.call(ReleaseMember(GROUP, "ann", True, 2, keeps_place=True))
+            assert (await after.take(instance=3)).runs == (run(1),), "its own it gives back"
+            await trio.sleep(60)
+            [again] = (await after.take(instance=3)).runs
+            assert (again.first, again.attempt) == (0, 2)
+
+
 async def test_a_client_without_instances_comes_back_as_it_was(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

@@ -25,15 +25,20 @@ from tests.sim.clienthistory import ClientHistory
 from tests.sim.clientjobs import Desk
 from tests.sim.clientplan import Job, Trouble
 from tests.sim.clientworld import AUDITOR, BROKER, URL, ClientTally, ClientWorld
+from tests.sim.groupbook import GroupBook
 from tests.sim.grouphistory import GroupHistory
 from tests.sim.groupletters import LetterBox, letters_in, of_group
-from tests.sim.groupmembers import Member
+from tests.sim.groupmembers import Circumstances, Member, QueueMember, StreamMember
 from tests.sim.groupplan import FailingSync, GroupPlan, Habit, MemberPlan
 from tests.sim.groupshifts import Shift, Site
 from tests.sim.history import Violation
 from tests.sim.plan import Ending
+from tests.sim.streamhistory import StreamHistory
+from tests.sim.streamplan import StreamHabit, StreamMemberPlan
+from tests.sim.streamshifts import StreamShift
 
 CAREFUL = MemberPlan((Habit.ACK_ALL,), visibility=30.0, batch=500, auto_extends=None)
+CAREFUL_STREAM = StreamMemberPlan((StreamHabit.COMMIT,), batch=500, auto_commits=False)
 DRAIN_SECONDS_MAX = 90.0
 DESCRIBED_TRIES_MAX = 3
 LOOK_SECONDS = (0.05, 1.5)
@@ -64,7 +69,10 @@ class GroupWorld(ClientWorld):
         self.disk = SimulatedDisk(self._generator("disk"), faults=self.plan.disk_faults())
         self.network = SimulatedNetwork(self._generator("network"), Conditions(self.plan.latency()))
         self.history = ClientHistory({f"t{number}": count for number, count in enumerate(self.plan.topics)})
-        self.groups = [GroupHistory(setup, self.history) for setup in self.plan.groups]
+        self.groups: list[GroupHistory | StreamHistory] = [
+            StreamHistory(setup, self.history) if setup.is_stream else GroupHistory(setup, self.history)
+            for setup in self.plan.groups
+        ]
         self.letters = LetterBox(self.history, self.plan.groups)
 
     async def run(self) -> ClientTally:
@@ -91,13 +99,21 @@ class GroupWorld(ClientWorld):
         clients.start_soon(self._watch)
         machine = len(self.plan.clients)
         for group in self.groups:
-            for plan in group.setup.members:
-                name = f"client-{machine}"
-                is_prompt = self.plan.is_prompt(machine)
-                member = Member(self._site(), name, plan, group, self._generator(name), is_prompt=is_prompt)
+            for number in range(len(group.setup.members)):
                 self._working += 1
-                clients.start_soon(self._work_as, member)
+                clients.start_soon(self._work_as, self._member(machine, group, number))
                 machine += 1
+
+    def _member(self, machine: int, group: GroupHistory | StreamHistory, number: int) -> Member:
+        name, site = f"client-{machine}", self._site()
+        by = Circumstances(
+            is_prompt=self.plan.is_prompt(machine),
+            is_undisturbed=self.plan.is_undisturbed(machine),
+            is_sound=self.plan.has_sound_disk,
+        )
+        if isinstance(group, StreamHistory):
+            return StreamMember(site, name, group.setup.streams[number], group, self._generator(name), by)
+        return QueueMember(site, name, group.setup.members[number], group, self._generator(name), by)
 
     def _start_job(self, tasks: trio.Nursery, desk: Desk, job: Job, name: str) -> None:
         super()._start_job(tasks, CalmDesk(*(getattr(desk, each.name) for each in fields(desk))), job, name)
@@ -116,8 +132,9 @@ class GroupWorld(ClientWorld):
         async with goqueue.connect(URL, network=self.network.machine("watcher"), clock=self.clock) as client:
             while True:
                 for group in self.groups:
+                    since = trio.current_time()
                     with suppress(goqueue.UnknownGroup, goqueue.Unavailable):
-                        group.look(await client.group(group.setup.name))
+                        group.look(await client.group(group.setup.name), since)
                 await trio.sleep(random.uniform(*LOOK_SECONDS))
 
     # What happens to the broker
@@ -144,6 +161,7 @@ class GroupWorld(ClientWorld):
         self.tally.endings.append("disk failure")
         self.history.power_failed()
         self._lose_power()
+        self._lose_members()
         self.network.crash(BROKER)
         self.disk = self.disk.crash()
         self.disk.capacity = CAPACITY
@@ -151,11 +169,18 @@ class GroupWorld(ClientWorld):
     async def _end(self, node: trio.Nursery, ending: Ending) -> SimulatedDisk:
         if ending is Ending.POWER_CUT:
             self._lose_power()
-        return await super()._end(node, ending)
+        self._lose_members()
+        disk = await super()._end(node, ending)
+        self._lose_members()
+        return disk
 
     def _lose_power(self) -> None:
         for group in self.groups:
             group.lose_power()
+
+    def _lose_members(self) -> None:
+        for group in self.groups:
+            group.lose_members()
 
     # The end
 
@@ -166,8 +191,9 @@ class GroupWorld(ClientWorld):
             found = [message for topic in topics async for message in client.read(topic, end="latest")]
             self.letters.check(letters_in(found))
             for group in self.groups:
+                since = trio.current_time()
                 with suppress(goqueue.UnknownGroup):
-                    group.look(await _patiently_described(client, group.setup.name))
+                    group.look(await _patiently_described(client, group.setup.name), since)
         return ends
 
     async def _converge(self, ends: dict[str, list[int]]) -> None:
@@ -183,16 +209,35 @@ class GroupWorld(ClientWorld):
         await self._audit()
         await super()._converge(ends)
 
-    async def _drain(self, client: goqueue.Client, group: GroupHistory, ends: dict[str, list[int]]) -> None:
+    async def _drain(
+        self, client: goqueue.Client, group: GroupHistory | StreamHistory, ends: dict[str, list[int]]
+    ) -> None:
         """One careful consumer, until everything is done."""
+        if isinstance(group, StreamHistory):
+            await self._drain_stream(client, group, ends)
+            return
         setup = group.setup
         async with client.consumer(**setup.joining) as consumer:
-            group.begin()
+            _note_entered(group)
             shift = Shift("careful", consumer, CAREFUL, group, self._generator("careful"), self._site())
             while not _is_done(await client.group(setup.name), ends):
                 messages = await consumer.receive(timeout=0.5)
                 if messages:
                     await shift.ack(messages)
+
+    async def _drain_stream(self, client: goqueue.Client, group: StreamHistory, ends: dict[str, list[int]]) -> None:
+        reading = group.open("careful", CAREFUL_STREAM, is_undisturbed=True)
+        shift = StreamShift(client, CAREFUL_STREAM, group, reading, self._generator("careful"), self._site())
+        async with shift.consumer:
+            _note_entered(group)
+            while not _is_done(await client.group(group.setup.name), ends):
+                if await shift.receive(timeout=0.5):
+                    await shift.commit()
+            shift.close()
+
+
+def _note_entered(group: GroupBook) -> None:
+    group.entered(None, "careful", trio.current_time(), is_sound=False)
 
 
 def _is_done(view: Group, ends: dict[str, list[int]]) -> bool:
