@@ -127,7 +127,7 @@ class SendRow:
 
     def next_batch(self, now: float, *, others_under_way: bool = False) -> OutBatch | None:
         """The batch that is to be sent now, in its turn; call until there is none. The others are of other rows."""
-        if self._is_mending:
+        if self._may_end_mending:
             self._end_mending()
         if self._repeats:
             return self._next_repeat()
@@ -143,7 +143,7 @@ class SendRow:
 
     def next_deadline(self, now: float, *, others_under_way: bool = False) -> float | None:
         """When the waiting messages leave; None when there are none, or they wait for answers."""
-        if self._repeats:
+        if self._repeats or self._may_end_mending:
             return now
         if self._is_mending or not self._waiting or len(self._under_way) >= UNDER_WAY_MAX:
             return None
@@ -277,10 +277,13 @@ class SendRow:
         self._is_mending = True
         self._repeats.clear()
 
+    @property
+    def _may_end_mending(self) -> bool:
+        return self._is_mending and not any(batch.is_sent for batch in self._under_way)
+
     def _end_mending(self) -> None:
-        if not any(batch.is_sent for batch in self._under_way):
-            self._is_mending = False
-            self._repeats.extend(self._under_way)
+        self._is_mending = False
+        self._repeats.extend(self._under_way)
 
     def _next_repeat(self) -> OutBatch:
         batch = self._repeats.popleft()

@@ -192,16 +192,24 @@ class Link:
         def settle(outcome: Answer | GoQueueError) -> None:
             self._batches -= 1
             on_answer(outcome)
-            while self._want_room and self.has_room:
-                self._want_room.popleft()()
+            self._give_room()
 
         self._post(request, settle)
         self._batches += 1
 
+    def _give_room(self) -> None:
+        """Who needs more than there is waits again, behind those who asked before."""
+        waiting, self._want_room = self._want_room, deque()
+        while waiting and self.has_room:
+            waiting.popleft()()
+        self._want_room.extendleft(reversed(waiting))
+
     @property
     def has_room(self) -> bool:
-        """Whether one more batch may be sent."""
-        return self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
+        """Whether one more batch may be sent. While others wait for room there is none: a row that has just been
+        answered would have the place again and again, before those who had none yet."""
+        is_free = self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
+        return is_free and not self._want_room
 
     def when_room(self, go_on: Callable[[], None]) -> None:
         """Be called once there is room, in the order in which you asked; never, when the connection is lost."""

@@ -135,6 +135,17 @@ def test_an_unanswered_batch_is_sent_again_as_it_was_once_all_answers_are_in() -
     assert row.next_batch(0.0) is None
 
 
+def test_what_was_refused_for_now_is_due_at_once_when_every_answer_has_come() -> None:
+    row = row_with("refused")
+    first = taken(row)
+    row.add(chunk_of("behind", size=100 * 1024), 0.0)
+    second = taken(row)
+    row.not_written(first)
+    assert row.next_deadline(1.0) is None
+    row.not_written(second)
+    assert row.next_deadline(1.0) == 1.0
+
+
 def test_bad_records_fail_alone_and_the_rest_goes_again_in_order() -> None:
     row = SendRow()
     for entry in ("a", "bad", "b"):

@@ -37,6 +37,25 @@ async def test_what_failed_after_send_nowait_is_told_by_flush_once(
         assert await values(client) == [b"small"]
 
 
+async def test_a_lone_message_that_was_refused_for_now_is_sent_again(
+    machine: Machine, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else of its partition is under way, whose answer would bring it back to mind."""
+    post_batch, refusals = Link.post_batch, [goqueue.DiskFull("no room"), goqueue.Unavailable("not now")]
+
+    def post_and_refuse(self: Link, request: Produce, on_answer: OnAnswer) -> None:
+        refusal = refusals.pop(0) if refusals else None
+        post_batch(self, request, lambda answer: on_answer(refusal or answer))
+
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        monkeypatch.setattr(Link, "post_batch", post_and_refuse)
+        async with client.producer("orders") as producer:
+            with trio.fail_after(1):
+                assert (await producer.send(b"patient")).offset == 0
+        assert await values(client) == [b"patient"]
+
+
 async def leave_with_a_failure(client: goqueue.Client) -> None:
     async with client.producer("orders") as producer:
         producer.send_nowait(bytes(11))

@@ -168,6 +168,19 @@ async def test_without_linger_nothing_waits_for_answers(
     assert watched.look() == [(0, 1), (1, 1), (2, 1)]
 
 
+async def test_who_waits_for_room_has_it_before_those_who_have_just_been_answered(
+    machine: Machine, watched: Watched, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more busy partitions than places, some waited for as long as the others were busy."""
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=3)
+        monkeypatch.setattr(client.link, "_batches_max", 1)
+        async with client.producer("orders", linger_ms=0) as producer:
+            for partition in (0, 1, 2, 0, 2, 1):
+                producer.send_nowait(b"v", partition=partition)
+    assert watched.look() == [(0, 1), (1, 2), (2, 2), (0, 1)]
+
+
 async def test_a_connection_lost_before_the_end_of_a_turn_loses_nothing(
     machine: Machine, watched: Watched, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
