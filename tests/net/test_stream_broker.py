@@ -620,7 +620,7 @@ async def test_a_partition_that_has_not_heard_of_the_group_yet_is_no_news(
     """After a start, while the disk is slow."""
     async with machine.both() as client:
         await fill(client, 3)
-        call, asked = client.call, []
+        call, asked = client.call, list[Any]()
 
         async def not_yet(request: Any, kind: type[Any]) -> Any:
             if isinstance(request, AskOffsets) and len(asked) < 3:
