@@ -53,11 +53,11 @@ class GroupCounts:
     def note_expired(self, expired: Iterable[Expired]) -> None:
         self.expired += sum(run.size for entry in expired for run in entry.runs)
 
-    def note_settled(self, action: Action, runs: Iterable[AttemptRun], stale: Iterable[AttemptRun]) -> None:
+    def note_settled(self, action: Action, size: int, stale: Iterable[AttemptRun]) -> None:
         refused = sum(run.size for run in stale)
         self.stale += refused
         if action in self.settled:
-            self.settled[action] += sum(run.size for run in runs) - refused
+            self.settled[action] += size - refused
 
     def report(self, groups: int) -> dict[str, int | float]:
         return {

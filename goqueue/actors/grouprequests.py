@@ -102,7 +102,11 @@ class AwaitDeliverable(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class SettleRuns(Request[tuple[AttemptRun, ...]]):
-    """Answered, once it is journaled, with those whose receipts are stale. No runs: all of it (`EXTEND` only)."""
+    """Answered, once it is journaled, with those whose receipts are stale. No runs: all of it (`EXTEND` only).
+
+    `whole`: an ack of all of a delivery that had so many messages, which are not named. `StaleReceipt` when it is
+    not as it was: then they have to be.
+    """
 
     group: str
     nonce: int
@@ -110,6 +114,12 @@ class SettleRuns(Request[tuple[AttemptRun, ...]]):
     runs: tuple[AttemptRun, ...]
     delay: float | None = None
     reason: str = ""
+    whole: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many messages it names."""
+        return self.whole or sum(run.size for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)

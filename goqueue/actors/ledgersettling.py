@@ -17,7 +17,7 @@ def settled(ledger: Ledger, now: float, message: SettleRuns, topic: str) -> tupl
     nonce, runs = message.nonce, message.runs
     match message.action:
         case Action.ACK:
-            return ledger.ack(now, nonce, runs)
+            return _acked_whole(ledger, now, message) if message.whole else ledger.ack(now, nonce, runs)
         case Action.NACK:
             return ledger.nack(now, nonce, runs, message.delay, message.reason)
         case Action.REJECT:
@@ -34,6 +34,15 @@ def _has_no_dead_letters(topic: str, group: str) -> bool:
     """Dead letters have none themselves: what is rejected among them stays, and comes again late. The broker's own
     group sends them back by rejecting."""
     return topic.endswith(DEAD_LETTER_SUFFIX) and not is_internal(group)
+
+
+def _acked_whole(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+    entry, is_acked = ledger.ack_whole(now, message.nonce, message.whole)
+    if not is_acked:
+        raise StaleReceipt(
+            f"delivery {message.nonce:012x} is not as it was, or its lease has ended; name its messages by runs"
+        )
+    return entry, ()
 
 
 def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:

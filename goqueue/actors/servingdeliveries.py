@@ -185,7 +185,7 @@ def _answer(desk: Desk, correlation: int, size: int, deliveries: tuple[wire.Sett
 async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
     try:
         question = _question(group, delivery)
-        if not question.runs and question.action is not wire.Action.EXTEND:
+        if not question.size and question.action is not wire.Action.EXTEND:
             settle(_DONE)
             return
         ref = await desk.partition(delivery.topic, delivery.partition)
@@ -202,10 +202,12 @@ def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
         _check_lease("delay_ms", delay or 0)
     elif delay is not None and delay > DELAY_MS_MAX:
         raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
+    if delivery.whole and (delivery.runs or action is not wire.Action.ACK):
+        raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
     runs = tuple(sorted(map(AttemptRun._make, delivery.runs)))
     _check_runs(runs)
-    seconds = None if delay is None else delay / 1_000
-    return SettleRuns(group, delivery.nonce, action, runs, seconds, delivery.reason[:REASON_LENGTH_MAX])
+    seconds, reason = None if delay is None else delay / 1_000, delivery.reason[:REASON_LENGTH_MAX]
+    return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, delivery.whole)
 
 
 def _check_runs(runs: AttemptRuns) -> None:
@@ -225,7 +227,7 @@ def _settled(
     counts: GroupCounts, question: SettleRuns, outcome: AttemptRuns | BaseException
 ) -> wire.SettledDelivery:
     if isinstance(outcome, tuple):
-        counts.note_settled(question.action, question.runs, outcome)
+        counts.note_settled(question.action, question.size, outcome)
         return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
     return wire.SettledDelivery(error_body(outcome))

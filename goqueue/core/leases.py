@@ -169,6 +169,21 @@ class Deliveries:
         """Everything under this nonce for which receipts are good."""
         return joined(run for lease in self._standing(now, nonce) for run in lease.out.runs())
 
+    def are_out(self, now: float, nonce: int, size: int) -> bool:
+        """Whether receipts are good for all of a delivery, which had so many messages."""
+        delivery = self._deliveries.get(nonce)
+        return delivery is not None and delivery.size == size == sum(
+            len(lease.out) for lease in self._standing(now, nonce)
+        )
+
+    def were_acked(self, nonce: int, size: int) -> bool:
+        acked = self._acked(nonce)
+        return acked is not None and len(acked) == size
+
+    def runs_under(self, nonce: int) -> AttemptRuns:
+        """Everything that is out under this nonce, be its lease over."""
+        return joined(run for lease in self._deliveries[nonce].leases for run in lease.out.runs())
+
     def _standing(self, now: float, nonce: int) -> Sequence[Lease]:
         delivery = self._deliveries.get(nonce)
         return [lease for lease in delivery.leases if lease.deadline > now] if delivery is not None else ()
@@ -191,10 +206,12 @@ class Deliveries:
         for lease in delivery.leases:
             self._note_deadline(delivery, lease)
 
-    def ack(self, nonce: int, runs: AttemptRuns) -> Attempts:
+    def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
+        """These, or all that are out."""
         acked = self._deliveries[nonce].acked
-        taken = self._take(nonce, offsets_of(runs))
-        _check_all(taken, runs)
+        taken = self._take(nonce, None if runs is None else offsets_of(runs))
+        if runs is not None:
+            _check_all(taken, runs)
         for standing, offsets in taken.items():
             acked.add_all(Standing(standing.attempt, lost=False), offsets)
         self._close_if_empty(nonce)
@@ -218,16 +235,16 @@ class Deliveries:
         """These, or all that are out, are held until so many seconds from now."""
         delivery = self._deliveries[nonce]
         extended = Lease(now + visibility, visibility)
-        everything = (run for lease in delivery.leases for run in lease.out.runs())
-        extended.out.merge(self._take(nonce, offsets_of(everything if runs is None else runs)))
+        extended.out.merge(self._take(nonce, None if runs is None else offsets_of(runs)))
         self._held[delivery.member].count += len(extended.out)
         delivery.leases.append(extended)
         self._note_deadline(delivery, extended)
 
-    def _take(self, nonce: int, offsets: OffsetSet) -> Attempts:
+    def _take(self, nonce: int, offsets: OffsetSet | None) -> Attempts:
+        """These, or all that are out."""
         delivery, taken = self._deliveries[nonce], Attempts()
         for lease in delivery.leases:
-            taken.merge(lease.out.take(offsets))
+            taken.merge(lease.out.take_everything() if offsets is None else lease.out.take(offsets))
         self._let_go(delivery, len(taken))
         return taken
 

@@ -94,8 +94,15 @@ class Ledger:
 
     def apply(self, entry: Entry, now: float) -> None:
         """The entry is journaled, or was. `now` is the time at which it was."""
+        if self.keys.are_known:
+            self.keys.note_entry(self._named(entry))
         self._state.apply(entry, now)
-        self.keys.note_entry(entry)
+
+    def _named(self, entry: Entry) -> Entry:
+        """An ack of a whole delivery does not say what is in it."""
+        if isinstance(entry, Acked) and entry.runs is None:
+            return Acked(entry.nonce, self._state.deliveries.runs_under(entry.nonce))
+        return entry
 
     # Where the group stands
 
@@ -280,6 +287,13 @@ class Ledger:
         """What was acked under this nonce before succeeds again, without an entry."""
         good, stale = self._state.deliveries.judge(now, nonce, runs, acks=True)
         return (Acked(nonce, good) if good else None), stale
+
+    def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
+        """All of a delivery of so many messages, which do not have to be named; whether that is what is out, or
+        was acked before. Otherwise they have to be named."""
+        if self._state.deliveries.are_out(now, nonce, size):
+            return Acked(nonce, None), True
+        return None, self._state.deliveries.were_acked(nonce, size)
 
     def nack(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str

@@ -97,6 +97,11 @@ class Attempts:
             self._tidy(standing)
         return taken
 
+    def take_everything(self) -> "Attempts":
+        taken = Attempts()
+        taken._sets, self._sets = self._sets, {}
+        return taken
+
     def take_range(self, first: Offset, last: Offset) -> list[StandingRun]:
         """The same of a range, however long."""
         found = [(standing, run) for standing, offsets in self._sets.items() for run in offsets.runs(first, last)]

@@ -80,7 +80,8 @@ class PassedOver(Entry):
 @dataclass(frozen=True, slots=True)
 class Acked(Entry):
     nonce: int
-    runs: AttemptRuns
+    runs: AttemptRuns | None
+    """None: all that are out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ _TABLE = (
     _Kind(1, Began, (_whole,)),
     _Kind(2, Delivered, (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag)),
     _Kind(3, PassedOver, (_runs, _whole, _text)),
-    _Kind(4, Acked, (_whole, _attempt_runs)),
+    _Kind(4, Acked, (_whole, _perhaps(_attempt_runs))),
     _Kind(5, Nacked, (_whole, _retries, _attempt_runs, _text)),
     _Kind(6, Rejected, (_whole, _attempt_runs, _text)),
     _Kind(7, Released, (_whole, _attempt_runs)),

@@ -98,7 +98,9 @@ class LedgerKeys:
 def _settled_by(entry: Entry) -> Iterable[Run | AttemptRun]:
     """What nobody of the same key waits for any more."""
     match entry:
-        case Acked() | Rejected() | PassedOver():
+        case Acked():
+            return entry.runs or ()
+        case Rejected() | PassedOver():
             return entry.runs
         case Nacked():
             return entry.leaving

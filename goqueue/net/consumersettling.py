@@ -17,10 +17,12 @@ from goqueue.net.consumerstock import Stock
 from goqueue.net.delivery import Delivery, Portion
 from goqueue.net.failures import error_of
 from goqueue.net.groupmessages import Action, DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
+from goqueue.net.messages import Error
 from goqueue.types import Offset
 
 PORTIONS_MAX = 1_000
 """In one frame."""
+RUNS_OF_A_WHOLE = 4
 REPEAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0
 
@@ -80,6 +82,8 @@ class Settling:
             for portion, settled in zip(portions, answer.deliveries, strict=True):
                 if settled.error is not None and settled.error.retryable and not is_last:
                     again.append(portion)
+                elif settled.error is not None and _is_whole(word, portion) and _is_stale(settled.error):
+                    again.append(portion._replace(is_named=True))
                 else:
                     self._note(word, portion, settled, outcome)
             if not again:
@@ -107,9 +111,22 @@ def _frame(group: str, word: Word, portions: Sequence[Portion]) -> Settle:
 
 def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
     origin = portion.delivery.origin
-    return SettleDelivery(
+    said = SettleDelivery(
         origin.uuid, origin.partition, origin.nonce, int(word.action), portion.runs, word.delay_ms, word.reason
     )
+    if not _is_whole(word, portion):
+        return said
+    return said._replace(runs=(), whole=sum([last - first + 1 for first, last, _ in said.runs]))
+
+
+def _is_whole(word: Word, portion: Portion) -> bool:
+    """Worth it only where there are many runs, as in the order of keys."""
+    is_ack = word.action is Action.ACK and not portion.is_named
+    return is_ack and portion.messages is None and len(portion.delivery.runs) >= RUNS_OF_A_WHOLE
+
+
+def _is_stale(error: Error) -> bool:
+    return error.code == StaleReceipt.code
 
 
 def _offsets_in(portion: Portion, runs: Sequence[DeliveryRun]) -> Iterator[Offset]:

@@ -223,6 +223,8 @@ class Portion(NamedTuple):
 
     delivery: Delivery
     messages: Sequence[Delivered] | None
+    is_named: bool = False
+    """Though it is all of it, each message is named: the broker did not know it as a whole."""
 
     @property
     def runs(self) -> tuple[DeliveryRun, ...]:

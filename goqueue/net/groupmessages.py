@@ -137,7 +137,7 @@ class Action(IntEnum):
 
 
 class SettleDelivery(NamedTuple):
-    """Messages of one delivery."""
+    """Messages of one delivery. `whole`: all of it, so many messages, which are then not named; for acks only."""
 
     topic: Uuid
     partition: U32
@@ -146,6 +146,7 @@ class SettleDelivery(NamedTuple):
     runs: Annotated[tuple[DeliveryRun, ...], Many]
     delay_ms: U63 | None = None
     reason: Prose = ""
+    whole: U32 = 0
 
 
 class Settle(NamedTuple):

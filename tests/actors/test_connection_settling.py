@@ -33,6 +33,12 @@ async def test_a_run_of_many_messages_is_one_word_to_their_partition(autojump_cl
         assert stage.partitions[0].asked == [SettleRuns("g", 77, Action.ACK, (AttemptRun(10, 509, 1),))]
 
 
+async def test_a_whole_delivery_is_acked_by_its_size(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        assert await settled(stage, ACK._replace(runs=(), whole=500)) == (SettledDelivery(None),)
+        assert stage.partitions[0].asked == [SettleRuns("g", 77, Action.ACK, (), whole=500)]
+
+
 async def test_each_action_takes_what_it_needs_along(autojump_clock: MockClock) -> None:
     async with staged() as stage:
         nack = ACK._replace(action=1, delay_ms=1_500, reason="x" * 3_000)
@@ -76,6 +82,8 @@ async def test_one_delivery_that_fails_does_not_keep_the_others(autojump_clock: 
     "changes",
     [
         pytest.param({"runs": (DeliveryRun(9, 8, 1),)}, id="a run that ends before it begins"),
+        pytest.param({"whole": 500}, id="a whole delivery that is named too"),
+        pytest.param({"whole": 500, "runs": (), "action": 3}, id="a whole delivery given back"),
         pytest.param({"runs": (DeliveryRun(1, 5, 1), DeliveryRun(5, 6, 1))}, id="runs that overlap"),
         pytest.param({"runs": (DeliveryRun(5, 6, 1), DeliveryRun(1, 5, 2))}, id="runs that overlap, turned round"),
         pytest.param({"action": 4}, id="an extension without a length"),

@@ -42,6 +42,7 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     ),
     (PassedOver((Run(1, 2), Run(4, 4)), 9, "compacted"), [3, [1, 2, 4, 4], 9, "compacted"]),
     (Acked(7, RUNS), [4, 7, FLAT]),
+    (Acked(7, None), [4, 7, None]),
     (Nacked(7, (Retry(2.5, RUNS),), RUNS, "broken"), [5, 7, [[2.5, FLAT]], FLAT, "broken"]),
     (Rejected(7, RUNS, "bad"), [6, 7, FLAT, "bad"]),
     (Released(7, RUNS), [7, 7, FLAT]),

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from goqueue.core.ledger import REPLACED
 from goqueue.core.ledgerattempts import AttemptRun
-from goqueue.core.ledgerentries import Delivered, Entry, Expired, Extended, Nacked
+from goqueue.core.ledgerentries import Acked, Delivered, Entry, Expired, Extended, Nacked
 from tests.core.test_ledger_world import Choose, LedgerWorld, State
 
 CHOICES = st.data()
@@ -127,6 +127,8 @@ def turns(entry: Entry) -> Iterator[str]:
             yield from ["alone"] * is_alone
             yield from ["again and fresh together"] * bool(again and fresh)
             yield from ["several numbers in one delivery"] * (len({run.attempt for run in again}) > 1)
+        case Acked(runs=runs):
+            yield "all acked" if runs is None else "a part acked"
         case Extended(runs=runs):
             yield "all extended" if runs is None else "a part extended"
         case Expired(reason=str(reason)) if reason.startswith(REPLACED):
@@ -142,6 +144,8 @@ RARE = {
     "alone",
     "again and fresh together",
     "several numbers in one delivery",
+    "all acked",
+    "a part acked",
     "all extended",
     "a part extended",
     "expired",

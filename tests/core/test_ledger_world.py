@@ -255,9 +255,11 @@ class LedgerWorld:
     def settle(self, choose: Choose) -> None:
         nonce, slips = self.choose_slips(choose)
         runs = self.runs(slips, choose)
-        match choose(("ack", "nack", "release", "extend", "reject", "extend everything")):
+        match choose(("ack", "ack everything", "nack", "release", "extend", "reject", "extend everything")):
             case "ack":
                 self.ack(nonce, slips, runs)
+            case "ack everything":
+                self.ack_everything(nonce)
             case "nack":
                 self.nack(nonce, slips, runs, choose((None, 0.5, 0.0, 7.0)))
             case "release":
@@ -276,6 +278,18 @@ class LedgerWorld:
         self.acked |= {slip for slip in slips if self.is_good(slip)}
         for message in good:
             message.state = State.DONE
+        self.write(entry)
+
+    def ack_everything(self, nonce: int) -> None:
+        """Of a delivery as it was made: what is not good, or was acked before, has to be named."""
+        own = {slip for slip in self.slips if slip.nonce == nonce}
+        out = {slip for slip in own if self.is_good(slip)}
+        entry, is_acked = self.ledger.ack_whole(self.now, nonce, len(own))
+        assert (entry is not None) == bool(own and out == own)
+        assert is_acked == bool(own and (out == own or own <= self.acked))
+        for slip in out if entry is not None else ():
+            self.acked.add(slip)
+            self.messages[slip.offset].state = State.DONE
         self.write(entry)
 
     def nack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], delay: float | None) -> None:
