@@ -10,9 +10,9 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.errors import DamagedData
 from goqueue.net.whymessages import Because, Why
+from tests.net.streams import fill, offsets, receive_on, some, stream
 from tests.net.test_client import Machine, machine
 from tests.net.test_consumer_why import said
-from tests.net.test_stream_broker import fill, offsets, receive_on, some, stream
 
 __all__ = ["machine"]
 
