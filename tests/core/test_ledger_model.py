@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from goqueue.core.ledger import REPLACED
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Acked, Delivered, Entry, Expired, Extended, Nacked
-from tests.core.test_ledger_world import Choose, LedgerWorld, State
+from tests.core.ledger_parts import Choose, State
+from tests.core.ledger_world import LedgerWorld
 
 CHOICES = st.data()
 

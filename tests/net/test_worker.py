@@ -1,79 +1,16 @@
 """A worker for Trio, on a machine in memory and a virtual clock."""
 
 import logging
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import goqueue
-from goqueue.errors import Closed, GroupConflict, InvalidConfig, InvalidName
-from goqueue.net.worker import Handler, is_async
-from goqueue.net.workersettling import reason_of
-from goqueue.testing import Machine, machine
+from goqueue.errors import Closed
+from tests.net.workers import VISIBILITY, World, do_nothing, run_until_done, stop_after, world
 
-VISIBILITY = 30.0
-
-
-@dataclass
-class World:
-    machine: Machine
-    client: goqueue.Client
-    seen: list[tuple[bytes, int]] = field(default_factory=list)
-    """Value and attempt of each message that a handler was given."""
-
-    async def publish(self, count: int) -> list[bytes]:
-        values = [b"%d" % number for number in range(count)]
-        async with self.client.producer("orders") as producer:
-            await producer.send_many(values)
-        return values
-
-    def worker(self, handler: Handler, **options: Any) -> goqueue.Worker:
-        async def noted(message: goqueue.DeliveredMessage) -> None:
-            self.seen.append((message.value, message.attempt))
-            await handler(message)
-
-        network = self.machine.network.machine("worker")
-        options = {"url": self.machine.url, "network": network, "clock": self.machine.clock, **options}
-        return goqueue.Worker("orders", "billing", noted, **options)
-
-    async def lag(self) -> int:
-        return (await self.client.group("billing")).lag
-
-    async def is_done(self) -> bool:
-        try:
-            return await self.lag() == 0
-        except (goqueue.UnknownGroup, goqueue.Unavailable):
-            return False
-
-    async def until_done(self, worker: goqueue.Worker, count: int) -> None:
-        """So many messages are acked; then the worker is stopped."""
-        while not await self.is_done():  # noqa: ASYNC110
-            await trio.sleep(1)  # what an ack changes is told to nobody else
-        assert len({value for value, _ in self.seen}) == count
-        worker.stop()
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with machine() as made, made.client() as client:
-        await client.create_topic("orders", partitions=2)
-        yield World(made, client)
-
-
-async def do_nothing(message: goqueue.DeliveredMessage) -> None:
-    await trio.lowlevel.checkpoint()
-
-
-async def run_until_done(world: World, worker: goqueue.Worker, count: int) -> goqueue.Worked:
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.until_done, worker, count)
-        return await worker.run()
-    raise AssertionError("unreachable")
+__all__ = ["world"]
 
 
 async def test_each_message_is_handled_and_acked(world: World, autojump_clock: MockClock) -> None:
@@ -234,11 +171,6 @@ async def test_stop_waits_for_the_handlers_and_takes_no_more(world: World, autoj
     assert await world.lag() == 26
 
 
-async def stop_after(worker: goqueue.Worker, seconds: float, drain_timeout: float | None = None) -> None:
-    await trio.sleep(seconds)
-    worker.stop(drain_timeout)
-
-
 async def test_an_idle_worker_stops_at_once(world: World, autojump_clock: MockClock) -> None:
     worker = world.worker(do_nothing)
     async with trio.open_nursery() as nursery:
@@ -363,137 +295,3 @@ async def test_an_error_while_a_handler_is_cancelled_does_not_become_the_worker_
         nursery.start_soon(stop_after, worker, 5)
         worked = await worker.run()
     assert (worked.handled, worked.failed + worked.cancelled) == (0, 1)
-
-
-# A broker that goes away
-
-
-@pytest.mark.parametrize("seconds", [3, 100])
-async def test_a_broker_that_comes_back_is_worked_for_again(
-    world: World, autojump_clock: MockClock, seconds: float
-) -> None:
-    """G5: what was handled while it was away is acked later, or comes again."""
-
-    async def handler(message: goqueue.DeliveredMessage) -> None:
-        await trio.sleep(10)
-
-    await world.publish(20)
-    worker = world.worker(handler, concurrency=5)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(world.until_done, worker, 20)
-        nursery.start_soon(away_for, world, 5, seconds)
-        worked = await worker.run()
-    assert worked.handled >= 20
-    assert worked.failed == 0
-
-
-async def away_for(world: World, begin: float, seconds: float) -> None:
-    await trio.sleep(begin)
-    await world.machine.kill()
-    await trio.sleep(seconds)
-    await world.machine.start()
-
-
-async def test_a_worker_may_be_there_before_its_broker(world: World, autojump_clock: MockClock) -> None:
-    await world.publish(2)
-    await world.machine.stop()
-    worker = world.worker(do_nothing)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(away_for, world, 0, 100)
-        nursery.start_soon(until_lag_is_gone, world, worker)
-        assert (await worker.run()).handled == 2
-
-
-async def until_lag_is_gone(world: World, worker: goqueue.Worker) -> None:
-    await trio.sleep(101)
-    await world.until_done(worker, 2)
-
-
-async def test_a_worker_whose_broker_never_comes_can_be_stopped(world: World, autojump_clock: MockClock) -> None:
-    await world.machine.stop()
-    worker = world.worker(do_nothing)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(stop_after, worker, 5)
-        begun_at = trio.current_time()
-        assert await worker.run() == (0, 0, 0)
-    assert trio.current_time() - begun_at < 10
-
-
-async def test_a_stale_ack_is_logged_and_the_worker_goes_on(
-    world: World, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def handler(message: goqueue.DeliveredMessage) -> None:
-        if message.attempt == 1:
-            world.machine.isolate()
-            await trio.sleep(5 * VISIBILITY)  # nobody can renew the lease
-            world.machine.heal()
-            await trio.sleep(10)
-
-    await world.client.publish("orders", b"0")
-    worker = world.worker(handler, visibility_timeout=VISIBILITY)
-    assert (await run_until_done(world, worker, 1)).handled == 2
-    assert [attempt for _, attempt in world.seen] == [1, 2]
-    assert any("too late" in record.getMessage() for record in caplog.records)
-
-
-async def test_what_the_broker_refuses_for_good_ends_it_as_itself(world: World, autojump_clock: MockClock) -> None:
-    async with world.client.consumer("orders", group="billing", max_deliveries=5):
-        with pytest.raises(GroupConflict):
-            await world.worker(do_nothing, max_deliveries=3).run()
-
-
-async def test_what_ends_a_program_ends_the_worker_as_itself(world: World, autojump_clock: MockClock) -> None:
-    async def handler(message: goqueue.DeliveredMessage) -> None:
-        raise SystemExit(3)
-
-    await world.publish(1)
-    with pytest.raises(SystemExit):
-        await world.worker(handler).run()
-
-
-# Parameters
-
-
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        ({"concurrency": 0}, InvalidConfig),
-        ({"concurrency": True}, InvalidConfig),
-        ({"drain_timeout": -1}, InvalidConfig),
-        ({"drain_timeout": "soon"}, InvalidConfig),
-        ({"handle_signals": 1}, InvalidConfig),
-        ({"visibility_timeout": 0}, InvalidConfig),
-        ({"start": "whenever"}, InvalidConfig),
-        ({"group": "no group"}, InvalidName),
-        ({"topic": "no topic"}, InvalidName),
-        ({"topic": 3}, InvalidName),
-        ({"url": "http://127.0.0.1"}, ValueError),
-        ({"handler": None}, TypeError),
-        ({"handler": print}, TypeError),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_is_refused_before_it_runs(options: dict[str, Any], refusal: type[Exception]) -> None:
-    with pytest.raises(refusal):
-        goqueue.Worker(**{"topic": "orders", "group": "billing", "handler": do_nothing, **options})
-
-
-class AsyncObject:
-    async def __call__(self, message: goqueue.DeliveredMessage) -> None: ...
-
-
-def test_async_functions_are_recognised_in_whatever_they_are_wrapped() -> None:
-    assert all(map(is_async, [do_nothing, partial(do_nothing), AsyncObject(), AsyncObject().__call__]))
-    assert not any(map(is_async, [print, AsyncObject, None, partial(print)]))
-
-
-class Mute(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError
-
-
-def test_a_reason_has_type_and_text_and_a_bounded_length() -> None:
-    assert reason_of(KeyError("a")) == "KeyError: 'a'"
-    assert reason_of(ValueError()) == "ValueError"
-    assert reason_of(Mute()) == "Mute: its text cannot be had"
-    assert len(reason_of(ValueError("\udcff" * 5_000))) == 1_000
