@@ -53,7 +53,7 @@ def _restarted(mode: str, found: list[Outcome]) -> Iterable[Figure]:
     for outcome in found:
         name = f"{mode}: a static member is killed and started again"
         yield _below_a_second(f"{name}: longest gap of its own", _milliseconds(longest_gap(outcome.back)))
-        yield Figure(f"{name}: partitions that move", outcome.moves, "", "0", not outcome.moves)
+        yield Figure(f"{name}: partitions that move", outcome.moves, "partitions", "0", not outcome.moves)
 
 
 def _below_a_second(name: str, milliseconds: float) -> Figure:
@@ -62,16 +62,16 @@ def _below_a_second(name: str, milliseconds: float) -> Figure:
 
 def _counts(run: Run, found: list[Outcome]) -> Iterable[Figure]:
     moves, least = sum(each.moves for each in found), sum(each.least for each in found)
-    yield Figure(f"{run.mode}: moves in all, {least} being the least", moves, "", f"{least}", moves == least)
+    yield Figure(f"{run.mode}: moves in all, {least} being the least", moves, "moves", f"{least}", moves == least)
     sudden = [each for each in found if each.event.kind is not Kind.KILL]
     settled = max(each.settled_after for each in sudden)
     yield Figure(f"{run.mode}: longest time until every partition was with its owner", settled, "s")
     after_kills, others = doubled(run)
     missing = lost(run)
-    yield Figure(f"{run.mode}: messages published", sum(run.published), "")
-    yield Figure(f"{run.mode}: of these never received", missing, "", "0", not missing)
-    yield Figure(f"{run.mode}: received again, of partitions whose owner was killed", after_kills, "")
-    yield Figure(f"{run.mode}: received again, of others", others, "", "0", not others)
+    yield Figure(f"{run.mode}: published", sum(run.published), "messages")
+    yield Figure(f"{run.mode}: never received", missing, "messages", "0", not missing)
+    yield Figure(f"{run.mode}: received again, of partitions whose owner was killed", after_kills, "messages")
+    yield Figure(f"{run.mode}: received again, of others", others, "messages", "0", not others)
 
 
 def _milliseconds(seconds: float) -> float:

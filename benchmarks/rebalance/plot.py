@@ -1,6 +1,6 @@
 """A run as SVG: time from left to right, a row for each partition, a colour for whoever received its messages.
 
-A receipt colours the time until the next one was due. Where that came late there is nothing, which is white. Rows
+A receipt colours the time until the next one was due. Where that came much too late there is white. Rows
 lie in the order of their owners in the quiet time, so that these are bands.
 """
 
@@ -32,8 +32,8 @@ COLOURS = (
     "#ff9da7",
     "#3d4451",
 )
-LATE_INTERVALS = 2.0
-"""So many intervals after the last receipt something is missing; less is the machine's doing."""
+LATE_INTERVALS = 3.0
+"""So many intervals after the last receipt the next one is much too late; less is the machine's doing."""
 TITLE = "Who received what while members came and went"
 WORDS = {
     Kind.STEADY: ("nothing", "happens"),
@@ -81,9 +81,10 @@ def picture(runs: list[Run]) -> str:
 
 
 def _subtitle(run: Run) -> str:
+    late = LATE_INTERVALS / run.per_second
     return (
         f"{run.partitions} partitions, {run.per_second:g} messages a second to each; a row is a partition, its "
-        "colour the consumer that receives it; white: something was due and did not come"
+        f"colour the consumer that receives it; white: nothing came for more than {late:g} s"
     )
 
 
@@ -105,7 +106,6 @@ class _Panel:
         self._top = TOP + LABELS + number * (LABELS + PANEL + BOTTOM)
         self._begin, self._end = run.events[0].at, run.events[-1].at
         self._tracks = first_receipts(run.receipts)
-        self._row = PANEL / run.partitions
 
     def lines(self) -> Iterator[str]:
         yield from self._strokes()
@@ -117,24 +117,26 @@ class _Panel:
     # What was received
 
     def _strokes(self) -> Iterator[str]:
+        """Rows are one unit high and numbered, which keeps the file small."""
         paths: dict[int, list[str]] = defaultdict(list)
         for number, partition in enumerate(self._order()):
-            y = self._top + (number + 0.5) * self._row
             for each in stretches(self._tracks[partition], 1 / self._run.per_second):
                 if each.begin < self._end:
-                    paths[each.seat].append(self._stroke(each, y))
+                    paths[each.seat].append(self._stroke(each, number))
+        row = PANEL / self._run.partitions
+        yield f"<g transform='translate(0 {self._top + row / 2:.2f}) scale(1 {row:.3f})'>"
         for seat, pieces in sorted(paths.items()):
-            style = f"stroke='{COLOURS[seat % len(COLOURS)]}' stroke-width='{self._row:.2f}'"
-            yield f"<path d='{''.join(pieces)}' {style}/>"
+            yield f"<path d='{''.join(pieces)}' stroke='{COLOURS[seat % len(COLOURS)]}'/>"
+        yield "</g>"
 
     def _order(self) -> list[int]:
         quiet = next(each for each in outcomes(self._run) if each.event.kind is Kind.STEADY)
         owners = {each.partition: each.owners[-1] for each in quiet.stayed + quiet.moved}
         return sorted(self._tracks, key=lambda partition: (owners[partition], partition))
 
-    def _stroke(self, each: Stretch, y: float) -> str:
+    def _stroke(self, each: Stretch, row: int) -> str:
         begin, end = (self._x(max(self._begin, min(moment, self._end))) for moment in (each.begin, each.end))
-        return f"M{begin:.1f} {y:.1f}H{end:.1f}"
+        return f"M{begin:.1f} {row}H{end:.1f}"
 
     def _x(self, moment: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (moment - self._begin) / (self._end - self._begin)
