@@ -59,6 +59,8 @@ def rows_of_page(figures: list[Figure]) -> list[str]:
 
 
 def _on_page(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.2f}"
 
 

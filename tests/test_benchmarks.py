@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,19 @@ def test_goqueue_runs_beside_no_peer_draws_its_plots_and_keeps_its_figures(tmp_p
     assert len([ElementTree.parse(path) for path in tmp_path.glob("*.svg")]) == len(What)
 
 
+def test_members_of_a_group_come_and_go_and_every_message_is_received(tmp_path: Path) -> None:
+    """G5, G10, with real processes: only what does not depend on the machine is held to its goal."""
+    figures = [Figure(**each) for each in benchmark("rebalance", "--plots", tmp_path)]
+    assert len({figure.name for figure in figures}) == len(figures) >= 20
+    assert all(math.isfinite(figure.value) and figure.value >= 0 for figure in figures)
+    counted = [each for each in figures if each.name.endswith(("never received", "received again, of others"))]
+    assert [figure.value for figure in counted] == [0, 0, 0, 0]
+    assert [asdict(figure) for figure in figures] == json.loads((tmp_path / "rebalance.json").read_text())[
+        "figures"
+    ]
+    assert ElementTree.parse(tmp_path / "rebalance.svg").getroot().tag.endswith("svg")
+
+
 def test_a_peer_that_is_not_installed_is_left_out_and_named() -> None:
     report = benchmark("peers", "--only", "redis", "beanstalkd", path="/nowhere")
     assert set(report["left out"]) == {"Redis Streams", "beanstalkd"}
@@ -76,9 +90,9 @@ def test_a_peer_that_is_installed_publishes_and_is_read_back_and_another_is_name
 def test_the_figures_behind_the_page_are_whole() -> None:
     """Plots, page and data are of one run."""
     kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
-    assert set(kept) == {"peers.json", "scale.json", "consume.json"}
+    assert set(kept) == {"peers.json", "scale.json", "consume.json", "rebalance.json"}
     page = (ROOT / "docs/performance.md").read_text()
-    for name in ("scale.json", "consume.json"):
+    for name in ("scale.json", "consume.json", "rebalance.json"):
         for shown in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
             assert shown in page
     for row in kept["peers.json"]["rows"]:
