@@ -43,7 +43,7 @@ class Sizes:
     keys: int = 10_000
 
 
-TINY = Sizes(runs=1, messages=2_000, consumers=6, keys=100)
+TINY = Sizes(runs=1, messages=1_000, consumers=6, keys=1_000)
 Consume = Callable[[int], Awaitable[float]]
 """Seconds for so many messages."""
 
@@ -147,8 +147,8 @@ class Sharing:
             ):
                 await consumer.receive(max_messages=1, timeout=0)
                 task_status.started()
-                while not done.is_set():
-                    messages = await consumer.receive(max_messages=BATCH_OF_MANY, timeout=1)
+                while True:
+                    messages = await consumer.receive(max_messages=BATCH_OF_MANY, timeout=30)
                     await consumer.ack(messages)
                     taken[number] += len(messages)
                     if sum(taken) >= count:
@@ -159,7 +159,9 @@ class Sharing:
                 await nursery.start(work, number)
             with timed() as watch:
                 await self._publish(topic, count)
-                await done.wait()
+                with trio.fail_after(300):
+                    await done.wait()
+            nursery.cancel_scope.cancel()
         check_count(sum(taken), count, "acked")
         await self._client.delete_topic(topic)
         return watch.seconds, taken

@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import trio
+
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.net import groupmessages, whymessages
@@ -288,17 +290,31 @@ class Client(Connected):
 
 
 class Connecting:
-    """What `connect` gives: enter it to have a client."""
+    """What `connect` gives: enter it to have a client.
+
+    The connection outlives a cancellation of the block until the block is left: whoever is cancelled with its
+    client, by Ctrl-C for one, still says what it gives back.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._nursery = PlainNursery()
+        self._scope = trio.CancelScope(shield=True)
 
     async def __aenter__(self) -> Client:
-        tasks = await self._nursery.__aenter__()
-        self._scope = tasks.cancel_scope
-        self._client.open(tasks)
+        outer = await self._nursery.__aenter__()
+        try:
+            self._client.open(await outer.start(self._run))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self._client
+
+    async def _run(self, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+        with self._scope:
+            async with trio.open_nursery() as tasks:
+                task_status.started(tasks)
+                await trio.sleep_forever()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

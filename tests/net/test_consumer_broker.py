@@ -394,3 +394,22 @@ async def test_more_consumers_than_places_on_a_connection_are_all_heard_and_serv
         before = trio.current_time()
         await client.publish("orders", b"for all")
     assert max(received) - before < 5
+
+
+async def test_who_is_cancelled_with_its_client_gives_back_what_it_held(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """As by Ctrl-C: what it had not settled is there for others at once, uncounted, and it is no member."""
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        await client.publish("orders", b"one")
+        with trio.CancelScope() as scope:
+            async with machine.client() as other, other.consumer("orders", group="billing") as consumer:
+                assert len(await consumer.receive(timeout=5)) == 1
+                scope.cancel()
+                await trio.sleep_forever()
+        assert (await client.group("billing")).members == []
+        async with client.consumer("orders", group="billing") as consumer:
+            before = trio.current_time()
+            [message] = await consumer.receive(timeout=5)
+            assert (message.attempt, trio.current_time() - before < 2) == (1, True)
