@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleGeneration
+from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleGeneration, UnknownGroup
 from goqueue.net.arguments import refusal
 from goqueue.net.consumer import (
     GRACE_SECONDS,
@@ -38,7 +38,7 @@ from goqueue.net.streamcommits import Commits, first_error
 from goqueue.net.streamfetching import PAUSE_SECONDS, Fetching
 from goqueue.net.streamhands import Elsewhere, Hands
 from goqueue.net.streammembership import StreamMembership
-from goqueue.net.streampartition import Key, Owner, StreamPartition, stream_of
+from goqueue.net.streampartition import Key, Owner, StreamPartition, moves_of, stream_of
 from goqueue.net.streamplaces import chosen, offset_of
 from goqueue.types import Offset
 
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("goqueue.client")
 
 AUTO_COMMIT_SECONDS = 5.0
+OUTDATED = (StaleGeneration, UnknownGroup)
+"""A partition does not know yet what this member was told: that is under way, and no news for the program."""
 STALE_SECONDS_MAX, STALE_PAUSE_SECONDS = 5.0, 0.25
 """So long a commit waits for a broker that does not know this member, and between two tries."""
 
@@ -227,6 +229,8 @@ class StreamConsumer(Consumer):
             raise InvalidMessage(f"{message!r} is not of a stream; commit what this consumer handed out")
         if self._streams.get(stream.key) is not stream:
             raise _stale(stream)
+        if moves_of(message) != stream.moves:
+            raise StaleGeneration(f"{stream!r} was moved by others since, and goes on from there; commit nothing")
         return stream
 
     async def _commit_steadily(self) -> None:
@@ -277,8 +281,9 @@ class StreamConsumer(Consumer):
             error = await self._learn(unknown) if unknown else None
             if error is not None:
                 self._fail(error)
+            if any(stream in unknown and not stream.is_known for stream in self._streams.values()):
                 await trio.sleep(PAUSE_SECONDS)
-            elif not any(not stream.is_known for stream in self._streams.values()):
+            elif all(stream.is_known for stream in self._streams.values()):
                 await self._assigned.wait()
 
     async def _tell_assigned(self) -> None:
@@ -293,7 +298,7 @@ class StreamConsumer(Consumer):
             answers = await self._commits.ask(streams)
         except GoQueueError as error:
             return error
-        errors = [answer for answer in answers if isinstance(answer, GoQueueError)]
+        errors = [each for each in answers if isinstance(each, GoQueueError) and not isinstance(each, OUTDATED)]
         for stream, answer in zip(streams, answers, strict=True):
             if not isinstance(answer, GoQueueError) and not stream.learn(answer):
                 self._hands.withdraw([stream])

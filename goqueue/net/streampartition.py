@@ -161,12 +161,13 @@ class StreamPartition:
 class StreamDelivery(Delivery):
     """What one fetch brought of one partition. There is no lease, so there is no receipt."""
 
-    __slots__ = ("stream",)
+    __slots__ = ("moves", "stream")
 
     def __init__(self, stream: StreamPartition, owner: Owner, size: int) -> None:
         topic, uuid, partition = stream.assigned
         super().__init__(Origin(owner.group, topic, uuid, partition, 0), (), size, owner.consumer)
         self.stream = stream
+        self.moves = stream.moves
 
     def attempt_of(self, offset: Offset) -> int:  # noqa: ARG002
         """A stream does not count: each message is on its first delivery, as far as anybody knows."""
@@ -193,6 +194,12 @@ class StreamSlice(DeliveredSlice):
 
     def _is_for_us(self, message: Message) -> bool:
         return message.headers.get(FOR_GROUP_HEADER, self._group) == self._group
+
+
+def moves_of(message: object) -> int:
+    """How often others had moved its partition when it was fetched."""
+    delivery = message.delivery if isinstance(message, Delivered) else None
+    return delivery.moves if isinstance(delivery, StreamDelivery) else 0
 
 
 def stream_of(message: object) -> StreamPartition | None:

@@ -10,7 +10,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import goqueue
 from goqueue.errors import DamagedData
 from goqueue.net.consumer import Consumer
+from goqueue.net.failures import error_body
 from goqueue.net.groupmessages import Heartbeat
+from goqueue.net.streammessages import AskOffsets, GroupOffset, GroupOffsets
 from tests.net.test_client import Machine, machine
 
 __all__ = ["machine"]
@@ -302,6 +304,24 @@ async def test_a_member_that_comes_back_after_others_had_its_partition_goes_on_w
             assert await committed(client) == [12]
 
 
+async def test_what_was_handed_out_before_others_moved_the_group_is_not_committed_after_it(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """Else a reset would be undone, and the next commit of itself would undo that."""
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as ann:
+            *_, before = await some(ann, 5)
+            await client.reset_group("audit", 12, force=True)
+            await trio.sleep(0.5)
+            with pytest.raises(goqueue.StaleGeneration, match="moved by others"):
+                await ann.commit(before)
+            assert await committed(client) == [12]
+            [after] = await some(ann, 1)
+            await ann.commit(after)
+            assert await committed(client) == [13]
+
+
 # Places
 
 
@@ -588,6 +608,26 @@ async def test_a_partition_that_was_to_leave_when_the_broker_went_and_stays_is_r
             seen = {(each.partition, each.offset) for each in first}
             while len(seen) < 40:
                 seen |= {(each.partition, each.offset) for each in await some(ann, 1)}
+
+
+async def test_a_partition_that_has_not_heard_of_the_group_yet_is_no_news(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """After a start, while the disk is slow."""
+    async with machine.both() as client:
+        await fill(client, 3)
+        call, asked = client.call, list[AskOffsets]()
+
+        async def not_yet(request: Any, kind: type[Any]) -> Any:
+            if isinstance(request, AskOffsets) and len(asked) < 3:
+                asked.append(request)
+                return GroupOffsets((GroupOffset(error_body(goqueue.UnknownGroup("join it again")), 0),))
+            return await call(request, kind)
+
+        client.call = not_yet  # type: ignore[method-assign]
+        async with stream(client) as consumer:
+            assert offsets(await some(consumer, 3)) == [0, 1, 2]
+            assert len(asked) == 3
 
 
 async def test_a_topic_that_goes_while_others_are_waited_for_disturbs_nobody(
