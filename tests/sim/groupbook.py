@@ -39,6 +39,10 @@ class GroupBook:
     _alive: dict[str, list[str]] = field(default_factory=dict)
     """Consumers that may be alive, by the id that their member has of its own."""
     _seats: dict[str, Seat] = field(default_factory=dict)
+    _entered: dict[str, float] = field(default_factory=dict)
+    """When each consumer heard that it is a member."""
+    _newest: dict[str, str] = field(default_factory=dict)
+    """The consumer that came last, by the id that its member has of its own."""
 
     # Consumers that come and go
 
@@ -49,7 +53,10 @@ class GroupBook:
 
     def entered(self, member: str | None, holder: str, begun_at: float, *, is_sound: bool) -> None:
         """It was answered that it is a member. `is_sound`: nothing is wrong with the disk of the broker."""
+        self._entered[holder] = trio.current_time()
         self.began_at = min(self.began_at, trio.current_time())
+        if member is not None and begun_at > self.ended_at:
+            self._newest[member] = holder
 
     def leave(self, member: str | None, holder: str) -> None:
         """It says nothing any more."""
@@ -59,6 +66,13 @@ class GroupBook:
     def has_others(self, member: str | None, holder: str) -> bool:
         """Whether another consumer of the member may be alive."""
         return member is not None and self._alive[member] != [holder]
+
+    def is_replaced(self, member: str | None, holder: str, before: float) -> bool:
+        """Whether another consumer of the member surely has its place since then. One that lives on when the
+        broker is restarted comes back unnoticed, so only who came after that counts."""
+        newest = holder if member is None else self._newest.get(member, holder)
+        came = [self._entered[each] for each in (holder, newest)]
+        return newest != holder and self.ended_at < came[0] < came[1] < before
 
     # Its place
 

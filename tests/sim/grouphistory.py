@@ -55,19 +55,28 @@ class GroupHistory(GroupBook):
             for held in replaced:
                 held.until_most = min(held.until_most, trio.current_time())
             if not self.has_others(member, holder):
-                self._awaited[holder] = [each for each in replaced if each.attempt != self.setup.max_deliveries]
+                self._awaited[holder] = [each for each in replaced if self._comes_beside_others(each)]
+
+    def _comes_beside_others(self, held: Held) -> bool:
+        """When it comes again: not as a dead letter, nor alone."""
+        return not self.setup.max_deliveries or held.attempt + 1 < self.setup.max_deliveries
 
     def _held_by_others(self, member: str | None, holder: str) -> list[Held]:
         """By consumers of the same member; and nobody has said what becomes of it."""
         helds = [held for story in self.stories.values() for held in story.deliveries if member is not None]
         return [held for held in helds if held.member == member and held.holder != holder and held.is_open]
 
-    def note_received(self, holder: str, count: int, assignment: Collection[tuple[str, int]]) -> None:
-        """§5: the first time that somebody waited for messages, what the one before held is there."""
+    def note_received(
+        self, holder: str, messages: Sequence[DeliveredMessage], assignment: Collection[tuple[str, int]]
+    ) -> None:
+        """§5: the first that somebody gets is what the one before it held; it does not wait for that."""
+        came = {place_of(message): message.attempt for message in messages}
+        fresh = {(place.topic, place.partition) for place, attempt in came.items() if attempt == 1}
         for held in self._awaited.pop(holder, ()):
-            is_last = self.stories[held.place].deliveries[-1:] == [held]
-            if not count and is_last and (held.place.topic, held.place.partition) in assignment:
-                raise Violation(f"§5: {holder} came in its place, and was not handed {held}")
+            key, story = (held.place.topic, held.place.partition), self.stories[held.place]
+            is_due = key in fresh or (not came and key in assignment)
+            if is_due and held.place not in came and story.deliveries[-1:] == [held]:
+                raise Violation(f"§5: {holder} came in its place, and was not handed {held} at once")
 
     # What members are handed
 

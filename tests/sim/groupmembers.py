@@ -50,10 +50,27 @@ class Circumstances:
 
     is_prompt: bool
     """What it says and hears is heard soon, unless it is lost."""
-    is_undisturbed: bool
-    """Nothing happens to its lines, nor to the disk."""
-    is_sound: bool
-    """Nothing happens to the disk."""
+    has_steady_lines: bool
+    """They are cut only when the broker ends."""
+
+
+class Life:
+    """Of one consumer, as its group's book knows it."""
+
+    def __init__(self, holder: str, member: str | None, book: GroupBook) -> None:
+        self.holder, self._member, self._book = holder, member, book
+        self.scope, self.over = trio.CancelScope(), trio.Event()
+        self._is_alive = False
+
+    def begin(self) -> None:
+        self._is_alive = True
+        self._book.enter(self._member, self.holder)
+
+    def end(self) -> None:
+        """It says nothing any more."""
+        if self._is_alive:
+            self._is_alive = False
+            self._book.leave(self._member, self.holder)
 
 
 class Work(Protocol):
@@ -89,33 +106,41 @@ class Member:
         raise NotImplementedError
 
     async def run(self) -> None:
+        """Who died comes back at once, not when its corpse is cold."""
         pauses = [0.0, 0.1, 1.0] if self._member_id is None else [0.0, 0.1, 1.0, 6.0]
-        while not self._site.stopping.is_set():
-            with suppress(goqueue.Unavailable, goqueue.Fenced), trio.CancelScope() as life:
+        async with trio.open_nursery() as lives:
+            while not self._site.stopping.is_set():
                 self._lives += 1
-                await self._live(life)
-            await trio.sleep(self._random.choice(pauses))
+                life = Life(f"{self._name}.{self._lives}", self._member_id, self._book)
+                lives.start_soon(self._live_once, life)
+                await life.over.wait()
+                await trio.sleep(self._random.choice(pauses))
 
-    async def _live(self, life: trio.CancelScope) -> None:
-        site, holder, is_in = self._site, f"{self._name}.{self._lives}", False
+    async def _live_once(self, life: Life) -> None:
+        with suppress(goqueue.Unavailable, goqueue.Fenced), life.scope:
+            await self._live(life)
+        life.over.set()
+
+    async def _live(self, life: Life) -> None:
+        site, is_in = self._site, False
         machine = MortalMachine(site.network, self._name)
-        async with goqueue.connect(site.url, name=holder, network=machine, clock=site.clock) as client:
-            shift, begun_at = self._shift(client, holder), trio.current_time()
-            self._book.enter(self._member_id, holder)
+        async with goqueue.connect(site.url, name=life.holder, network=machine, clock=site.clock) as client:
+            shift, begun_at = self._shift(client, life.holder), trio.current_time()
+            life.begin()
             try:
                 async with shift.consumer:
                     is_in = True
-                    self._note_entered(shift.consumer, holder, begun_at)
+                    self._note_entered(shift.consumer, life.holder, begun_at)
                     await self._work(shift, machine, life)
             finally:
                 if is_in or self._circumstances.is_prompt:  # else what it said may be heard yet
-                    self._book.leave(self._member_id, holder)
+                    life.end()
 
     def _note_entered(self, consumer: Consumer, holder: str, begun_at: float) -> None:
-        self._book.entered(self._member_id, holder, begun_at, is_sound=self._circumstances.is_sound)
+        self._book.entered(self._member_id, holder, begun_at, is_sound=self._site.has_sound_disk())
         self._book.check_seat(self._member_id, consumer._membership.generation, assignment_of(consumer))
 
-    async def _work(self, shift: Work, machine: MortalMachine, life: trio.CancelScope) -> None:
+    async def _work(self, shift: Work, machine: MortalMachine, life: Life) -> None:
         since = trio.current_time()
         try:
             await shift.work()
@@ -123,7 +148,9 @@ class Member:
         except Death:
             self._keep_seat(shift.consumer, since, KEPT_SECONDS_DEAD)
             machine.die()
-            life.cancel()
+            life.end()
+            life.over.set()
+            life.scope.cancel()
             await trio.lowlevel.checkpoint()
         except goqueue.Fenced:
             await shift.hear_of_replacement()
@@ -132,7 +159,7 @@ class Member:
         shift.close()
 
     def _keep_seat(self, consumer: Consumer, since: float, seconds: float) -> None:
-        if self._circumstances.is_undisturbed:
+        if self._circumstances.has_steady_lines and self._site.has_sound_disk():
             generation, until = consumer._membership.generation, trio.current_time() + seconds
             self._book.keep_seat(self._member_id, Seat(generation, assignment_of(consumer), since, until))
 
@@ -160,7 +187,7 @@ class QueueMember(Member):
             self._random,
             self._site,
             is_prompt=by.is_prompt,
-            is_undisturbed=by.is_undisturbed,
+            has_steady_lines=by.has_steady_lines,
         )
 
 
@@ -178,5 +205,5 @@ class StreamMember(Member):
         self._plan, self._history = plan, history
 
     def _shift(self, client: goqueue.Client, holder: str) -> StreamShift:
-        reading = self._history.open(holder, self._plan, is_undisturbed=self._circumstances.is_undisturbed)
+        reading = self._history.open(holder, self._plan, has_steady_lines=self._circumstances.has_steady_lines)
         return StreamShift(client, self._plan, self._history, reading, self._random, self._site)

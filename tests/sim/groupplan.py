@@ -157,14 +157,16 @@ class GroupPlan(ClientPlan):
         """Whether what it says and hears is heard soon, unless it is lost."""
         return all(fault.client != machine for fault in self.faults if fault.trouble in DELAYING)
 
-    def is_undisturbed(self, machine: int) -> bool:
-        """Whether nothing happens to its lines, nor to the disk."""
+    def has_steady_lines(self, machine: int) -> bool:
+        """Whether nothing happens to them but that the broker comes and goes."""
         faults = [fault for life in range(len(self.lives)) for fault in self.during(life)]
-        return self.has_sound_disk and all(fault.client != machine for fault in faults)
+        return all(fault.client != machine or fault.trouble is Trouble.DISK_FULL for fault in faults)
 
-    @property
-    def has_sound_disk(self) -> bool:
-        return not (self.has(Trouble.DISK_FULL) or self.has(Trouble.SLOW_DISK) or self.failing)
+    def has_sound_disk(self, life: int) -> bool:
+        """Whether it is quick in this life of the broker, has room, and can write."""
+        is_full = any(fault.trouble is Trouble.DISK_FULL for fault in self.during(life))
+        fails = any(failing.life == life for failing in self.failing)
+        return not (is_full or fails or self.has(Trouble.SLOW_DISK))
 
 
 def _life(random: Random) -> ClientLife:
@@ -202,10 +204,16 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
         is_shared=random.random() < 0.2,
         max_deliveries=max_deliveries,
         has_poison=max_deliveries > 0 and random.random() < 0.5,
-        members=tuple(replace(member, member_id=own) for member, own in zip(members, ids, strict=True)),
+        members=tuple(_with_id(others, member, own) for member, own in zip(members, ids, strict=True)),
         keeps_key_order=Random(f"order of keys {members}").random() < 0.3,
         streams=tuple(drawn_stream_member(others, own) for own in ids) if is_stream else (),
     )
+
+
+def _with_id(random: Random, member: MemberPlan, member_id: str | None) -> MemberPlan:
+    """Whoever has an id of its own makes use of it."""
+    ends = random.choice([(Habit.DIE, Habit.DIE), (Habit.CLOSE,)]) if member_id is not None else ()
+    return replace(member, member_id=member_id, habits=(*member.habits, *ends))
 
 
 def _member_ids(random: Random, count: int) -> list[str | None]:

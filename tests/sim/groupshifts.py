@@ -38,6 +38,8 @@ class Site:
     clock: WallClock
     stopping: trio.Event
     tally: dict[str, int]
+    has_sound_disk: Callable[[], bool]
+    """Whether the broker has now."""
 
 
 def assignment_of(consumer: Consumer) -> list[tuple[str, int]]:
@@ -62,11 +64,11 @@ class Shift:
         site: Site,
         *,
         is_prompt: bool = True,
-        is_undisturbed: bool = False,
+        has_steady_lines: bool = False,
     ) -> None:
         self._holder, self.consumer, self._plan, self._history = holder, consumer, plan, history
         self._random, self._site, self._is_prompt = random, site, is_prompt
-        self._is_undisturbed = is_undisturbed and not history.setup.is_shared and not history.setup.keeps_key_order
+        self._has_steady_lines = has_steady_lines
         self._held: list[Held] = []
         self._in_hand: list[tuple[DeliveredMessage, Held]] = []
         """What came last."""
@@ -115,8 +117,9 @@ class Shift:
             messages = await self.consumer.receive(self._plan.batch, timeout)
         if patience.cancelled_caught:
             return []
-        if self._is_undisturbed and timeout >= 1.0:
-            self._history.note_received(self._holder, len(messages), assignment_of(self.consumer))
+        is_sure = messages or (self._has_steady_lines and self._site.has_sound_disk() and timeout >= 1.0)
+        if is_sure and not self._history.setup.is_shared:
+            self._history.note_received(self._holder, messages, assignment_of(self.consumer))
         return messages
 
     async def _iterate(self) -> None:

@@ -5,10 +5,12 @@ leaves, a careful consumer of each group takes over, and within a bounded time e
 Then the books are compared: what the members saw, what the broker says, and what lies in the topics.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from random import Random
+from typing import TypeVar
 from uuid import UUID
 
 import trio
@@ -37,20 +39,21 @@ from tests.sim.streamhistory import StreamHistory
 from tests.sim.streamplan import StreamHabit, StreamMemberPlan
 from tests.sim.streamshifts import StreamShift
 
+AnswerT = TypeVar("AnswerT")
 CAREFUL = MemberPlan((Habit.ACK_ALL,), visibility=30.0, batch=500, auto_extends=None)
 CAREFUL_STREAM = StreamMemberPlan((StreamHabit.COMMIT,), batch=500, auto_commits=False)
 DRAIN_SECONDS_MAX = 90.0
-DESCRIBED_TRIES_MAX = 3
+TRIES_MAX = 3
 LOOK_SECONDS = (0.05, 1.5)
 PAUSES = (0.0, 0.2, 0.5, 1.5)
 
 
-async def _patiently_described(client: goqueue.Client, name: str) -> Group:
-    """A group whose members come back at once, on a disk that takes two seconds for a sync, is busy for long."""
-    for _ in range(DESCRIBED_TRIES_MAX):
+async def _patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> AnswerT:
+    """On a disk that takes two seconds for a sync, a broker with groups whose members come back at once is busy."""
+    for _ in range(TRIES_MAX):
         with suppress(goqueue.Unavailable):
-            return await client.group(name)
-    raise Violation(f"liveness: group {name} did not say how it is, {DESCRIBED_TRIES_MAX} times")
+            return await ask()
+    raise Violation(f"liveness: {what} did not say how it is, {TRIES_MAX} times")
 
 
 class CalmDesk(Desk):
@@ -108,8 +111,7 @@ class GroupWorld(ClientWorld):
         name, site = f"client-{machine}", self._site()
         by = Circumstances(
             is_prompt=self.plan.is_prompt(machine),
-            is_undisturbed=self.plan.is_undisturbed(machine),
-            is_sound=self.plan.has_sound_disk,
+            has_steady_lines=self.plan.has_steady_lines(machine),
         )
         if isinstance(group, StreamHistory):
             return StreamMember(site, name, group.setup.streams[number], group, self._generator(name), by)
@@ -119,7 +121,10 @@ class GroupWorld(ClientWorld):
         super()._start_job(tasks, CalmDesk(*(getattr(desk, each.name) for each in fields(desk))), job, name)
 
     def _site(self) -> Site:
-        return Site(URL, self.network, self.clock, self._stopping, self.tally.counts)
+        return Site(URL, self.network, self.clock, self._stopping, self.tally.counts, self._has_sound_disk)
+
+    def _has_sound_disk(self) -> bool:
+        return self.plan.has_sound_disk(self._lives - 1)
 
     async def _work_as(self, member: Member) -> None:
         await member.run()
@@ -187,14 +192,18 @@ class GroupWorld(ClientWorld):
     async def _audit(self) -> dict[str, list[int]]:
         ends = await super()._audit()
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
-            topics = [topic.name for topic in await client.topics() if topic.name.endswith(".dlq")]
-            found = [message for topic in topics async for message in client.read(topic, end="latest")]
+            there = await _patiently(client.topics, "the broker")
+            topics = [topic.name for topic in there if topic.name.endswith(".dlq")]
+            found = [message for topic in topics for message in await self._everything_in(client, topic)]
             self.letters.check(letters_in(found))
             for group in self.groups:
                 since = trio.current_time()
                 with suppress(goqueue.UnknownGroup):
-                    group.look(await _patiently_described(client, group.setup.name), since)
+                    group.look(await _patiently(partial(client.group, group.setup.name), group.setup.name), since)
         return ends
+
+    async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
+        return await _patiently(partial(super()._everything_in, client, topic), topic)
 
     async def _converge(self, ends: dict[str, list[int]]) -> None:
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
@@ -226,7 +235,7 @@ class GroupWorld(ClientWorld):
                     await shift.ack(messages)
 
     async def _drain_stream(self, client: goqueue.Client, group: StreamHistory, ends: dict[str, list[int]]) -> None:
-        reading = group.open("careful", CAREFUL_STREAM, is_undisturbed=True)
+        reading = group.open("careful", CAREFUL_STREAM, has_steady_lines=True)
         shift = StreamShift(client, CAREFUL_STREAM, group, reading, self._generator("careful"), self._site())
         async with shift.consumer:
             _note_entered(group)

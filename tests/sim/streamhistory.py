@@ -59,8 +59,8 @@ class StreamHistory(GroupBook):
     _tenures: dict[Key, Tenure] = field(default_factory=dict)
     _readings: list[Reading] = field(default_factory=list)
 
-    def open(self, holder: str, plan: StreamMemberPlan, *, is_undisturbed: bool) -> Reading:
-        reading = Reading(holder, plan.member_id, plan.auto_commits, is_undisturbed)
+    def open(self, holder: str, plan: StreamMemberPlan, *, has_steady_lines: bool) -> Reading:
+        reading = Reading(holder, plan.member_id, plan.auto_commits, has_steady_lines)
         self._readings.append(reading)
         return reading
 
@@ -86,8 +86,8 @@ class StreamHistory(GroupBook):
     def _is_certain(self, tenure: Tenure) -> bool:
         """Nobody may take it away, but by asking for it."""
         reading = tenure.reading
-        is_free = reading.is_undisturbed and not self.has_others(reading.member, reading.holder)
-        return is_free and tenure.is_open and tenure.since > self.ended_at
+        is_free = reading.has_steady_lines and not self.has_others(reading.member, reading.holder)
+        return is_free and tenure.is_open and tenure.generation > reading.generation_before
 
     def _check_tenure(self, reading: Reading, key: Key, generation: int) -> bool:
         """§5: a partition comes to the next when the one before has let go of it. False: it reads on what it has
@@ -113,6 +113,7 @@ class StreamHistory(GroupBook):
             raise Violation(f"§5: {reading} is handed {offset} of {key}, which it does not have, or has paused")
         if self._check_tenure(reading, key, generation):
             self._check_place(spot, key, offset)
+            self._offer_handled(reading, key)  # it may have the partition again, as if it had never gone
         elif offset != spot.next and offset not in self.progress_of(key).options:
             raise Violation(f"G4: {reading} is handed {offset} of {key}, and {spot.next} is next")
         spot.hand(offset)
@@ -133,7 +134,8 @@ class StreamHistory(GroupBook):
         """A consumer that was away for a while may have the partition again, and may have committed."""
         for reading in self._readings:
             spot = reading.spots.get(key)
-            if spot is not None and reading.auto_commits and not reading.is_undisturbed and spot.handled == offset:
+            may_be_away = reading.auto_commits and not reading.has_steady_lines
+            if may_be_away and spot is not None and spot.handled == offset:
                 self.progress_of(key).offer(offset)
                 return True
         return False
@@ -175,6 +177,8 @@ class StreamHistory(GroupBook):
         """It was answered that this is committed."""
         if not said.is_asked:
             return
+        if self.is_replaced(reading.member, reading.holder, begun_at):
+            raise Violation(f"§5: {reading} has committed {said.offset} of {said.key}, and was replaced before")
         tenure = self._tenures.get(said.key)
         if tenure is not None and tenure.reading is not reading:
             if self._is_certain(tenure) and tenure.since < begun_at:
@@ -195,6 +199,7 @@ class StreamHistory(GroupBook):
         """Whoever comes back first may have any of them, and commits how far it was."""
         GroupBook.lose_members(self)
         for reading in self._readings:
+            reading.generation_before = reading.generation()
             for key, spot in reading.spots.items():
                 if reading.auto_commits and spot.handled is not None:
                     self.progress_of(key).offer(spot.handled)

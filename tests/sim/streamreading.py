@@ -5,7 +5,7 @@ was handed out is in work from `work_from` on, until the program asks for more, 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -57,8 +57,12 @@ class Reading:
     holder: str
     member: str | None
     auto_commits: bool
-    is_undisturbed: bool
-    """Nothing happens to its lines, nor to the disk."""
+    has_steady_lines: bool
+    """They are cut only when the broker ends."""
+    generation: Callable[[], int] = lambda: 0
+    """In which it is a member, as far as it knows."""
+    generation_before: int = 0
+    """What that was when the broker ended: what it says in this one may be of before."""
     spots: dict[Key, Spot] = field(default_factory=dict)
     """Of the partitions that the program has heard of, and that it has not heard to be gone."""
     gone: dict[Key, Spot] = field(default_factory=dict)

@@ -43,6 +43,7 @@ class StreamShift:
         )
         assert isinstance(consumer, StreamConsumer)
         self.consumer = consumer
+        reading.generation = lambda: consumer._membership.generation
         self._plan, self._history, self._reading, self._random, self._site = plan, history, reading, random, site
         self._is_over = False
 
@@ -165,7 +166,8 @@ class StreamShift:
             return
         except goqueue.StaleGeneration:
             self._count("stream stale")
-            self._history.refuse_commit(self._reading, [each.key for each in said], begun_at)
+            if self._site.has_sound_disk():
+                self._history.refuse_commit(self._reading, [each.key for each in said], begun_at)
             return
         except goqueue.GoQueueError as error:
             if not error.retryable:
@@ -204,7 +206,8 @@ class StreamShift:
         with suppress(goqueue.StaleGeneration):
             await self.consumer.pause(key[1], topic=key[0])
             spot.is_paused = True
-            await self._receive()
-            await trio.sleep(self._random.choice([0.0, 1.0]))
+            for _ in range(3):
+                await self._receive()
+                await trio.sleep(self._random.choice([0.0, 0.5]))
             await self.consumer.resume(key[1], topic=key[0])
         spot.is_paused = False
