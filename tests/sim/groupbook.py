@@ -15,6 +15,9 @@ from tests.sim.history import Violation
 KEPT_SECONDS_CLOSED, KEPT_SECONDS_DEAD = 4.5, 20.0
 """So long, and a little longer, the place of a member with an id of its own is kept."""
 
+MOVING_SECONDS_MAX = 5.0
+"""So long whoever had a partition before gives back what it has not opened: longer than its leases stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seat:
@@ -41,8 +44,11 @@ class GroupBook:
     _seats: dict[str, Seat] = field(default_factory=dict)
     _entered: dict[str, float] = field(default_factory=dict)
     """When each consumer heard that it is a member."""
-    _newest: dict[str, str] = field(default_factory=dict)
-    """The consumer that came last, by the id that its member has of its own."""
+    _newest: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """The consumer that came last, by the id that its member has of its own, and when it began to."""
+    _latest: dict[tuple[str, int], tuple[int, str]] = field(default_factory=dict)
+    _moved_at: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Who has a partition since which generation, and when it came from another."""
 
     # Consumers that come and go
 
@@ -56,7 +62,7 @@ class GroupBook:
         self._entered[holder] = trio.current_time()
         self.began_at = min(self.began_at, trio.current_time())
         if member is not None and begun_at > self.ended_at:
-            self._newest[member] = holder
+            self._newest[member] = holder, begun_at
 
     def leave(self, member: str | None, holder: str) -> None:
         """It says nothing any more."""
@@ -70,9 +76,9 @@ class GroupBook:
     def is_replaced(self, member: str | None, holder: str, before: float) -> bool:
         """Whether another consumer of the member surely has its place since then. One that lives on when the
         broker is restarted comes back unnoticed, so only who came after that counts."""
-        newest = holder if member is None else self._newest.get(member, holder)
-        came = [self._entered[each] for each in (holder, newest)]
-        return newest != holder and self.ended_at < came[0] < came[1] < before
+        newest, begun_at = ("", 0.0) if member is None else self._newest.get(member, ("", 0.0))
+        has_come = newest not in ("", holder) and self._entered[newest] < before
+        return has_come and self.ended_at < self._entered[holder] < begun_at
 
     # Its place
 
@@ -116,6 +122,17 @@ class GroupBook:
             owner = self._owners.setdefault((generation, topic, partition), member)
             if owner != member:
                 raise Violation(f"G10: {topic}/{partition} is {owner}'s and {member}'s in generation {generation}")
+            self._note_owner((topic, partition), generation, member)
+
+    def _note_owner(self, key: tuple[str, int], generation: int, member: str) -> None:
+        since, before = self._latest.get(key, (-1, member))
+        if generation > since:
+            self._latest[key] = generation, member
+            if before != member:
+                self._moved_at[key] = trio.current_time()
+
+    def has_just_moved(self, key: tuple[str, int]) -> bool:
+        return trio.current_time() < self._moved_at.get(key, -math.inf) + MOVING_SECONDS_MAX
 
     def look(self, view: Group, since: float) -> None:
         """As it was at some time from `since` to now."""

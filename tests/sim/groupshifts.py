@@ -134,6 +134,8 @@ class Shift:
                     return
 
     def _take_up(self, messages: Sequence[DeliveredMessage], *, is_extended: bool) -> list[Held]:
+        membership = self.consumer._membership
+        self._history.assign(membership.member, membership.generation, assignment_of(self.consumer))
         row = self._history.hand(
             self._holder,
             self._plan.member_id,
@@ -144,8 +146,6 @@ class Shift:
         )
         self._held += row
         self._in_hand = list(zip(messages, row, strict=True))
-        membership = self.consumer._membership
-        self._history.assign(membership.member, membership.generation, assignment_of(self.consumer))
         if not self._site.stopping.is_set() and any(map(self._is_poison, messages)):
             self._count("poisoned")
             raise Death
