@@ -15,6 +15,7 @@ from tests.sim.clientworld import ClientWorld
 from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
 from tests.sim.groupworld import GroupWorld
 from tests.sim.shrinking import shrunk
+from tests.sim.streambugs import PLANTED_AMONG_STREAMS
 from tests.sim.world import World
 
 WORLDS: dict[str, type[World] | type[ClientWorld]] = {
@@ -25,7 +26,7 @@ WORLDS: dict[str, type[World] | type[ClientWorld]] = {
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
     "clients": PLANTED_AMONG_CLIENTS,
-    "groups": PLANTED_AMONG_GROUPS,
+    "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_STREAMS},
 }
 
 

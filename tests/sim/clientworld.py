@@ -178,12 +178,15 @@ class ClientWorld:
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
             for topic, count in self.history.partitions.items():
                 held = self.history.held()
-                messages = [message async for message in client.read(topic, end="latest")]
+                messages = await self._everything_in(client, topic)
                 for message in messages:
                     self.history.see(message)
                 self.history.check(topic, messages, held)
                 ends[topic] = [sum(each.partition == number for each in messages) for number in range(count)]
         return ends
+
+    async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
+        return [message async for message in client.read(topic, end="latest")]
 
     async def _heal(self, clients: trio.Nursery) -> None:
         """Nothing goes wrong any more: within a bounded time everybody is done and has seen everything."""

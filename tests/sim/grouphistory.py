@@ -12,10 +12,9 @@ import trio
 
 import goqueue
 from goqueue.net.delivery import DeliveredMessage
-from goqueue.net.groupviews import Group
-from tests.sim.clienthistory import ClientHistory, Place
+from tests.sim.clienthistory import Place
+from tests.sim.groupbook import GroupBook
 from tests.sim.groupletters import DeadLetter
-from tests.sim.groupplan import GroupSetup
 from tests.sim.groupstories import SLACK_SECONDS, Held, Story
 from tests.sim.history import Violation
 
@@ -30,29 +29,61 @@ def place_of(message: goqueue.Message) -> Place:
 
 
 @dataclass(slots=True)
-class GroupHistory:
-    setup: GroupSetup
-    clients: ClientHistory
+class GroupHistory(GroupBook):
     stories: dict[Place, Story] = field(default_factory=lambda: defaultdict(Story))
-    began_at: float = math.inf
-    """From then on every message is the group's."""
     doubtful: set[Place] = field(default_factory=set)
     """What the group's progress has passed though nobody acked it: dead letters, then."""
-    _owners: dict[tuple[int, str, int], str] = field(default_factory=dict)
     _highest_firsts: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _by_key: dict[tuple[str, int, bytes], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _awaited: dict[str, list[Held]] = field(default_factory=dict)
+    """What consumers are to be handed first, as the one before them held it when it died."""
     _has_given_back: bool = False
-    _power_cut_at: float = -math.inf
+
+    # Consumers that come and go
+
+    def enter(self, member: str | None, holder: str) -> None:
+        """Whatever others hold under this id may come again from now on."""
+        GroupBook.enter(self, member, holder)
+        for held in self._held_by_others(member, holder):
+            held.replaceable_from = min(held.replaceable_from, trio.current_time())
+
+    def entered(self, member: str | None, holder: str, begun_at: float, *, is_sound: bool) -> None:
+        """§5: what they held before is stale from now on, and comes again at once."""
+        GroupBook.entered(self, member, holder, begun_at, is_sound=is_sound)
+        if is_sound and begun_at > self.ended_at:
+            replaced = [each for each in self._held_by_others(member, holder) if self.ended_at < each.at < begun_at]
+            for held in replaced:
+                held.until_most = min(held.until_most, trio.current_time())
+            if not self.has_others(member, holder):
+                self._awaited[holder] = [each for each in replaced if self._comes_beside_others(each)]
+
+    def _comes_beside_others(self, held: Held) -> bool:
+        """When it comes again: not as a dead letter, nor alone."""
+        return not self.setup.max_deliveries or held.attempt + 1 < self.setup.max_deliveries
+
+    def _held_by_others(self, member: str | None, holder: str) -> list[Held]:
+        """By consumers of the same member; and nobody has said what becomes of it."""
+        helds = [held for story in self.stories.values() for held in story.deliveries if member is not None]
+        return [held for held in helds if held.member == member and held.holder != holder and held.is_open]
+
+    def note_received(
+        self, holder: str, messages: Sequence[DeliveredMessage], assignment: Collection[tuple[str, int]]
+    ) -> None:
+        """§5: the first that somebody gets is what the one before it held; it does not wait for that."""
+        came = {place_of(message): message.attempt for message in messages}
+        fresh = {(place.topic, place.partition) for place, attempt in came.items() if attempt == 1}
+        for held in self._awaited.pop(holder, ()):
+            key, story = (held.place.topic, held.place.partition), self.stories[held.place]
+            is_due = key in fresh or (not came and key in assignment)
+            if is_due and held.place not in came and story.deliveries[-1:] == [held]:
+                raise Violation(f"§5: {holder} came in its place, and was not handed {held} at once")
 
     # What members are handed
-
-    def begin(self) -> None:
-        """Somebody is a member."""
-        self.began_at = min(self.began_at, trio.current_time())
 
     def hand(
         self,
         holder: str,
+        member: str | None,
         messages: Sequence[DeliveredMessage],
         visibility: float,
         *,
@@ -71,6 +102,9 @@ class GroupHistory:
             held = Held(
                 place_of(message), holder, message.attempt, str(message.receipt), now, until_least, until_most
             )
+            held.member = member
+            if self.has_others(member, holder):
+                held.replaceable_from = now
             self._take_up(held, is_prompt)
             if self.setup.keeps_key_order and message.key:
                 self._check_key_order(held, message.key)
@@ -99,10 +133,11 @@ class GroupHistory:
         return trio.current_time() <= self._power_cut_at + window
 
     def _check_order(self, held: Held) -> None:
-        """G4: to one member, unless somebody gave messages back: these come again with number 1."""
+        """G4: to one member, unless somebody gave messages back: these come again with number 1. Whoever has lost
+        a partition does so of itself with what it has not opened, when the next one may have begun."""
         row = (held.holder, held.place.topic, held.place.partition)
         before, self._highest_firsts[row] = self._highest_firsts.get(row, -1), held.place.offset
-        if held.place.offset <= before and not self._has_given_back:
+        if held.place.offset <= before and not self._has_given_back and not self.has_just_moved(row[1:]):
             raise Violation(f"G4: {held} came for the first time, after offset {before}")
 
     def _check_key_order(self, held: Held, key: bytes) -> None:
@@ -116,7 +151,7 @@ class GroupHistory:
     def _is_at_work(self, held: Held, now: float) -> bool:
         story = self.stories[held.place]
         waits = now < story.not_before - SLACK_SECONDS and story.done is None and story.gone is None
-        return waits or (held.is_open and now < held.until_least)
+        return waits or (held.is_open and now < held.stands_until)
 
     def _check_last_is_alone(self, row: Sequence[Held]) -> None:
         """§6: behind a delivery that ended without a word, the last one is made alone."""
@@ -142,15 +177,12 @@ class GroupHistory:
         for held in row:
             self.stories[held.place].may_be_given_back(held)
 
-    def counts(self, begun_at: float) -> bool:
-        """Whether an answer that has come now, to what was said then, holds: no power cut is in between."""
-        return begun_at > self._power_cut_at
-
     # What happens to the broker
 
     def lose_power(self) -> None:
-        self._power_cut_at = trio.current_time()
+        GroupBook.lose_power(self)
         self._has_given_back = True
+        self._awaited.clear()
         for story in self.stories.values():
             story.forget_promises()
 
@@ -160,20 +192,7 @@ class GroupHistory:
 
     # What the group says of itself
 
-    def assign(self, member: str, generation: int, assignment: Iterable[tuple[str, int]]) -> None:
-        for topic, partition in () if self.setup.is_shared else assignment:
-            owner = self._owners.setdefault((generation, topic, partition), member)
-            if owner != member:
-                raise Violation(f"G10: {topic}/{partition} is {owner}'s and {member}'s in generation {generation}")
-
-    def look(self, view: Group) -> None:
-        for partition in view.partitions:
-            if partition.error is None:
-                self._note_progress(partition.topic, partition.partition, partition.committed)
-        for member in view.members:
-            self.assign(member.member_id, view.generation, member.assignment)
-
-    def _note_progress(self, topic: str, partition: int, committed: int) -> None:
+    def _note_progress(self, topic: str, partition: int, committed: int, since: float) -> None:
         """G5: what is done was acked, or is a dead letter. What may yet be lost with its offset says nothing."""
         for offset in range(committed):
             place = Place(topic, partition, offset)
@@ -189,10 +208,10 @@ class GroupHistory:
         """G5: each message was acked, or is a dead letter, and not both."""
         dead = {letter.origin for letter in letters}
         for place, value in self.clients.kept.items():
-            if self._is_ours(place, value):
+            if self.is_ours(place, value):
                 self._check_outcome(place, is_dead=place in dead)
         for place in sorted(self.doubtful - dead):
-            if self._is_ours(place, self.clients.kept[place]):
+            if self.is_ours(place, self.clients.kept[place]):
                 raise Violation(f"G5: {self.setup.name} has passed {place}, which was never acked nor given up")
         for letter in letters:
             self._check_was_given_up(letter)
@@ -211,13 +230,3 @@ class GroupHistory:
             raise Violation(f"§6: {story.gone} was given up and is no dead letter")
         if is_dead and story.done is not None:
             raise Violation(f"G5: {story.done} was acked and is a dead letter too")
-
-    def _is_ours(self, place: Place, value: bytes) -> bool:
-        """Published after the group began, if it began at the end."""
-        sent = self.clients.sent.get(value)
-        return self.reads(place.topic) and (
-            self.setup.start == "earliest" or (sent is not None and sent.since > self.began_at)
-        )
-
-    def reads(self, topic: str) -> bool:
-        return topic in self.setup.topics or self.setup.topics == ("t*",)

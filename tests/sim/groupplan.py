@@ -5,13 +5,14 @@ The first machine publishes, each of the others is one member of one group.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 from typing import Any
 
 from tests.sim.clientplan import ClientLife, ClientPlan, Fault, Job, Trouble, _faults
 from tests.sim.plan import Ending
+from tests.sim.streamplan import StreamMemberPlan, drawn_stream_member
 
 DELAYING = (Trouble.SLOW_CLIENT, Trouble.SLOW_BROKER, Trouble.CUT_ONE_BY_ONE)
 """The broker may hear late what was said, from a line that its client has given up already."""
@@ -49,6 +50,15 @@ class MemberPlan:
     batch: int
     """So many messages it asks for at once, at most."""
     auto_extends: bool | None
+    member_id: str | None = None
+    """Its own, under which it comes back; two members may have the same."""
+
+    @property
+    def vices(self) -> set[str]:
+        return {habit.name for habit in self.habits}
+
+    def __str__(self) -> str:
+        return f"{self.visibility:.2f} s, {self.batch} at once: {', '.join(sorted(self.vices))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +73,22 @@ class GroupSetup:
     """Some messages kill whoever gets them."""
     members: tuple[MemberPlan, ...]
     keeps_key_order: bool = False
+    streams: tuple[StreamMemberPlan, ...] = ()
+    """Of a group in mode "stream": its members."""
+
+    @property
+    def is_stream(self) -> bool:
+        return bool(self.streams)
 
     @property
     def joining(self) -> dict[str, Any]:
         """How every member asks to join: whoever comes first fixes it."""
+        topics = self.topics[0] if len(self.topics) == 1 else list(self.topics)
+        asked = {"topics": topics, "group": self.name, "start": self.start}
+        if self.is_stream:
+            return {**asked, "mode": "stream"}
         return {
-            "topics": self.topics[0] if len(self.topics) == 1 else list(self.topics),
-            "group": self.name,
-            "start": self.start,
+            **asked,
             "shared": self.is_shared,
             "key_order": self.keeps_key_order,
             "max_deliveries": self.max_deliveries,
@@ -80,13 +98,18 @@ class GroupSetup:
     def visibility_most(self) -> float:
         return max(member.visibility for member in self.members)
 
-    def __str__(self) -> str:
+    @property
+    def _kind(self) -> str:
+        if self.is_stream:
+            return f"a stream, {self.start}"
         manner = ("shared, " if self.is_shared else "") + ("in order of keys, " if self.keeps_key_order else "")
-        kind = f"{manner}{self.start}, {self.max_deliveries} deliveries"
-        lines = [f"{self.name} of {self.topics}: {kind}{', poison' if self.has_poison else ''}"]
-        for member in self.members:
-            habits = ", ".join(sorted({habit.name for habit in member.habits}))
-            lines.append(f"  {member.visibility:.2f} s, {member.batch} at once: {habits}")
+        return f"{manner}{self.start}, {self.max_deliveries} deliveries{', poison' if self.has_poison else ''}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} of {self.topics}: {self._kind}"]
+        for member in self.streams or self.members:
+            name = "" if member.member_id is None else f"{member.member_id}: "
+            lines.append(f"  {name}{member}")
         return "\n".join(lines)
 
 
@@ -134,6 +157,17 @@ class GroupPlan(ClientPlan):
         """Whether what it says and hears is heard soon, unless it is lost."""
         return all(fault.client != machine for fault in self.faults if fault.trouble in DELAYING)
 
+    def has_steady_lines(self, machine: int) -> bool:
+        """Whether nothing happens to them but that the broker comes and goes."""
+        faults = [fault for life in range(len(self.lives)) for fault in self.during(life)]
+        return all(fault.client != machine or fault.trouble is Trouble.DISK_FULL for fault in faults)
+
+    def has_sound_disk(self, life: int) -> bool:
+        """Whether it is quick in this life of the broker, has room, and can write."""
+        is_full = any(fault.trouble is Trouble.DISK_FULL for fault in self.during(life))
+        fails = any(failing.life == life for failing in self.failing)
+        return not (is_full or fails or self.has(Trouble.SLOW_DISK))
+
 
 def _life(random: Random) -> ClientLife:
     return ClientLife(
@@ -160,6 +194,9 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
     names = tuple(f"t{number}" for number in range(topics))
     members = tuple(_member(random, gives_back=random.random() < 0.6) for _ in range(random.randint(1, 3)))
     max_deliveries = random.choice([0, 1, 2, 3, 3])
+    others = Random(f"streams and ids {members}")  # what else is drawn stays as it was
+    ids = _member_ids(others, len(members))
+    is_stream = others.random() < 0.35
     return GroupSetup(
         name=name,
         topics=random.choice([names, names, (random.choice(names),), ("t*",)]),
@@ -167,9 +204,24 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
         is_shared=random.random() < 0.2,
         max_deliveries=max_deliveries,
         has_poison=max_deliveries > 0 and random.random() < 0.5,
-        members=members,
-        keeps_key_order=Random(f"order of keys {members}").random() < 0.3,  # what else is drawn stays as it was
+        members=tuple(_with_id(others, member, own) for member, own in zip(members, ids, strict=True)),
+        keeps_key_order=Random(f"order of keys {members}").random() < 0.3,
+        streams=tuple(drawn_stream_member(others, own) for own in ids) if is_stream else (),
     )
+
+
+def _with_id(random: Random, member: MemberPlan, member_id: str | None) -> MemberPlan:
+    """Whoever has an id of its own makes use of it."""
+    ends = random.choice([(Habit.DIE, Habit.DIE), (Habit.CLOSE,)]) if member_id is not None else ()
+    return replace(member, member_id=member_id, habits=(*member.habits, *ends))
+
+
+def _member_ids(random: Random, count: int) -> list[str | None]:
+    """One in three has an id of its own; and sometimes two of them have the same."""
+    ids = [f"m{number}" if random.random() < 0.33 else None for number in range(count)]
+    if count > 1 and random.random() < 0.15:
+        ids[:2] = ["m0", "m0"]
+    return ids
 
 
 def _member(random: Random, *, gives_back: bool) -> MemberPlan:

@@ -38,6 +38,13 @@ class Site:
     clock: WallClock
     stopping: trio.Event
     tally: dict[str, int]
+    has_sound_disk: Callable[[], bool]
+    """Whether the broker has now."""
+
+
+def assignment_of(consumer: Consumer) -> list[tuple[str, int]]:
+    """What it believes to have."""
+    return [(each.topic, each.partition) for each in consumer._membership.assignment]
 
 
 class Death(BaseException):
@@ -57,10 +64,14 @@ class Shift:
         site: Site,
         *,
         is_prompt: bool = True,
+        has_steady_lines: bool = False,
     ) -> None:
-        self._holder, self._consumer, self._plan, self._history = holder, consumer, plan, history
+        self._holder, self.consumer, self._plan, self._history = holder, consumer, plan, history
         self._random, self._site, self._is_prompt = random, site, is_prompt
+        self._has_steady_lines = has_steady_lines
         self._held: list[Held] = []
+        self._in_hand: list[tuple[DeliveredMessage, Held]] = []
+        """What came last."""
         self._is_over = False
 
     async def work(self) -> None:
@@ -70,6 +81,14 @@ class Shift:
             rounds -= 1
             with suppress(goqueue.Unavailable):
                 await self._take_turn(self._random.choice(self._plan.habits))
+
+    async def hear_of_replacement(self) -> None:
+        """What is in its hands it may yet try to settle."""
+        self._count("fenced")
+        pairs = [(message, held) for message, held in self._in_hand if held.is_open]
+        if pairs and self._random.random() < 0.7:
+            with suppress(goqueue.Unavailable):
+                await self._ack([message for message, _ in pairs], [held for _, held in pairs])
 
     def close(self) -> None:
         """What is in its hands may be given back from now on."""
@@ -94,13 +113,18 @@ class Shift:
     async def _receive(self) -> list[DeliveredMessage]:
         """Some lose patience: what comes too late for them is there for the next call."""
         timeout = self._random.choice([0.05, 1.0, 5.0])
-        with trio.move_on_after(self._random.choice([60.0, 60.0, 0.02])):
-            return await self._consumer.receive(self._plan.batch, timeout)
-        return []
+        with trio.move_on_after(self._random.choice([60.0, 60.0, 0.02])) as patience:
+            messages = await self.consumer.receive(self._plan.batch, timeout)
+        if patience.cancelled_caught:
+            return []
+        is_sure = messages or (self._has_steady_lines and self._site.has_sound_disk() and timeout >= 1.0)
+        if is_sure and not self._history.setup.is_shared:
+            self._history.note_received(self._holder, messages, assignment_of(self.consumer))
+        return messages
 
     async def _iterate(self) -> None:
         with trio.move_on_after(self._random.choice([1.0, 5.0])):
-            async for message in self._consumer:
+            async for message in self.consumer:
                 extended = self._plan.auto_extends is not False
                 row = self._take_up([message], is_extended=extended)
                 self._count("ITERATE")
@@ -110,20 +134,18 @@ class Shift:
                     return
 
     def _take_up(self, messages: Sequence[DeliveredMessage], *, is_extended: bool) -> list[Held]:
+        membership = self.consumer._membership
+        self._history.assign(membership.member, membership.generation, assignment_of(self.consumer))
         row = self._history.hand(
             self._holder,
+            self._plan.member_id,
             messages,
             self._plan.visibility,
             is_extended=is_extended,
             is_prompt=self._is_prompt,
         )
         self._held += row
-        membership = self._consumer._membership
-        self._history.assign(
-            membership.member,
-            membership.generation,
-            [(each.topic, each.partition) for each in membership.assignment],
-        )
+        self._in_hand = list(zip(messages, row, strict=True))
         if not self._site.stopping.is_set() and any(map(self._is_poison, messages)):
             self._count("poisoned")
             raise Death
@@ -200,7 +222,7 @@ class Shift:
     async def _ack(self, messages: Sequence[DeliveredMessage], row: Sequence[Held]) -> None:
         begun_at, stood = trio.current_time(), {held.receipt for held in row if held.is_open}
         self._history.begin_word(row, acks=True)
-        stale = await self._say(row, lambda: self._consumer.ack(list(messages)))
+        stale = await self._say(row, lambda: self.consumer.ack(list(messages)))
         for held in row if stale is not None else ():
             story = self._history.stories[held.place]
             if held.receipt in (stale or ()):
@@ -220,7 +242,7 @@ class Shift:
         begun_at, seconds = trio.current_time(), self._random.choice([0.5, 2.0]) * self._plan.visibility
         for held in row:
             self._history.stories[held.place].begin_extension(held, begun_at, seconds)
-        stale = await self._say(row, lambda: self._consumer.extend(messages, seconds))
+        stale = await self._say(row, lambda: self.consumer.extend(messages, seconds))
         until_most = self._history.latest_end(seconds) if self._is_prompt else math.inf
         for held in row if stale is not None else ():
             story = self._history.stories[held.place]
@@ -237,7 +259,7 @@ class Shift:
         if delay is None and max(held.attempt for held in row) > 3:
             delay = 0.5  # else the world waits for a minute
         self._history.begin_word(row)
-        stale = await self._say(row, lambda: self._consumer.nack(messages, delay=delay, reason="not now"))
+        stale = await self._say(row, lambda: self.consumer.nack(messages, delay=delay, reason="not now"))
         for held in row if stale is not None else ():
             if held.receipt not in (stale or ()):
                 story = self._history.stories[held.place]
@@ -246,11 +268,11 @@ class Shift:
     async def _reject(self, messages: list[DeliveredMessage], row: list[Held]) -> None:
         begun_at, reason = trio.current_time(), f"{self._holder} cannot"
         self._history.begin_word(row, reason=reason)
-        stale = await self._say(row, lambda: self._consumer.reject(messages, reason))
+        stale = await self._say(row, lambda: self.consumer.reject(messages, reason))
         for held in row if stale is not None else ():
             if held.receipt not in (stale or ()):
                 self._history.stories[held.place].reject(held, begun_at)
 
     async def _release(self, messages: list[DeliveredMessage], row: list[Held]) -> None:
         self._history.give_back(row)
-        await self._say(row, lambda: self._consumer.release(messages))
+        await self._say(row, lambda: self.consumer.release(messages))

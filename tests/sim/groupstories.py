@@ -35,6 +35,15 @@ class Held:
     """Nobody has said what becomes of it, and nothing has put its lease in doubt."""
     is_acked: bool = False
     """An ack of it was answered."""
+    member: str | None = None
+    """The id of its own under which the holder came."""
+    replaceable_from: float = math.inf
+    """From then on another consumer may have come under that id, which ends the lease."""
+
+    @property
+    def stands_until(self) -> float:
+        """At least."""
+        return min(self.until_least, self.replaceable_from)
 
     def __str__(self) -> str:
         return f"{self.receipt}, handed to {self.holder} at {self.at:.3f}"
@@ -144,8 +153,8 @@ class Story:
 
     def _check_alone_in_flight(self, held: Held) -> None:
         for other in self.deliveries:
-            if other.is_open and held.attempt >= other.attempt and held.at < other.until_least:
-                raise Violation(f"G7: {held}, while {other} stands until {other.until_least:.3f} at least")
+            if other.is_open and held.attempt >= other.attempt and held.at < other.stands_until:
+                raise Violation(f"G7: {held}, while {other} stands until {other.stands_until:.3f} at least")
 
     def _check_number(self, held: Held, deliveries_max: int) -> None:
         if deliveries_max and held.attempt > deliveries_max:
@@ -165,5 +174,5 @@ class Story:
 
     def check_may_be_stale(self, held: Held, stood: bool, now: float) -> None:
         """`stood`: nothing was said of it before, and nothing put it in doubt."""
-        if stood and now < held.until_least:
-            raise Violation(f"§6: {held} is called stale at {now:.3f}; it stands until {held.until_least:.3f}")
+        if stood and now < held.stands_until:
+            raise Violation(f"§6: {held} is called stale at {now:.3f}; it stands until {held.stands_until:.3f}")

@@ -5,10 +5,12 @@ leaves, a careful consumer of each group takes over, and within a bounded time e
 Then the books are compared: what the members saw, what the broker says, and what lies in the topics.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from random import Random
+from typing import TypeVar
 from uuid import UUID
 
 import trio
@@ -25,27 +27,33 @@ from tests.sim.clienthistory import ClientHistory
 from tests.sim.clientjobs import Desk
 from tests.sim.clientplan import Job, Trouble
 from tests.sim.clientworld import AUDITOR, BROKER, URL, ClientTally, ClientWorld
+from tests.sim.groupbook import GroupBook
 from tests.sim.grouphistory import GroupHistory
 from tests.sim.groupletters import LetterBox, letters_in, of_group
-from tests.sim.groupmembers import Member
+from tests.sim.groupmembers import Circumstances, Member, QueueMember, StreamMember
 from tests.sim.groupplan import FailingSync, GroupPlan, Habit, MemberPlan
 from tests.sim.groupshifts import Shift, Site
 from tests.sim.history import Violation
 from tests.sim.plan import Ending
+from tests.sim.streamhistory import StreamHistory
+from tests.sim.streamplan import StreamHabit, StreamMemberPlan
+from tests.sim.streamshifts import StreamShift
 
+AnswerT = TypeVar("AnswerT")
 CAREFUL = MemberPlan((Habit.ACK_ALL,), visibility=30.0, batch=500, auto_extends=None)
+CAREFUL_STREAM = StreamMemberPlan((StreamHabit.COMMIT,), batch=500, auto_commits=False)
 DRAIN_SECONDS_MAX = 90.0
-DESCRIBED_TRIES_MAX = 3
+TRIES_MAX = 3
 LOOK_SECONDS = (0.05, 1.5)
 PAUSES = (0.0, 0.2, 0.5, 1.5)
 
 
-async def _patiently_described(client: goqueue.Client, name: str) -> Group:
-    """A group whose members come back at once, on a disk that takes two seconds for a sync, is busy for long."""
-    for _ in range(DESCRIBED_TRIES_MAX):
+async def _patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> AnswerT:
+    """On a disk that takes two seconds for a sync, a broker with groups whose members come back at once is busy."""
+    for _ in range(TRIES_MAX):
         with suppress(goqueue.Unavailable):
-            return await client.group(name)
-    raise Violation(f"liveness: group {name} did not say how it is, {DESCRIBED_TRIES_MAX} times")
+            return await ask()
+    raise Violation(f"liveness: {what} did not say how it is, {TRIES_MAX} times")
 
 
 class CalmDesk(Desk):
@@ -64,7 +72,10 @@ class GroupWorld(ClientWorld):
         self.disk = SimulatedDisk(self._generator("disk"), faults=self.plan.disk_faults())
         self.network = SimulatedNetwork(self._generator("network"), Conditions(self.plan.latency()))
         self.history = ClientHistory({f"t{number}": count for number, count in enumerate(self.plan.topics)})
-        self.groups = [GroupHistory(setup, self.history) for setup in self.plan.groups]
+        self.groups: list[GroupHistory | StreamHistory] = [
+            StreamHistory(setup, self.history) if setup.is_stream else GroupHistory(setup, self.history)
+            for setup in self.plan.groups
+        ]
         self.letters = LetterBox(self.history, self.plan.groups)
 
     async def run(self) -> ClientTally:
@@ -91,19 +102,29 @@ class GroupWorld(ClientWorld):
         clients.start_soon(self._watch)
         machine = len(self.plan.clients)
         for group in self.groups:
-            for plan in group.setup.members:
-                name = f"client-{machine}"
-                is_prompt = self.plan.is_prompt(machine)
-                member = Member(self._site(), name, plan, group, self._generator(name), is_prompt=is_prompt)
+            for number in range(len(group.setup.members)):
                 self._working += 1
-                clients.start_soon(self._work_as, member)
+                clients.start_soon(self._work_as, self._member(machine, group, number))
                 machine += 1
+
+    def _member(self, machine: int, group: GroupHistory | StreamHistory, number: int) -> Member:
+        name, site = f"client-{machine}", self._site()
+        by = Circumstances(
+            is_prompt=self.plan.is_prompt(machine),
+            has_steady_lines=self.plan.has_steady_lines(machine),
+        )
+        if isinstance(group, StreamHistory):
+            return StreamMember(site, name, group.setup.streams[number], group, self._generator(name), by)
+        return QueueMember(site, name, group.setup.members[number], group, self._generator(name), by)
 
     def _start_job(self, tasks: trio.Nursery, desk: Desk, job: Job, name: str) -> None:
         super()._start_job(tasks, CalmDesk(*(getattr(desk, each.name) for each in fields(desk))), job, name)
 
     def _site(self) -> Site:
-        return Site(URL, self.network, self.clock, self._stopping, self.tally.counts)
+        return Site(URL, self.network, self.clock, self._stopping, self.tally.counts, self._has_sound_disk)
+
+    def _has_sound_disk(self) -> bool:
+        return self.plan.has_sound_disk(self._lives - 1)
 
     async def _work_as(self, member: Member) -> None:
         await member.run()
@@ -116,8 +137,9 @@ class GroupWorld(ClientWorld):
         async with goqueue.connect(URL, network=self.network.machine("watcher"), clock=self.clock) as client:
             while True:
                 for group in self.groups:
+                    since = trio.current_time()
                     with suppress(goqueue.UnknownGroup, goqueue.Unavailable):
-                        group.look(await client.group(group.setup.name))
+                        group.look(await client.group(group.setup.name), since)
                 await trio.sleep(random.uniform(*LOOK_SECONDS))
 
     # What happens to the broker
@@ -144,6 +166,7 @@ class GroupWorld(ClientWorld):
         self.tally.endings.append("disk failure")
         self.history.power_failed()
         self._lose_power()
+        self._lose_members()
         self.network.crash(BROKER)
         self.disk = self.disk.crash()
         self.disk.capacity = CAPACITY
@@ -151,24 +174,36 @@ class GroupWorld(ClientWorld):
     async def _end(self, node: trio.Nursery, ending: Ending) -> SimulatedDisk:
         if ending is Ending.POWER_CUT:
             self._lose_power()
-        return await super()._end(node, ending)
+        self._lose_members()
+        disk = await super()._end(node, ending)
+        self._lose_members()
+        return disk
 
     def _lose_power(self) -> None:
         for group in self.groups:
             group.lose_power()
+
+    def _lose_members(self) -> None:
+        for group in self.groups:
+            group.lose_members()
 
     # The end
 
     async def _audit(self) -> dict[str, list[int]]:
         ends = await super()._audit()
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
-            topics = [topic.name for topic in await client.topics() if topic.name.endswith(".dlq")]
-            found = [message for topic in topics async for message in client.read(topic, end="latest")]
+            there = await _patiently(client.topics, "the broker")
+            topics = [topic.name for topic in there if topic.name.endswith(".dlq")]
+            found = [message for topic in topics for message in await self._everything_in(client, topic)]
             self.letters.check(letters_in(found))
             for group in self.groups:
+                since = trio.current_time()
                 with suppress(goqueue.UnknownGroup):
-                    group.look(await _patiently_described(client, group.setup.name))
+                    group.look(await _patiently(partial(client.group, group.setup.name), group.setup.name), since)
         return ends
+
+    async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
+        return await _patiently(partial(super()._everything_in, client, topic), topic)
 
     async def _converge(self, ends: dict[str, list[int]]) -> None:
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
@@ -183,16 +218,35 @@ class GroupWorld(ClientWorld):
         await self._audit()
         await super()._converge(ends)
 
-    async def _drain(self, client: goqueue.Client, group: GroupHistory, ends: dict[str, list[int]]) -> None:
+    async def _drain(
+        self, client: goqueue.Client, group: GroupHistory | StreamHistory, ends: dict[str, list[int]]
+    ) -> None:
         """One careful consumer, until everything is done."""
+        if isinstance(group, StreamHistory):
+            await self._drain_stream(client, group, ends)
+            return
         setup = group.setup
         async with client.consumer(**setup.joining) as consumer:
-            group.begin()
+            _note_entered(group)
             shift = Shift("careful", consumer, CAREFUL, group, self._generator("careful"), self._site())
             while not _is_done(await client.group(setup.name), ends):
                 messages = await consumer.receive(timeout=0.5)
                 if messages:
                     await shift.ack(messages)
+
+    async def _drain_stream(self, client: goqueue.Client, group: StreamHistory, ends: dict[str, list[int]]) -> None:
+        reading = group.open("careful", CAREFUL_STREAM, has_steady_lines=True)
+        shift = StreamShift(client, CAREFUL_STREAM, group, reading, self._generator("careful"), self._site())
+        async with shift.consumer:
+            _note_entered(group)
+            while not _is_done(await client.group(group.setup.name), ends):
+                if await shift.receive(timeout=0.5):
+                    await shift.commit()
+            shift.close()
+
+
+def _note_entered(group: GroupBook) -> None:
+    group.entered(None, "careful", trio.current_time(), is_sound=False)
 
 
 def _is_done(view: Group, ends: dict[str, list[int]]) -> bool:
