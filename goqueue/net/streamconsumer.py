@@ -359,7 +359,7 @@ class StreamConsumer(Consumer):
     # Places
 
     async def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:
-        """Go on at an offset, `earliest`, `latest` or a time. It is not committed before messages were handled."""
+        """Go on at an offset, `earliest`, `latest` or a time. The next commit says that the group stands there."""
         self._check_open()
         [stream] = self._chosen(partition, topic)
         offset = await offset_of(self._client, stream.assigned, to)
