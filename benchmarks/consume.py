@@ -5,11 +5,9 @@ medians of those within each round. Then what a group costs: many messages in fl
 thousand groups on one partition, and how long a message takes from one program to another.
 """
 
-import argparse
 import random
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,15 +20,14 @@ from typing import Any
 
 import trio
 from rich.console import Console
-from rich.progress import Progress
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.calm import calmest
 from benchmarks.children import Unavailable, free_port, server
-from benchmarks.figures import Figure, keep, show, timed
+from benchmarks.commandline import Tell, run
+from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
-from benchmarks.machine import machine
 from benchmarks.peers import redis_streams
 from benchmarks.peers.workload import BLOCK, Wrong, check_count, check_values
 from benchmarks.publish import publish
@@ -337,8 +334,8 @@ async def _note_times(consumer: Any, times: Times, count: int) -> None:
         await consumer.ack(messages)
 
 
-def measure_all(folder: Path, sizes: Sizes, tick: Callable[[str], None]) -> list[Figure]:
-    figures = []
+def measure_all(folder: Path, is_tiny: bool, tick: Tell) -> list[Figure]:
+    figures, sizes = list[Figure](), TINY if is_tiny else Sizes()
     with ExitStack() as stack:
         broker = stack.enter_context(broker_process(str(folder / "goqueue")))
         (folder / "redis").mkdir()
@@ -358,25 +355,9 @@ def measure_all(folder: Path, sizes: Sizes, tick: Callable[[str], None]) -> list
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.consume", description=__doc__)
-    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
-    parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
-    options = parser.parse_args(arguments)
-    about = machine()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Progress(console=Console(stderr=True), transient=True) as progress,
-    ):
-        task = progress.add_task("start", total=None)
-        figures = measure_all(
-            Path(folder),
-            TINY if options.tiny else Sizes(),
-            lambda what: progress.update(task, advance=1, description=what),
-        )
-    if options.figures is not None:
-        keep(options.figures, about, figures)
-    return show("consume: 100-byte values, one consumer, batches of 500", figures, options.output)
+    return run(
+        "consume", __doc__ or "", "consume: 100-byte values, one consumer, batches of 500", measure_all, arguments
+    )
 
 
 if __name__ == "__main__":

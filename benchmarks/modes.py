@@ -5,11 +5,9 @@ round. A stream beside plain reading; fifty consumers that share three partition
 a group that keeps the order of 10,000 keys beside one that does not.
 """
 
-import argparse
 import random
 import statistics
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import count as numbers
@@ -17,15 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from rich.console import Console
-from rich.progress import Progress
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
+from benchmarks.commandline import Tell, run
 from benchmarks.consume import BATCH, receive_and_ack
-from benchmarks.figures import Figure, keep, show, timed
+from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
-from benchmarks.machine import machine
 from benchmarks.peers.workload import BLOCK, Wrong, check_count, check_values
 
 PARTITIONS = 3
@@ -210,7 +206,7 @@ async def measure_keys(client: goqueue.Client, sizes: Sizes, tick: Callable[[], 
     return figures_of((f"{sizes.keys:,} keys in their order", "the same without that order"), rates, 0.5)
 
 
-async def measure_all(broker: BrokerProcess, sizes: Sizes, tick: Callable[[str], None]) -> list[Figure]:
+async def measure(broker: BrokerProcess, sizes: Sizes, tick: Tell) -> list[Figure]:
     async with goqueue.connect(broker.url) as client:
         with heap_set_apart():
             return [
@@ -240,28 +236,13 @@ async def measure_sharing(
     ]
 
 
+def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+    with broker_process(str(folder)) as broker:
+        return trio.run(measure, broker, TINY if is_tiny else Sizes(), tell)
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.modes", description=__doc__)
-    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
-    parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
-    options = parser.parse_args(arguments)
-    about = machine()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Progress(console=Console(stderr=True), transient=True) as progress,
-        broker_process(folder) as broker,
-    ):
-        task = progress.add_task("start", total=None)
-        figures = trio.run(
-            measure_all,
-            broker,
-            TINY if options.tiny else Sizes(),
-            lambda what: progress.update(task, advance=1, description=what),
-        )
-    if options.figures is not None:
-        keep(options.figures, about, figures)
-    return show("modes: 100-byte values", figures, options.output)
+    return run("modes", __doc__ or "", "modes: 100-byte values, medians of runs in turns", measure_all, arguments)
 
 
 if __name__ == "__main__":

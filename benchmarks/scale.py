@@ -4,12 +4,10 @@
 five is shown, and every publish is confirmed and counted.
 """
 
-import argparse
 import os
 import signal
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,14 +16,12 @@ from functools import partial
 from pathlib import Path
 
 import trio
-from rich.console import Console
-from rich.progress import Progress
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.bystanders import bystanders
-from benchmarks.figures import Figure, keep, show, timed
-from benchmarks.machine import machine
+from benchmarks.commandline import Tell, run
+from benchmarks.figures import Figure, timed
 from benchmarks.openloop import measure_latencies
 from benchmarks.publish import VALUES, Cost, publish
 
@@ -225,32 +221,16 @@ async def measure(broker: BrokerProcess, sizes: Sizes, step: Callable[[str], Non
     return [*idle, *readers, *await measure_latencies(broker.url, sizes.rounds, sizes.seconds)]
 
 
-def measure_all(folder: Path, sizes: Sizes, progress: Progress) -> list[Figure]:
-    task = progress.add_task("partitions", total=4)
+def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+    sizes = TINY if is_tiny else Sizes()
+    tell("partitions")
     partitions = measure_partitions(str(folder / "partitions"), sizes)
     with broker_process(str(folder / "data")) as broker:
-
-        def step(what: str) -> None:
-            progress.update(task, advance=1, description=what)
-
-        return [*partitions, *trio.run(measure, broker, sizes, step)]
+        return [*partitions, *trio.run(measure, broker, sizes, tell)]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
-    parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
-    options = parser.parse_args(arguments)
-    about = machine()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Progress(console=Console(stderr=True), transient=True) as progress,
-    ):
-        figures = measure_all(Path(folder), TINY if options.tiny else Sizes(), progress)
-    if options.figures is not None:
-        keep(options.figures, about, figures)
-    return show("scale: 100-byte values, medians of runs in turns", figures, options.output)
+    return run("scale", __doc__ or "", "scale: 100-byte values, medians of runs in turns", measure_all, arguments)
 
 
 if __name__ == "__main__":
