@@ -223,7 +223,7 @@ async def test_what_is_not_done_in_time_is_cancelled_and_given_back_uncounted(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stop_after, worker, 5)
         assert await worker.run() == (2, 0, 2)
-    assert 12 <= trio.current_time() - begun_at < 13
+    assert 12 <= round(trio.current_time() - begun_at, 6) < 13  # a difference of floats may be a hair below
     async with world.client.consumer("orders", group="billing") as consumer:
         again = await consumer.receive(timeout=1)
         again += await consumer.receive(timeout=1)
