@@ -99,9 +99,8 @@ class LogShelf:
         has_fresh = plan.look_max > 0 and plan.fresh_from < self._log.high_watermark
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
         await self._gather_again(gathered, apart, reader, bytes_max)
-        room = bytes_max - gathered.size
-        if has_fresh and room > 0:
-            await self._gather_fresh(gathered, plan, beside, reader, room)
+        if has_fresh and gathered.size < bytes_max:
+            await self._gather_fresh(gathered, plan, beside, reader, bytes_max)
         return gathered
 
     async def _gather_again(
@@ -126,10 +125,11 @@ class LogShelf:
         return size if len(runs) == 1 else max(size, SPARSE_READ_BYTES)
 
     async def _gather_fresh(
-        self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, room: int
+        self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, bytes_max: int
     ) -> None:
         """As much is read as so many messages are likely to take: a window is checked as a whole."""
         offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.look_max
+        room = bytes_max - gathered.size
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
                 break
@@ -141,10 +141,15 @@ class LogShelf:
             chosen = find_deliverable(found.data, offset, count_left, reader)
             if gathered.size and len(chosen.data) > room:
                 break
+            if beside and not _are_inside(beside, chosen):
+                await self._gather_again(gathered, beside, reader, room)
+                room, beside = bytes_max - gathered.size, ()
+                continue  # what comes again goes first, and there may be no room for more
             offset, gathered.last_batch = chosen.scanned_to, chosen.last_batch
             if chosen.runs:
-                _add_those_beside(gathered, chosen.data, beside, reader)
-                beside = ()
+                if beside:
+                    _sort_out(gathered, chosen.data, beside, reader)
+                    beside = ()
                 count_left -= gathered.add_fresh(chosen)
                 room -= len(chosen.data)
         gathered.scanned_to = offset
@@ -183,11 +188,8 @@ def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], li
     return before, rest
 
 
-def _add_those_beside(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> None:
-    """Those that lie in these batches; should they not, another request finds them apart."""
-    inside = [run for run in wanted if run.first >= base_offset(data)]
-    if inside:
-        _sort_out(gathered, data, inside, reader)
+def _are_inside(runs: Sequence[AttemptRun], chosen: Deliverable) -> bool:
+    return bool(chosen.runs) and base_offset(chosen.data) <= runs[0].first
 
 
 def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:

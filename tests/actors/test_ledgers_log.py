@@ -167,6 +167,20 @@ async def test_a_batch_that_holds_fresh_and_returned_messages_shows_each_once(
         assert values(both) == [b"1", b"3", b"4", b"5"]
 
 
+async def test_what_comes_again_of_a_batch_that_is_used_up_comes_before_what_is_fresh(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """O5"""
+    async with desk(disk) as there:
+        await there.publish(b"0", b"1", b"2")
+        taken = await there.take(3)
+        await there.publish(b"3", b"4")
+        await there.settle(taken, Action.NACK, runs=[run(1)], delay=0.0)
+        both = await there.take()
+        assert both.runs == (run(1, attempt=2), run(3, 4))
+        assert values(both) == [b"1", b"3", b"4"]
+
+
 async def test_very_scattered_messages_come_again_over_some_deliveries(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
