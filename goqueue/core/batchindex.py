@@ -32,21 +32,23 @@ class BatchIndex:
     def __init__(self, envelope: Envelope, records: bytes) -> None:
         self.envelope = envelope
         self.keyed: list[Keyed] = []
-        self._offsets, self._positions = array("Q"), array("Q")
-        self._walk(records, envelope.base_offset)
+        offsets, positions = self._walk(records, envelope.base_offset)
+        self._offsets, self._positions = array("Q", offsets), array("I", positions)
 
-    def _walk(self, records: bytes, base: Offset) -> None:
+    def _walk(self, records: bytes, base: Offset) -> tuple[list[Offset], list[int]]:
         unpack, position, keyed = _PLACE.unpack_from, 0, self.keyed
-        place_offset, place = self._offsets.append, self._positions.append
+        offsets, positions = list[Offset](), list[int]()
         for _ in range(self.envelope.record_count):
             relative, key_size, value_size = unpack(records, position)
-            place_offset(base + relative)
-            place(position)
+            offset = base + relative
+            offsets.append(offset)
+            positions.append(position)
             position += HEADER_SIZE
             if key_size:
-                keyed.append((base + relative, hash(records[position : position + key_size])))
+                keyed.append((offset, hash(records[position : position + key_size])))
             position += key_size + value_size
-        place(position)
+        positions.append(position)
+        return offsets, positions
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -63,7 +65,8 @@ class BatchIndex:
 
 class BatchIndexes:
     def __init__(self) -> None:
-        self._remembered: dict[Envelope, BatchIndex] = {}
+        self._remembered: dict[tuple[Offset, int, int], BatchIndex] = {}
+        """By base offset, length and checksum of the body, which together name a batch."""
         self._records = 0
 
     def keys_in(self, data: Buffer, wanted: OffsetSet) -> list[Keyed]:
@@ -102,11 +105,12 @@ class BatchIndexes:
             yield seal_envelope(changed) + smaller
 
     def _index_of(self, envelope: Envelope, body: memoryview) -> BatchIndex:
-        index = self._remembered.pop(envelope, None)
+        name = (envelope.base_offset, envelope.length, envelope.body_crc)
+        index = self._remembered.pop(name, None)
         if index is None:
             index = BatchIndex(envelope, bytes(records_of(envelope, body)))
             self._records += len(index)
-        self._remembered[envelope] = index  # the last to be forgotten
+        self._remembered[name] = index  # the last to be forgotten
         while self._records > RECORDS_REMEMBERED and len(self._remembered) > 1:
             self._records -= len(self._remembered.pop(next(iter(self._remembered))))
         return index

@@ -19,9 +19,10 @@ from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
+from goqueue.net.askedahead import AskedAhead
 from goqueue.net.bodies import Request
 from goqueue.net.failures import error_of
-from goqueue.net.link import Link, Pending
+from goqueue.net.link import Link
 from goqueue.net.message import Message, Slice
 from goqueue.types import Microseconds, Offset
 
@@ -65,7 +66,7 @@ class Reader:
         self._firsts: dict[int, Offset] = {}
         self._ends: dict[int, Offset] = {}
         self._at_hand: Iterator[Message] = iter(())
-        self._ahead: tuple[wire.Fetch, Pending] | None = None
+        self._ahead = AskedAhead(client)
         self._refreshed_at = 0.0
         self._is_closed = False
 
@@ -151,7 +152,7 @@ class Reader:
     async def _fetch(self) -> None:
         await self._look_for_added_partitions()
         request = self._request()
-        answer = await self._asked_ahead(request)
+        answer = await self._ahead.answer(request)
         if answer is None:
             answer = await self._client.call(request, wire.Fetched)
         slices = []
@@ -164,7 +165,7 @@ class Reader:
         self._at_hand = self._messages(slices)
         self._drop_finished()
         if any(found.next_offset < found.high_watermark for found in answer.partitions) and self._positions:
-            self._ask_ahead()
+            self._ahead.ask(self._request())
 
     def _request(self) -> wire.Fetch:
         assert self._topic is not None
@@ -177,23 +178,6 @@ class Reader:
         return chain.from_iterable(
             found.messages(start, self._ends.get(found.partition), now) for found, start in slices
         )
-
-    def _ask_ahead(self) -> None:
-        request, link = self._request(), self._client.link
-        pending = None if link is None else link.ask_ahead(request)
-        self._ahead = None if pending is None else (request, pending)
-
-    async def _asked_ahead(self, request: wire.Fetch) -> wire.Fetched | None:
-        """What was asked for before it was wanted; None when it failed, or was not this."""
-        if self._ahead is None or self._ahead[0] != request:
-            return None
-        (_, pending), self._ahead = self._ahead, None
-        try:
-            answer = await pending.wait()
-        except GoQueueError:
-            return None  # ask for it again, by the way that repeats
-        assert isinstance(answer, wire.Fetched)
-        return answer
 
     async def _look_for_added_partitions(self) -> None:
         """Of one who follows all of them. What is in an added one came after the reader began."""

@@ -81,6 +81,8 @@ class StreamConsumer(Consumer):
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = self._owned_by(self, OF_TRIO)
         self._hands = Hands(self._streams, self._fetching.look_again)
+        self._loop_at: StreamPartition | None = None
+        """Where `async for` took its last message."""
         self._news, self._assigned = trio.Event(), trio.Event()
         self._quiet = QuietSpell()
         self._explaining = Explaining(client, options.group, self.member_id, self._quiet, paused=self._paused)
@@ -132,6 +134,9 @@ class StreamConsumer(Consumer):
         if visibility_timeout is not None:
             raise refusal('visibility_timeout is for mode "queue": in mode "stream" there are no leases')
         self._hands.end_work()
+        if messages := self._take(max_messages, is_work=True):
+            self._note_arrival()
+            return messages
         is_behind = any(stream.is_behind and not stream.is_paused for stream in self._streams.values())
         with trio.move_on_after(max(timeout, GRACE_SECONDS if is_behind else 0)):
             return await self._next(max_messages)
@@ -141,9 +146,21 @@ class StreamConsumer(Consumer):
         return self
 
     async def __anext__(self) -> DeliveredMessage:
+        message = self._next_of_the_same()
+        return message if message is not None else await self._next_of_any()
+
+    def _next_of_the_same(self) -> DeliveredMessage | None:
+        """Of the partition that the loop is at, as long as nothing else has to be looked at."""
+        is_plain = self._hands.is_nobody_waiting and self._failure is None and self._membership.fenced is None
+        if self._loop_at is None or not is_plain or self._state is not State.OPEN:
+            return None
+        return self._loop_at.take_next()
+
+    async def _next_of_any(self) -> DeliveredMessage:
         self._check_open()
         self._hands.end_work()
         [message] = await self._next(1)
+        self._loop_at = stream_of(message)
         return message
 
     async def next_batch(self) -> list[DeliveredMessage]:
@@ -160,9 +177,12 @@ class StreamConsumer(Consumer):
             finally:
                 self._quiet.end_wait(trio.current_time())
             self._check_open()
+        self._note_arrival()
+        return messages
+
+    def _note_arrival(self) -> None:
         if self._quiet.has_begun:
             self._quiet.arrived(trio.current_time())
-        return messages
 
     def _take(self, count_max: int, is_work: bool) -> list[DeliveredMessage]:
         """Of as many partitions as are needed. Who gave something goes behind the others."""

@@ -14,6 +14,7 @@ import trio
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
+from goqueue.net.askedahead import AskedAhead, Linked
 from goqueue.net.bodies import Request
 from goqueue.net.failures import error_of
 from goqueue.net.streampartition import Owner, StreamPartition, StreamSlice
@@ -31,7 +32,7 @@ SILENT_SECONDS_MAX = 30.0
 AnswerT = TypeVar("AnswerT")
 
 
-class Caller(Protocol):
+class Caller(Linked, Protocol):
     clock: WallClock
 
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
@@ -51,6 +52,7 @@ class Fetching:
         self._streams = streams
         self._bytes_max = min(bytes_max, 2 * BYTES_MAX)
         self._on_news, self._on_failure = on_news, on_failure
+        self._ahead = AskedAhead(client)
         self._changed = trio.Event()
         self._fetching = trio.CancelScope()
 
@@ -66,10 +68,8 @@ class Fetching:
     async def run(self, owner: Owner) -> None:
         while True:
             self._changed = trio.Event()
-            readable = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
-            streams = [stream for stream in readable if stream.rests_until <= trio.current_time()]
-            has_resting = len(streams) < len(readable)
-            if not streams or sum(stream.bytes_ahead for stream in streams) >= self._bytes_max:
+            streams, has_resting = self._wanted()
+            if not streams:
                 with trio.move_on_after(PAUSE_SECONDS if has_resting else math.inf):
                     await self._changed.wait()
                 continue
@@ -83,21 +83,36 @@ class Fetching:
                     self._on_failure(error)
                     await trio.sleep(PAUSE_SECONDS)
 
+    def _wanted(self) -> tuple[list[StreamPartition], bool]:
+        """Those to ask for, none while enough lies ahead; whether others rest."""
+        readable = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
+        streams = [stream for stream in readable if stream.rests_until <= trio.current_time()]
+        has_room = sum(stream.bytes_ahead for stream in streams) < self._bytes_max
+        return (streams if has_room else []), len(streams) < len(readable)
+
     async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> None:
-        asked = tuple(wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams)
-        request = wire.Fetch(wait_ms, BYTES_MAX, asked, owner.group, owner.member, owner.instance)
-        answer = await self._client.call(request, wire.Fetched)
+        request = _request(streams, owner, wait_ms)
+        answer = await self._ahead.answer(request)
+        if answer is None:
+            answer = await self._client.call(request, wire.Fetched)
         failures: list[GoQueueError] = []
-        for stream, question, found in zip(streams, asked, answer.partitions, strict=True):
+        for stream, question, found in zip(streams, request.partitions, answer.partitions, strict=True):
             if not stream.is_read or stream.fetch_at != question.offset:
                 continue  # it was sought elsewhere, or let go of, meanwhile
             if found.error is not None:
                 failures += self._meet(stream, error_of(found.error))
             else:
                 self._add(stream, found, owner)
+        self._ask_ahead(owner)
         self._on_news()
         if failures:
             self._on_failure(failures[0])
+
+    def _ask_ahead(self, owner: Owner) -> None:
+        """The program may have the processor for long once it knows of what came."""
+        streams, has_resting = self._wanted()
+        if not has_resting and any(stream.is_behind for stream in streams):
+            self._ahead.ask(_request(streams, owner, WAIT_MS))
 
     def _add(self, stream: StreamPartition, found: wire.FetchedPartition, owner: Owner) -> None:
         assert stream.position is not None, "what is read has a place"
@@ -138,3 +153,8 @@ class Fetching:
             stream.fetch_at = Offset(end)
             return []
         return self._rest(stream, error)
+
+
+def _request(streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> wire.Fetch:
+    asked = tuple([wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams])
+    return wire.Fetch(wait_ms, BYTES_MAX, asked, owner.group, owner.member, owner.instance)

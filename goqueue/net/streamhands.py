@@ -65,6 +65,11 @@ class Hands:
             self._handled = trio.Event()
 
     @property
+    def is_nobody_waiting(self) -> bool:
+        """Neither for what is handled, nor for what lies in another thread."""
+        return not self._awaited and not self._lie_elsewhere
+
+    @property
     def _lie_elsewhere(self) -> bool:
         return not isinstance(self.elsewhere, _Nowhere)
 

@@ -145,6 +145,14 @@ class StreamPartition:
                 self.position = some[-1].offset + 1
         return taken
 
+    def take_next(self) -> Any | None:
+        """The next of what came with the last one, which is handled by that; None when there is no more of it."""
+        message = next(self._pieces[0].messages, None) if self._pieces and self.is_read else None
+        if message is not None:
+            self.work_from = message.offset
+            self.position = message.offset + 1
+        return message
+
     @property
     def is_at_trouble(self) -> bool:
         return self.trouble is not None and not self._pieces
