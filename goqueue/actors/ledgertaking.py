@@ -60,8 +60,10 @@ class Gathered:
 
     def keys(self, indexes: BatchIndexes) -> list[Keyed]:
         """Of the fresh ones."""
-        wanted = OffsetSet(self.fresh)
-        return [keyed for part in self.parts for keyed in indexes.keys_in(part, wanted)]
+        wanted, found = OffsetSet(self.fresh), list[Keyed]()
+        for part in self.parts:
+            found += indexes.keys_in(part, wanted)
+        return found
 
     def keep_only(self, given: Sequence[Run], indexes: BatchIndexes) -> None:
         """Of the fresh ones; whatever else their batches hold does not have to travel."""

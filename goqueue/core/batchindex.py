@@ -76,7 +76,8 @@ class BatchIndexes:
             runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
             if runs:
                 index = self._index_of(envelope, body_at(view, position, envelope))
-                found += [keyed for run in runs for keyed in index.keys(*run)]
+                for run in runs:
+                    found += index.keys(*run)
         return found
 
     def cut_down(self, data: Buffer, runs: Iterable[Run | AttemptRun]) -> list[Buffer]:
@@ -94,7 +95,8 @@ class BatchIndexes:
     def _smaller(self, envelope: Envelope, body: memoryview, wanted: Iterable[Run]) -> Iterator[Buffer]:
         """What the envelope says of priorities and times stays: it is true of fewer records, too."""
         records = memoryview(records_of(envelope, body))
-        places = [self._index_of(envelope, body).place(*run) for run in wanted]
+        index = self._index_of(envelope, body)
+        places = [index.place(*run) for run in wanted]
         smaller = b"".join([records[begin:end] for begin, end, _ in places])
         count = sum(count for _, _, count in places)
         if count:

@@ -48,8 +48,8 @@ class KeyOrder:
         keys, firsts = dict(keyed), self._firsts
         looked = Looked(keys, {}, [], [])
         begun, hold = looked.begun, looked.held.append
-        for offset in chain.from_iterable(range(first, last + 1) for first, last in fresh):
-            key = keys.get(offset)
+        offsets = list(chain.from_iterable([range(first, last + 1) for first, last in fresh]))
+        for offset, key in zip(offsets, map(keys.get, offsets), strict=True):
             if key is not None:
                 if key in firsts or key in begun:
                     looked.behind.append((offset, key))
