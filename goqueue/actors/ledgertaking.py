@@ -66,11 +66,11 @@ class Gathered:
         return found
 
     def keep_only(self, given: Sequence[Run], indexes: BatchIndexes) -> None:
-        """Of the fresh ones; whatever else their batches hold does not have to travel."""
+        """Of the fresh ones; what their batches hold before and behind these does not have to travel."""
         if self.parts:
             data = self._joined(self.parts)
             beside = [run for run in self.again if run.first >= base_offset(data)]
-            self.parts = indexes.cut_down(data, [*beside, *given])
+            self.parts = indexes.trim(data, [*beside, *given])
 
     @property
     def size(self) -> int:

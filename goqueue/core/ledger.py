@@ -205,7 +205,7 @@ class Ledger:
             return self._plan(alone, 0, is_alone=True)
         lasts = first_messages(self._ready(self._is_last_with_others), lasts_max)
         others = self._ready(lambda standing: not self._is_last(standing.attempt))
-        again = first_messages(merge(lasts, others), count_max)
+        again = first_messages(merge(lasts, others) if lasts else others, count_max)
         fresh_max = self._fresh_max(count_max - count(again), lasts_max - count(lasts))
         return self._plan(again, fresh_max, alone_waiting=bool(alone))
 
