@@ -186,6 +186,7 @@ class StreamConsumer(Consumer):
 
     def _take(self, count_max: int, is_work: bool) -> list[DeliveredMessage]:
         """Of as many partitions as are needed. Who gave something goes behind the others."""
+        self._loop_at = None  # what others are given meanwhile is handled when the loop asks for more
         self._raise_failure()
         taken: list[DeliveredMessage] = []
         for stream in [each for each in self._streams.values() if each.is_read]:

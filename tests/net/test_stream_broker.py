@@ -324,3 +324,19 @@ async def test_after_leaving_everything_is_closed(machine: Machine, autojump_clo
                 await words
         with pytest.raises(goqueue.Closed):
             await anext(consumer)
+
+
+async def test_what_was_received_beside_a_loop_is_handled_when_the_loop_asks_for_more(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 10, partitions=2)
+        async with stream(client) as consumer:
+            loop = aiter(consumer)
+            seen = [await anext(loop) for _ in range(3)]
+            received = await consumer.receive(max_messages=5, timeout=5)
+            last = await anext(loop)
+        handled = [*seen, *received]
+        expected = [max([-1, *offsets(handled, number)]) + 1 for number in range(2)]
+        assert last not in handled
+        assert await committed(client) == expected

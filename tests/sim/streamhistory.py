@@ -206,8 +206,9 @@ class StreamHistory(GroupBook):
 
     def lose_power(self) -> None:
         GroupBook.lose_power(self)
-        for progress in self._progress.values():
-            progress.lose_power()
+        for (topic, partition), progress in self._progress.items():
+            kept = [each.offset for each in self.clients.kept if each[:2] == (topic, partition)]
+            progress.lose_power(max(kept, default=-1) + 1)
 
     # What the group says of itself
 

@@ -18,6 +18,8 @@ class Progress:
     _floors: list[tuple[float, int]] = field(default_factory=lambda: [(0.0, 0)])
     """Since when which option is the first that may stand."""
     _power_cut_at: float = -1.0
+    _end_least: int | None = None
+    """The log was at least so long when the power failed last."""
 
     def offer(self, offset: int) -> int:
         """From now on this may be committed. The number of the option."""
@@ -29,14 +31,14 @@ class Progress:
         """This option was committed, or a later one."""
         self._floors.append((trio.current_time(), max(number, self._floors[-1][1])))
 
-    def lose_power(self) -> None:
+    def lose_power(self, end_least: int) -> None:
         """It may stand anywhere where it ever did, also for those who began to look before."""
-        self._floors, self._power_cut_at = [(0.0, 0)], trio.current_time()
+        self._floors, self._power_cut_at, self._end_least = [(0.0, 0)], trio.current_time(), end_least
 
     def may_stand_at(self, offset: int, since: float) -> bool:
         """Somebody saw it there, at some time from `since` to now. Of several options it is the first. What was
         seen before the power failed excludes nothing."""
-        floor = next(number for at, number in reversed(self._floors) if at <= since)
+        floor = next((number for at, number in reversed(self._floors) if at < since), 0)
         for number in range(floor, len(self.options)):
             if self.options[number] == offset:
                 self.settle(number if since > self._power_cut_at else 0)
@@ -44,7 +46,14 @@ class Progress:
         if floor == 0 and self.options[0] is None:
             self.options[0] = offset
             return True
-        return False
+        return self._is_cut_back(offset)
+
+    def _is_cut_back(self, offset: int) -> bool:
+        """§3: what the log lost with the power, progress loses too: it stands at the end of what is left."""
+        is_cut = self._end_least is not None and self._end_least <= offset < max(each or 0 for each in self.options)
+        if is_cut:
+            self.offer(offset)
+        return is_cut
 
     def __str__(self) -> str:
         first = self._floors[-1][1]
