@@ -59,7 +59,7 @@ class Journal:
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
-            return await cls._begin(volume, directory, name)
+            await volume.replace(directory, name, [encode_frame(Kind.MARK, 0, 0)])
         _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
         found = replay(data)
@@ -72,14 +72,6 @@ class Journal:
             file.close()
             raise
         return cls(volume, directory, name, file, found), found
-
-    @classmethod
-    async def _begin(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """A new one: durable with its name, and known without a look at it."""
-        mark = encode_frame(Kind.MARK, 0, 0)
-        await volume.replace(directory, name, [mark])
-        found = replay(mark)
-        return cls(volume, directory, name, volume.disk.open(f"{directory}/{name}"), found), found
 
     @property
     def size(self) -> int:

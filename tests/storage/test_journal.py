@@ -30,19 +30,6 @@ async def test_a_new_journal_holds_nothing_and_misses_nothing(volume: Volume, au
     assert (found.snapshot, found.entries, found.lost, found.torn_size) == (None, [], [], 0)
 
 
-async def test_a_new_journal_costs_a_sync_of_its_file_and_one_of_its_name_and_is_there_after_any_crash(
-    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
-) -> None:
-    """A group that is the first to read a topic has one made for each partition."""
-    await volume.make_directories(DIRECTORY)
-    before = volume.committer.syncs
-    await Journal.open(volume, DIRECTORY, NAME)
-    assert volume.committer.syncs - before == 2
-    for crashed in crashes_of(disk):
-        assert files(crashed) == [NAME]
-        assert (await found_on(crashed)).lost == []
-
-
 async def test_entries_come_back_in_order(volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     journal = await open_journal(volume)
     journal.append([b"a", b"", b"b"])
