@@ -32,7 +32,7 @@ FOUND_FROM = {
     "hands-out-backwards": 7,
     "hands-out-before-journal": 7,
     "hands-out-what-is-paused": 25,
-    "hands-streams-over-at-once": 25,
+    "hands-streams-over-at-once": 126,
     "ignores-keys": 0,
     "keeps-no-places": 329,
     "keeps-what-the-replaced-held": 10,
