@@ -302,18 +302,18 @@ class Connecting:
         self._scope = trio.CancelScope(shield=True)
 
     async def __aenter__(self) -> Client:
-        outer = await self._nursery.__aenter__()
-        try:
-            self._client.open(await outer.start(self._run))
-        except BaseException as error:
-            await self.__aexit__(type(error), error, error.__traceback__)
-            raise
+        """Not by `nursery.start`: where that is cancelled it waits for its task, which is shielded, for ever."""
+        outer, opened = await self._nursery.__aenter__(), trio.Event()
+        outer.start_soon(self._run, opened)
+        with trio.CancelScope(shield=True):  # for one step of it
+            await opened.wait()
         return self._client
 
-    async def _run(self, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    async def _run(self, opened: trio.Event) -> None:
         with self._scope:
             async with trio.open_nursery() as tasks:
-                task_status.started(tasks)
+                self._client.open(tasks)
+                opened.set()
                 await trio.sleep_forever()
 
     async def __aexit__(

@@ -412,3 +412,33 @@ async def test_two_clients_see_the_same(machine: Machine, autojump_clock: MockCl
                     nursery.start_soon(client.publish, "orders", value)
         assert sorted(await values(first)) == [b"a", b"a", b"b", b"b"]
         assert await values(first) == await values(second)
+
+
+# Cancelled on the way in
+
+
+async def test_a_connection_that_is_cancelled_while_it_is_entered_ends(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """Its tasks are shielded from that: they must not be waited for, for ever."""
+    with trio.fail_after(60), trio.CancelScope() as scope:
+        scope.cancel()
+        async with machine.client():
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+
+
+async def test_a_sibling_that_fails_at_once_ends_a_connection_that_is_being_entered(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async def connect() -> None:
+        async with machine.client():
+            await trio.sleep_forever()
+
+    async def fail() -> None:
+        raise KeyError
+
+    with trio.fail_after(60), pytest.RaisesGroup(KeyError):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connect)
+            nursery.start_soon(fail)
