@@ -187,10 +187,10 @@ class LedgerDesk(WaitingDesk):
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
         shelf, ledger = self._shelf(), here.ledger
-        if ledger.lacks_keys:
-            keyed = await shelf.read_keys(ledger.unsettled())
-            ledger.keys.learn(ledger.unsettled(), keyed)
         for _ in range(TRIES_MAX):
+            if ledger.lacks_keys:
+                keyed = await shelf.read_keys(ledger.unsettled())
+                ledger.keys.learn(ledger.unsettled(), keyed)
             if ledger.committed < self.log.log_start:
                 self.book.note_removed(here, self.log.log_start)
             count_max = message.messages_max if message.bytes_max > 0 else 0

@@ -65,13 +65,6 @@ class Gathered:
             found += indexes.keys_in(part, wanted)
         return found
 
-    def keep_only(self, given: Sequence[Run], indexes: BatchIndexes) -> None:
-        """Of the fresh ones; what their batches hold before and behind these does not have to travel."""
-        if self.parts:
-            data = self._joined(self.parts)
-            beside = [run for run in self.again if run.first >= base_offset(data)]
-            self.parts = indexes.trim(data, [*beside, *given])
-
     @property
     def size(self) -> int:
         return sum(map(len, self.apart)) + sum(map(len, self.parts))
@@ -100,17 +93,18 @@ class LogShelf:
         gathered = Gathered(plan.fresh_from, last_batch=last_batch)
         has_fresh = plan.look_max > 0 and plan.fresh_from < self._log.high_watermark
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
-        await self._gather_again(gathered, apart, reader, bytes_max)
-        if has_fresh and gathered.size < bytes_max:
+        are_all = await self._gather_again(gathered, apart, reader, bytes_max)
+        if are_all and has_fresh and gathered.size < bytes_max:
             await self._gather_fresh(gathered, plan, beside, reader, bytes_max)
         return gathered
 
     async def _gather_again(
         self, gathered: Gathered, runs: Sequence[AttemptRun], reader: Reader, room: int
-    ) -> None:
+    ) -> bool:
+        """Whether all of them were looked at: what is fresh comes behind them."""
         for _ in range(READS_MAX):
             if not runs or room <= 0:
-                return
+                break
             found = await self.read(runs[0].first, min(room, self._likely_bytes(runs)))
             inside, runs = split(runs, _end_of(found))
             if isinstance(found, DamagedData):
@@ -120,6 +114,7 @@ class LogShelf:
             parts = self._indexes.cut_down(found.data, again)
             gathered.apart += parts
             room -= sum(map(len, parts))
+        return not runs
 
     def _likely_bytes(self, runs: Sequence[AttemptRun]) -> int:
         """Of the first of these; of some more when they may lie close together."""
@@ -144,7 +139,8 @@ class LogShelf:
             if gathered.size and len(chosen.data) > room:
                 break
             if beside and not _are_inside(beside, chosen):
-                await self._gather_again(gathered, beside, reader, room)
+                if not await self._gather_again(gathered, beside, reader, room):
+                    break
                 room, beside = bytes_max - gathered.size, ()
                 continue  # what comes again goes first, and there may be no room for more
             offset, gathered.last_batch = chosen.scanned_to, chosen.last_batch

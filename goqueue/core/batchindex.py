@@ -6,8 +6,7 @@ more of it. So a batch is walked once, and what was found is remembered for the 
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from crc32c import crc32c
@@ -64,9 +63,6 @@ class BatchIndex:
         return self.keyed[bisect_left(self.keyed, (first,)) : bisect_left(self.keyed, (last + 1,))]
 
 
-_last_of = attrgetter("last")
-
-
 class BatchIndexes:
     def __init__(self) -> None:
         self._remembered: dict[tuple[Offset, int, int], BatchIndex] = {}
@@ -94,24 +90,6 @@ class BatchIndexes:
                 kept.append(view[position : position + envelope.size])
             elif count:
                 kept += self._smaller(envelope, body_at(view, position, envelope), wanted)
-        return kept
-
-    def trim(self, data: Buffer, runs: Sequence[Run | AttemptRun]) -> list[Buffer]:
-        """Of each batch what lies from the first to the last of these records, which are in order.
-
-        It costs a look at each batch, not at each run.
-        """
-        view, kept = memoryview(data), list[Buffer]()
-        for position, envelope in batches_in(view):
-            base, last = envelope.base_offset, envelope.end_offset - 1
-            begin, end = bisect_left(runs, base, key=_last_of), bisect_left(runs, (last + 1,))
-            if begin == end:
-                continue
-            inside = Run(max(runs[begin].first, base), min(runs[end - 1].last, last))
-            if inside == (base, last) or envelope.attributes & ZSTD:
-                kept.append(view[position : position + envelope.size])
-            else:
-                kept += self._smaller(envelope, body_at(view, position, envelope), [inside])
         return kept
 
     def _smaller(self, envelope: Envelope, body: memoryview, wanted: Iterable[Run]) -> Iterator[Buffer]:

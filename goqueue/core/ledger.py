@@ -331,8 +331,9 @@ class Ledger:
         self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
     ) -> tuple[Extended | None, AttemptRuns]:
         """Without runs everything that is out; no entry then means that nothing is."""
-        delivery, out = self._state.deliveries.get(nonce), self._state.deliveries.out(now, nonce)
-        good, stale = (out, ()) if runs is None else self._state.deliveries.judge(now, nonce, runs)
+        deliveries = self._state.deliveries
+        delivery = deliveries.get(nonce)
+        good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
         if not good or delivery is None:
             return None, stale
         is_whole = count(good) == delivery.size

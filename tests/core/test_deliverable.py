@@ -228,20 +228,3 @@ def test_it_is_said_which_batch_was_looked_at_last_and_how_large_it_is() -> None
     assert find_deliverable(first + second, 0, 2, READER).last_batch == LastBatch(0, len(first))
     assert find_deliverable(first + second, 0, 4, READER).last_batch == LastBatch(3, len(second))
     assert find_deliverable(b"", 0, 4, READER).last_batch == NO_BATCH
-
-
-@given(batches=_batches, wanted=st.sets(st.integers(0, 40)), zstd=st.booleans())
-def test_trimmed_batches_are_sound_and_hold_all_that_is_wanted_and_nothing_before_or_behind(
-    batches: list[tuple[str, ...]], wanted: set[int], zstd: bool
-) -> None:
-    data = log_of(*batches, zstd=zstd)
-    everything = {record.offset: record for record in records_in(data)}
-    kept = records_in(b"".join(BatchIndexes().trim(data, [Run(offset, offset) for offset in sorted(wanted)])))
-    assert kept == [everything[record.offset] for record in kept]
-    assert wanted & everything.keys() <= {record.offset for record in kept}
-    end = 0
-    for batch in batches if not zstd else ():
-        begin, end = end, end + len(batch)
-        inside = {offset for offset in wanted if begin <= offset < end}
-        shown = [record.offset for record in kept if begin <= record.offset < end]
-        assert shown == (list(range(min(inside), max(inside) + 1)) if inside else [])
