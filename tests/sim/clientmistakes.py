@@ -62,7 +62,7 @@ class Blunderer:
     async def _send_between_others(self, topic: str, bad: bytes) -> None:
         """The neighbours of a bad message are published; it alone fails."""
         desk = self._desk
-        sender = f"{desk.name} blunderer {trio.current_time()} {topic}"
+        sender = f"{desk.name} blunderer {len(desk.history.sent)} {topic}"  # no two alike: several blunder at once
         good = [desk.history.send(sender, desk.new_value(sender), None, goqueue.Acks.ALL) for _ in range(2)]
         try:
             async with desk.client.producer(topic, delivery_timeout=DELIVERY_SECONDS) as producer:
