@@ -10,11 +10,14 @@ import os
 import trio
 
 RECEIVE_SIZE = 64 * 1024
+SMALL = 4 * 1024
+"""Whoever sends no more than this at a time most likely has nothing more under way."""
 
 
 class TcpStream(trio.abc.HalfCloseableStream):
     def __init__(self, inner: trio.SocketStream) -> None:
         self._inner = inner
+        self._may_have_more = True
 
     @property
     def connects_itself(self) -> bool:
@@ -43,9 +46,13 @@ class TcpStream(trio.abc.HalfCloseableStream):
         descriptor = self._inner.socket.fileno()
         while True:
             try:
-                return os.read(descriptor, max_bytes or RECEIVE_SIZE)
+                if not self._may_have_more:  # then to try first would most often be a call for nothing
+                    await trio.lowlevel.wait_readable(descriptor)
+                received = os.read(descriptor, max_bytes or RECEIVE_SIZE)
+                self._may_have_more = len(received) > SMALL
+                return received
             except BlockingIOError:
-                await trio.lowlevel.wait_readable(descriptor)
+                self._may_have_more = False
             except OSError:  # the connection is gone: as above
                 return await self._inner.receive_some(max_bytes)
 

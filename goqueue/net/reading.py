@@ -127,12 +127,13 @@ def _limited(base: Any, limit: Range | Size | Count) -> Reader:
 
 
 def _integer(limit: Range) -> Reader:
-    ranges = (limit,)
+    lowest, highest = limit
 
     def read(source: Source) -> int:
-        values: list[int] = []
-        _read_integers(source, ranges, values)
-        return values[0]
+        value = source.unpack()
+        if type(value) is not int or not lowest <= value <= highest:
+            raise _out_of_range(limit, value)
+        return value
 
     return read
 
@@ -146,11 +147,16 @@ def _ranges_of(annotations: Iterable[Any]) -> tuple[Range, ...] | None:
 
 def _read_integers(source: Source, ranges: Iterable[Range], values: list[int]) -> None:
     unpack = source.unpack
-    for lowest, highest in ranges:
+    for limit in ranges:
         value = unpack()
+        lowest, highest = limit
         if type(value) is not int or not lowest <= value <= highest:
-            raise ProtocolError(f"an integer from {lowest} to {highest} belongs here, not {_shown(value)}")
+            raise _out_of_range(limit, value)
         values.append(value)
+
+
+def _out_of_range(limit: Range, value: object) -> ProtocolError:
+    return ProtocolError(f"an integer from {limit.lowest} to {limit.highest} belongs here, not {_shown(value)}")
 
 
 def _sized(base: type[str] | type[bytes], limit: Size) -> Reader:

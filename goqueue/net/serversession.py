@@ -101,8 +101,7 @@ class ServerSession(Session):
             raise ProtocolError(f"a request came under id {correlation}, which is still in use")
         try:
             self._check_room()
-            opening.source.items_left = self.limits.items_max
-            request = _request_of(read_body(opening))
+            request = _request_of(read_body(opening, self.limits.items_max))
         except (ProtocolError, TooManyRequests, GoingAway) as error:
             return self._turn_down(correlation, error)
         self._under_way[correlation] = type(request)

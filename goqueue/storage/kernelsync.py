@@ -51,8 +51,11 @@ class _Slot:
             self._request, 0, 0, 0, 0, FDSYNC, 0, descriptor, 0, 0, 0, 0, HAS_RESULT_DESCRIPTOR, self._signal
         )
         self._calls.submit(self._context, self._requests)
-        with trio.CancelScope(shield=True):  # nothing stops a sync, and the slot is its until it ends
+        try:
             await trio.lowlevel.wait_readable(self._signal)
+        except trio.Cancelled:  # nothing stops a sync, and the slot is its until it ends
+            with trio.CancelScope(shield=True):
+                await trio.lowlevel.wait_readable(self._signal)
         os.eventfd_read(self._signal)
         self._calls.take_event(self._context, self._event)
         _, _, result, _ = _EVENT.unpack(self._event)

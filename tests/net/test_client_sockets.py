@@ -77,3 +77,17 @@ async def test_a_socket_that_connected_to_itself_is_no_broker() -> None:
         stream = TcpStream(trio.SocketStream(own))
         with pytest.raises(goqueue.Unavailable, match="itself"):
             connected._refuse_itself(stream)
+
+
+async def test_a_stream_hears_what_comes_after_little_after_much_and_the_end() -> None:
+    own, other = trio.socket.socketpair()
+    stream = TcpStream(trio.SocketStream(own))
+    for sent in (b"a", b"b", bytes(60_000), b"c"):
+        await other.send(sent)
+        received = b""
+        while len(received) < len(sent):
+            received += await stream.receive_some()
+        assert received == sent
+    other.close()
+    assert await stream.receive_some() == b""
+    await stream.aclose()
