@@ -59,7 +59,7 @@ class Journal:
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
-            await volume.replace(directory, name, [encode_frame(Kind.MARK, 0, 0)])
+            return await cls._make(volume, directory, name)
         _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
         found = replay(data)
@@ -72,6 +72,17 @@ class Journal:
             file.close()
             raise
         return cls(volume, directory, name, file, found), found
+
+    @classmethod
+    async def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
+        """A new one. Its name is durable with what is committed first: before that, nobody was promised anything."""
+        mark = encode_frame(Kind.MARK, 0, 0)
+        path = f"{directory}/{name}"
+        (await _put_in_place(volume, path, [mark])).file.close()
+        found = replay(mark)
+        journal = cls(volume, directory, name, volume.disk.open(path), found)
+        journal._name_is_durable = False
+        return journal, found
 
     @property
     def size(self) -> int:
@@ -131,18 +142,7 @@ class Journal:
 
     async def _exchange(self, frames: list[bytes]) -> None:
         """Put a new file with these frames, and with those that are gathered meanwhile, in the old one's place."""
-        path = f"{self._directory}/{self._name}"
-        successor = _Target(self._volume.disk.open(path + TEMPORARY, create=True))
-        try:
-            successor.file.truncate(0)
-            _move(frames, successor)
-            await self._volume.sync([successor.file])
-            _move(frames, successor)
-            self._volume.disk.rename(path + TEMPORARY, path)
-        except BaseException:
-            successor.file.close()
-            self._volume.disk.remove(path + TEMPORARY)
-            raise
+        successor = await _put_in_place(self._volume, f"{self._directory}/{self._name}", frames)
         self._current.file.close()
         self._current, self._name_is_durable = successor, False
 
@@ -176,6 +176,22 @@ class Journal:
         """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
         self._closed = True
         self._current.file.close()
+
+
+async def _put_in_place(volume: Volume, path: str, frames: list[bytes]) -> _Target:
+    """A file with these frames, and with those that are added meanwhile, under its name, which is not durable yet."""
+    target = _Target(volume.disk.open(path + TEMPORARY, create=True))
+    try:
+        target.file.truncate(0)
+        _move(frames, target)
+        await volume.sync([target.file])
+        _move(frames, target)
+        volume.disk.rename(path + TEMPORARY, path)
+    except BaseException:
+        target.file.close()
+        volume.disk.remove(path + TEMPORARY)
+        raise
+    return target
 
 
 def _move(frames: list[bytes], target: _Target) -> None:

@@ -16,7 +16,7 @@ from tests.sim.shrinking import shrunk
 
 SEEDS_PER_BUG_MAX = 100
 FOUND_FROM = {
-    "answers-before-sync": 7,
+    "answers-before-sync": 92,
     "disorders-after-loss": 36,
     "repeats-under-new-sequence": 15,
     "takes-repeats-for-new": 12,
