@@ -75,7 +75,7 @@ class Journal:
 
     @classmethod
     async def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """A new one. Its name is durable with what is committed first: before that, nobody was promised anything."""
+        """A new one. Its name is durable with the first commit: before that, nobody was promised anything."""
         mark = encode_frame(Kind.MARK, 0, 0)
         path = f"{directory}/{name}"
         (await _put_in_place(volume, path, [mark])).file.close()
@@ -179,7 +179,7 @@ class Journal:
 
 
 async def _put_in_place(volume: Volume, path: str, frames: list[bytes]) -> _Target:
-    """A file with these frames, and with those that are added meanwhile, under its name, which is not durable yet."""
+    """A file with these frames and those that are added meanwhile, under its name, which is not durable yet."""
     target = _Target(volume.disk.open(path + TEMPORARY, create=True))
     try:
         target.file.truncate(0)
