@@ -13,7 +13,7 @@ decides what fires, by the exact due time: never early, and in order.
 
 Every step leaves the rings whole: a cancel between two calls can orphan nothing, and what it has unlinked is in no
 ring that a cascade could bring back. Only the heap keeps the key of a timer that was cancelled or moved; a key
-counts when a timer has that name, is ready, and has that due time.
+counts while a timer has that name and that due time.
 
 There is no object per timer. A timer is a slot in five columns (28 bytes), and buckets are rings through the slots;
 the first slots are the rings' heads. With the index of names a million pending timers take 34 bytes each.
@@ -391,7 +391,7 @@ class TimerWheel:
     def _slot_of(self, key: int) -> int:
         """Whose key it is, or `NO_SLOT` when that timer is gone or was moved."""
         slot = self._find(key >> _OWNER_SHIFT & OWNER_MAX, key & _OFFSET_MASK)
-        if slot != NO_SLOT and self._before[slot] == _READY and self._dues[slot] == key >> _DUE_SHIFT:
+        if slot != NO_SLOT and self._dues[slot] == key >> _DUE_SHIFT:
             return slot
         return NO_SLOT
 

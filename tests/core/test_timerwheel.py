@@ -3,6 +3,7 @@
 import tracemalloc
 from array import array
 from collections.abc import Iterable
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -172,6 +173,34 @@ class AgainstASortedList(RuleBasedStateMachine):
 TestAgainstASortedList = AgainstASortedList.TestCase
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_many_short_delays_and_small_steps_go_as_in_a_sorted_list(seed: int) -> None:
+    """The same machine on long runs, in which timers are met in every state: in a ring, half moved, ready."""
+    random, world = Random(seed), AgainstASortedList()
+    world.begin(NOW // (256 * 64 * TICK) * 256 * 64 * TICK - random.randrange(300 * TICK))
+    span = random.choice((TICK, 3 * TICK, 600 * TICK, 256 * 70 * TICK))
+    for _ in range(600):
+        world.it_knows_what_the_model_knows()
+        due, name = world.now + random.randrange(-span // 4, span), (random.randrange(2), random.randrange(12))
+        step, length = random.choices(range(8), (8, 4, 4, 6, 3, 2, 2, 1))[0], random.randrange(span)
+        if step == 0:
+            world.add(*name, due)
+        elif step == 1:
+            world.cancel(*name)
+        elif step == 2:
+            world.reschedule(*name, due)
+        elif step == 3:
+            world.advance_once(length // 8, random.randrange(1, 5))
+        elif step == 4:
+            world.step_back(length // 8)
+        elif step == 5:
+            world.load(name[0], {random.randrange(12): random.randrange(span) for _ in range(6)}, False)
+        elif step == 6:
+            world.catch_up(random.randrange(1, 4))
+        else:
+            world.forget(name[0])
+
+
 # The bugs that others made.
 
 
@@ -228,6 +257,14 @@ def test_what_is_past_due_at_the_start_fires_first_and_by_due_time() -> None:
     fired = [timer for _ in range(112) for timer in wheel.advance(NOW, 1)]
     assert fired == sorted(fired, key=lambda timer: (timer[2], timer[0], timer[1]))
     assert (len(fired), len(wheel), wheel.is_behind) == (112, 0, False)
+
+
+def test_an_emptied_bucket_is_no_deadline() -> None:
+    wheel = TimerWheel(NOW)
+    for delay in SPANS:
+        wheel.add(0, delay, NOW + delay)
+        wheel.cancel(0, delay)
+    assert wheel.next_deadline() is None
 
 
 def test_two_partitions_have_timers_of_one_offset() -> None:
