@@ -66,14 +66,14 @@ class SlotIndex:
             del self._firsts[self._number], self._pages[self._number]
 
     def load(self, first: int, end: int) -> None:
-        """A row of slots; quick when their offsets rise, and all come in one go."""
+        """A row of slots; quick when their offsets rise and lie above all that are there."""
         ordered = _sorted(first, self._offsets[first:end])
-        if self._pages:
+        if self._pages and self._offsets[ordered[0]] < self._offsets[self._pages[-1][-1]]:
             ordered = array("I", sorted([*self.slots(), *ordered], key=self._offsets.__getitem__))
-            self._firsts, self._pages = [], []
+            self._firsts, self._pages, self._size = [], [], 0
         for begin in range(0, len(ordered), PAGE_MAX):
             self._append(ordered[begin : begin + PAGE_MAX])
-        self._size = len(ordered)
+        self._size += len(ordered)
 
     def slots(self) -> Iterator[int]:
         """All of them, by offset."""

@@ -267,6 +267,24 @@ def test_an_emptied_bucket_is_no_deadline() -> None:
     assert wheel.next_deadline() is None
 
 
+def test_a_forgotten_owner_leaves_nothing_to_be_done() -> None:
+    wheel = TimerWheel(NOW)
+    wheel.add(1, 0, NOW + 1)
+    wheel.load(0, *columns((offset, NOW - offset) for offset in range(100)))
+    assert wheel.forget(0) == 100
+    assert not wheel.is_behind
+    assert wheel.next_deadline() == NOW + 1
+
+
+def test_timers_loaded_in_many_calls_are_all_found() -> None:
+    wheel = TimerWheel(NOW)
+    for first in (0, 3_000, 9_000, 6_000):
+        wheel.load(0, array("Q", range(first, first + 3_000)), array("Q", [NOW + DAY - first] * 3_000))
+    assert wheel.count(0) == 12_000
+    assert all(wheel.due_of(0, offset) == NOW + DAY - offset // 3_000 * 3_000 for offset in range(12_000))
+    assert len(all_due(wheel, NOW + DAY)) == 12_000
+
+
 def test_two_partitions_have_timers_of_one_offset() -> None:
     wheel = TimerWheel(NOW)
     for owner in range(3):
