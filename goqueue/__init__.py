@@ -30,6 +30,7 @@ from goqueue.errors import (
 )
 from goqueue.net.client import Client, Partition, Topic, connect
 from goqueue.net.consumer import Consumer
+from goqueue.net.delayed import Delayed, DelayedPage, DueCount
 from goqueue.net.delivery import DeliveredMessage
 from goqueue.net.groupviews import Group, GroupMember, GroupPartition, Redriven, ResetPartition
 from goqueue.net.message import Message, Published
@@ -50,9 +51,12 @@ __all__ = [
     "Client",
     "Closed",
     "Consumer",
+    "Delayed",
+    "DelayedPage",
     "DeliveredMessage",
     "DeliveryTimeout",
     "DiskFull",
+    "DueCount",
     "Fenced",
     "GoQueueError",
     "Group",

@@ -1,6 +1,7 @@
 """The broker: its actors as one tree, started in this order and stopped in the reverse.
 
     broker ▸ storage       the data directory's lock, the committer
+           ▸ timers        when delayed messages are due
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        what there is; starts and stops partitions
            ▸ groupregister which groups there are, durably
@@ -32,6 +33,7 @@ from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.statistics import Statistics
 from goqueue.actors.supervisor import Supervisor
+from goqueue.actors.timers import Timers
 from goqueue.actors.topics import WIDTH, Topics
 from goqueue.actors.watchdog import Process, Watchdog
 from goqueue.core.admission import DISK_FREE_MIN
@@ -104,9 +106,19 @@ async def running_broker(
     volume = Volume(environment.disk)
     statistics = Statistics(volume, data)
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH))
+    timers = ChildSpec("timers", lambda: Timers(environment.clock, statistics.delays))
     topics = ChildSpec(
         "topics",
-        lambda: Topics(environment, volume, data, partitions.ref, disk_free_min, counts=statistics.groups),
+        lambda: Topics(
+            environment,
+            volume,
+            data,
+            partitions.ref,
+            disk_free_min,
+            counts=statistics.groups,
+            timers=timers.ref,
+            delay_counts=statistics.delays,
+        ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
     register = ChildSpec("groupregister", lambda: GroupRegister(volume, data))
@@ -118,6 +130,7 @@ async def running_broker(
     storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))
     children = [
         storage,
+        timers,
         partitions,
         topics,
         register,

@@ -18,6 +18,7 @@ from typing import Any
 import trio
 
 from goqueue.actors import (
+    servingdelays,
     servingdeliveries,
     servinggroups,
     servingrecords,
@@ -51,6 +52,7 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
     **servinggroups.ANSWERED,
     **servingwhy.ANSWERED,
     **servingstreams.ANSWERED,
+    **servingdelays.ANSWERED,
 }
 """Those that wait in tasks of their own."""
 

@@ -408,6 +408,6 @@ class LedgerDesk(WaitingDesk):
             self._counts.note_expired(expired)
             self._spread(here, expired)
 
-    def note_removed(self) -> None:
-        """The log may begin later than before."""
-        self.book.note_removed_from_all(self.log.log_start)
+    def note_removed(self, below: Offset = 0) -> None:
+        """Retention, or somebody's wish, took what was before the log's start now, or before `below`."""
+        self.book.note_removed_from_all(max(below, self.log.log_start))

@@ -14,9 +14,10 @@ from random import Random
 import trio
 
 from goqueue.actors.arrivals import Arrival, Judged, WaitingProducer, moved_by_broker, records_in
+from goqueue.actors.delaycounts import DelayCounts
+from goqueue.actors.delaydesk import DelayDesk
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
-from goqueue.actors.ledgerstreams import StreamDesk
 from goqueue.actors.logkeeper import LogKeeper
 from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import (
@@ -30,11 +31,13 @@ from goqueue.actors.partitionrequests import (
     Produce,
     Produced,
 )
+from goqueue.actors.ref import ActorRef
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
-from goqueue.core.batch import HOLDS_IDS, accept
+from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Batch, accept
 from goqueue.core.brokerproducers import let_jump_ahead
+from goqueue.core.delayevents import delay_events
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
@@ -53,7 +56,7 @@ SPACE_KNOWN_SECONDS = 0.1
 logger = logging.getLogger("goqueue.partition")
 
 
-class Partition(StreamDesk):
+class Partition(DelayDesk):
     def __init__(
         self,
         volume: Volume,
@@ -65,8 +68,19 @@ class Partition(StreamDesk):
         disk_free_min: int = DISK_FREE_MIN,
         random: Random | None = None,
         counts: GroupCounts | None = None,
+        timers: ActorRef | None = None,
+        delay_counts: DelayCounts | None = None,
     ) -> None:
-        super().__init__(volume, clock, directory, random or Random(), counts or GroupCounts())
+        """Without timers nothing that is delayed falls due."""
+        super().__init__(
+            volume,
+            clock,
+            directory,
+            random or Random(),
+            counts or GroupCounts(),
+            timers=timers,
+            delay_counts=delay_counts or DelayCounts(),
+        )
         self._volume = volume
         self._clock = clock
         self._directory = directory
@@ -92,6 +106,7 @@ class Partition(StreamDesk):
         self._keeper = LogKeeper(self._open_log, self._show, self.wake)
         self.background(self._keeper.run, endless=True)
         await self.open_ledgers()
+        await self.open_delays()
 
     def _report_what_recovery_found(self) -> None:
         found = self.log.statistics()
@@ -105,6 +120,7 @@ class Partition(StreamDesk):
         self._dismiss_readers()
         await self.keeper.stop()
         await self.close_ledgers()
+        await self.close_delays()
         await self.log.close()
         self.settle(self.log.durable_offset)
 
@@ -123,6 +139,7 @@ class Partition(StreamDesk):
             self._volume.logs.leave(self._open_log)
             self._open_log.abandon()
         self.book.abandon()
+        self.delay_book.abandon()
 
     @property
     def log(self) -> Log:
@@ -165,6 +182,7 @@ class Partition(StreamDesk):
             self._refuse(judged.all(), error)
             return
         self._note_written(judged.new, bases)
+        self._note_delays([arrival.batch for arrival in judged.new], bases)
         for arrival, base in zip(judged.new, bases, strict=True):
             self.answer(arrival, Produced(base, self.log.append_time))
         for arrival, base in judged.repeated:
@@ -172,6 +190,24 @@ class Partition(StreamDesk):
         for arrival, refusal in judged.refused:
             self._tell(arrival, refusal, originals_end(refusal))
         self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
+
+    def append_own(self, batches: Sequence[Batch]) -> Offset:
+        bases = self.log.append(batches, self._clock.now())
+        self._note_delays(batches, bases)
+        self.keeper.note_written(sum(batch.size for batch in batches), awaited=True)
+        self.keeper.begin_what_is_due(trio.current_time())
+        return self.log.end_offset
+
+    def sync_soon(self) -> None:
+        self.keeper.note_awaited()
+        self.keeper.begin_what_is_due(trio.current_time())
+
+    def _note_delays(self, batches: Sequence[Batch], bases: Sequence[Offset]) -> None:
+        for batch, base in zip(batches, bases, strict=True):
+            if batch.attributes & ABOUT_DELAYS:
+                self.delay_book.note_appended(
+                    delay_events(batch.attributes, base, self.log.append_time, batch.record_count, batch.body)
+                )
 
     def _check_room(self, new: Sequence[Arrival]) -> None:
         if not new:
@@ -314,10 +350,10 @@ class Partition(StreamDesk):
 
     async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
         try:
-            await retain(self.log, self._clock.now())
-            self.note_removed()
+            pending = self.delay_book.delays.pending
+            self.note_removed(await retain(self.log, self._clock.now(), pending))
             if message.compact:
-                await compact_by_key(self.log, self._clock.now())
+                await compact_by_key(self.log, self._clock.now(), pending)
         except DiskFull as error:
             reply.fail(error)
         else:
@@ -348,6 +384,7 @@ class Partition(StreamDesk):
         before = self.log.high_watermark
         self.log.advance_high_watermark(durable)
         self.settle(durable)
+        self.show_to_delays(durable)
         for reply in self._readers.reached(durable):
             reply.resolve(None)
         if self.log.high_watermark > before:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from goqueue.actors.delaycounts import DELAY_COUNTERS, DelayCounts
 from goqueue.actors.groupcounts import GROUP_COUNTERS, GroupCounts
 from goqueue.actors.messages import Request
 from goqueue.actors.partitionrequests import Produced
@@ -39,6 +40,7 @@ COUNTERS = {
     "fetched.slices": "reads of one partition that found something",
     "fetched.bytes": "of batches, as they lie on disk",
     **GROUP_COUNTERS,
+    **DELAY_COUNTERS,
     "logs.bytes": "all segments of all partitions",
     "fsync.rounds": "of the committer",
     "fsync.syncs": "of files and folders, in these rounds",
@@ -96,6 +98,7 @@ class Statistics:
         self.refused: dict[str, int] = {}
         self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
         self.groups = GroupCounts()
+        self.delays = DelayCounts()
         self.stalls: Stalls | None = None
         """Where somebody measures them."""
         self.memory: Callable[[], int] | None = None
@@ -131,6 +134,7 @@ class Statistics:
             "requests": self.requests,
             **self._traffic(),
             **self.groups.report(groups),
+            **self.delays.report(),
             **self._disk_work(),
             "mailbox.depth_highest": topics.depth_highest,
             **self._loop(),

@@ -17,6 +17,7 @@ from uuid import UUID
 from goqueue.actors.backup import SnapshotView, TakeSnapshot, snapshot_of
 from goqueue.actors.base import Actor
 from goqueue.actors.child import ChildSpec
+from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.messages import Reply
@@ -75,8 +76,12 @@ class Topics(Actor):
         disk_free_min: int = DISK_FREE_MIN,
         *,
         counts: GroupCounts | None = None,
+        timers: ActorRef | None = None,
+        delay_counts: DelayCounts | None = None,
     ) -> None:
         self._counts = counts or GroupCounts()
+        self._timers = timers
+        self._delay_counts = delay_counts or DelayCounts()
         self._environment = environment
         self._volume = volume
         self._supervisor = partitions
@@ -343,6 +348,8 @@ class Topics(Actor):
                 disk_free_min=self._disk_free_min,
                 random=self._environment.random,
                 counts=self._counts,
+                timers=self._timers,
+                delay_counts=self._delay_counts,
             )
 
         return factory

@@ -14,8 +14,10 @@ from goqueue.net.client import Client as TrioClient
 from goqueue.net.client import Topic, address_of
 from goqueue.net.client import connect as connect_in_trio
 from goqueue.net.consumeroptions import OnPartitions
+from goqueue.net.delayed import DelayedPage, DueCount
 from goqueue.net.groupviews import Group, Redriven, ResetPartition
 from goqueue.net.message import Published
+from goqueue.net.moments import Moment
 from goqueue.net.reader import Start
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.host import Host
@@ -72,6 +74,8 @@ class Client:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
         acks: Acks | int | str = Acks.ALL,
@@ -86,6 +90,8 @@ class Client:
             headers=headers,
             priority=priority,
             partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
             ttl=ttl,
             message_id=message_id,
             acks=acks,
@@ -117,6 +123,60 @@ class Client:
             idempotent=idempotent,
         )
         return Producer(self._host, producer)
+
+    # Delayed messages
+
+    def delayed(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        after: tuple[int, Offset] | None = None,
+        limit: int = 1_000,
+        state: str = "pending",
+    ) -> DelayedPage:
+        """Those that wait for their time, in order of partitions and offsets, or with "finished" what became of the
+        last ones that no longer do. The `next` of a page is the `after` of the following one.
+        """
+        return ask(
+            self._host, self._client.delayed, topic, partition=partition, after=after, limit=limit, state=state
+        )
+
+    def count_delayed(self, topic: str, *, partition: int | None = None) -> int:
+        """How many are pending."""
+        return ask(self._host, self._client.count_delayed, topic, partition=partition)
+
+    def delayed_by_due(self, topic: str, *, partition: int | None = None) -> list[DueCount]:
+        """How many are pending and due within a second from now, ten, a minute, and so on."""
+        return ask(self._host, self._client.delayed_by_due, topic, partition=partition)
+
+    def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """True when it will never be delivered; False when it was, or there was none."""
+        return ask(self._host, self._client.cancel_delayed, topic, partition, offset)
+
+    def reschedule_delayed(
+        self,
+        topic: str,
+        partition: int,
+        offset: Offset,
+        *,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+    ) -> bool:
+        """To a time, or to so many seconds from now. False when it is not pending."""
+        return ask(
+            self._host,
+            self._client.reschedule_delayed,
+            topic,
+            partition,
+            offset,
+            delay=delay,
+            deliver_at=deliver_at,
+        )
+
+    def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """At once. False when it is not pending."""
+        return ask(self._host, self._client.deliver_delayed, topic, partition, offset)
 
     # Reading
 

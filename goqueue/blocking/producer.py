@@ -6,6 +6,7 @@ from typing import Any
 
 from goqueue.blocking.asking import ask
 from goqueue.net.message import Published
+from goqueue.net.moments import Moment
 from goqueue.net.producer import Producer as TrioProducer
 from goqueue.portal.host import Host
 from goqueue.portal.waiting import ask_now, leave, wait_for
@@ -36,6 +37,8 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> Published:
@@ -48,6 +51,8 @@ class Producer:
             headers=headers,
             priority=priority,
             partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
             ttl=ttl,
             message_id=message_id,
         )
@@ -60,6 +65,8 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> None:
@@ -72,6 +79,8 @@ class Producer:
             headers=headers,
             priority=priority,
             partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
             ttl=ttl,
             message_id=message_id,
         )
@@ -84,6 +93,8 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> Sequence[Published]:
@@ -99,6 +110,8 @@ class Producer:
             headers=headers,
             priority=priority,
             partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
             ttl=ttl,
             message_id=message_id,
         )

@@ -15,6 +15,7 @@ FILES = {
     "bench": "bench",
     "config": "config",
     "consume": "consume",
+    "delayed": "delayed",
     "dlq": "dlq",
     "group": "group",
     "log": "log",

@@ -10,7 +10,7 @@ from typing import Any
 
 from goqueue.errors import InvalidMessage
 
-OPTIONS = ("priority", "partition", "ttl", "message_id")
+OPTIONS = ("priority", "partition", "delay", "deliver_at", "ttl", "message_id")
 """Fields that go to the producer as they are."""
 FIELDS = {"key", "key_base64", "value", "value_base64", "headers", *OPTIONS}
 PASSED_OVER = {"topic", "offset", "timestamp"}

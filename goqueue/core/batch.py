@@ -54,12 +54,17 @@ class Attribute(IntFlag):
     HOLDS_IDS = 32
     HOLDS_EXPIRING = 64
     HOLDS_FOR_ONE_GROUP = 128
+    HOLDS_FIRED = 256
 
 
 KNOWN_ATTRIBUTES = sum(Attribute)
 """A plain number, whose complement has every other bit."""
 _COMPUTED = int(
-    Attribute.HOLDS_DELAYED | Attribute.HOLDS_IDS | Attribute.HOLDS_EXPIRING | Attribute.HOLDS_FOR_ONE_GROUP
+    Attribute.HOLDS_DELAYED
+    | Attribute.HOLDS_IDS
+    | Attribute.HOLDS_EXPIRING
+    | Attribute.HOLDS_FOR_ONE_GROUP
+    | Attribute.HOLDS_FIRED
 )
 ATTRIBUTES_FROM_BROKER = KNOWN_ATTRIBUTES & ~_COMPUTED
 ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
@@ -68,7 +73,9 @@ ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
 
 # Plain numbers for what runs for each batch: `&` with an IntFlag costs as much as a checksum.
 ZSTD, HOLDS_DELAYED, HOLDS_IDS = int(Attribute.ZSTD), int(Attribute.HOLDS_DELAYED), int(Attribute.HOLDS_IDS)
-_DELAYED, _FOR_ONE_GROUP = int(Flag.DELAYED), int(Flag.FOR_ONE_GROUP)
+_DELAYED, _FOR_ONE_GROUP, _FIRED = int(Flag.DELAYED), int(Flag.FOR_ONE_GROUP), int(Flag.FIRED)
+ABOUT_DELAYS = int(Attribute.CONTROL | Attribute.HOLDS_DELAYED | Attribute.HOLDS_FIRED)
+"""A batch without any of these has nothing to say about delays."""
 
 
 class Producer(NamedTuple):
@@ -151,6 +158,8 @@ def held_attributes(contents: Contents) -> int:
         held |= Attribute.HOLDS_EXPIRING
     if contents.flags & _FOR_ONE_GROUP:
         held |= Attribute.HOLDS_FOR_ONE_GROUP
+    if contents.flags & _FIRED:
+        held |= Attribute.HOLDS_FIRED
     return held
 
 

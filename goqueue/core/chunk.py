@@ -13,6 +13,7 @@ import msgpack
 from crc32c import crc32c
 
 from goqueue.core.record import (
+    DUE_TIME,
     EXPIRES_AT,
     EXPIRES_AT_HEADER,
     HEADER_SIZE,
@@ -26,7 +27,7 @@ from goqueue.types import Microseconds, Priority
 
 _HEAD, _TAIL = Struct(">II"), Struct(">QQBBHI")
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
-_HAS_HEADERS = int(Flag.HEADERS)
+_HAS_HEADERS, _DELAYED = int(Flag.HEADERS), int(Flag.DELAYED)
 
 
 # Neither is frozen, though nobody changes them: that would double what it takes to make one for each lone message.
@@ -40,6 +41,8 @@ class Content:
     headers: Mapping[str, bytes] | None = None
     priority: int = Priority.NORMAL
     expires_at: Microseconds | None = None
+    due: int | None = None
+    """When they are to be delivered, as records say it; None: at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,7 +106,7 @@ class Chunk:
         packed = self._packed_headers()
         if self.ids is not None:
             self._encode_each(first, out)
-        elif self.keys is None and not packed:
+        elif self.keys is None and not packed and self.content.due is None:
             self._encode_plain(first, out)
         else:
             self._encode_alike(first, packed, out)
@@ -120,6 +123,8 @@ class Chunk:
     def _encode_alike(self, first: int, packed: bytes, out: list[bytes]) -> None:
         timestamp, priority = self.content.timestamp, self.content.priority
         word = _PLAIN_WORD | (_HAS_HEADERS if packed else 0)
+        if self.content.due is not None:
+            word, packed = word | _DELAYED, DUE_TIME.pack(self.content.due) + packed
         keys = [key or b"" for key in self.keys or [None] * len(self.values)]
         for number, (key, value) in enumerate(zip(keys, self.values, strict=True), first):
             tail = _TAIL.pack(number, timestamp, priority, 0, len(key), len(packed) + len(value))

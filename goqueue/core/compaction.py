@@ -1,20 +1,25 @@
 """Which records compaction by key keeps.
 
-Kept are: the newest record of each key; records without a key; control records; delayed originals, which are
-hidden and supersede nothing until they fire; tombstones until they are old enough that every reader has seen
-them. Offsets and order never change.
+Kept are: the newest record of each key; records without a key; delayed originals that are pending, which are hidden
+and supersede nothing until they fire, and control records, those about delays as long as what they are about is
+pending; tombstones until they are old enough that every reader has seen them. Offsets and order never change.
+
+An original goes before, or together with, the record that says that it has fired or was cancelled: the oldest are
+rewritten first. So nothing that was delivered is ever found to be pending again.
 
 Keys are remembered by a 128-bit digest, so that memory is bounded by their number, whatever their size.
 """
 
-from collections.abc import Container
 from hashlib import blake2b
 
-from goqueue.core.record import Flag
+from goqueue.core.delayevents import target_of
+from goqueue.core.offsetset import OffsetSet
+from goqueue.core.record import Flag, RecordPlace
 from goqueue.types import Buffer, Microseconds, Offset
 
 KEYS_MAX = 500_000
-_ALWAYS_KEPT = Flag.CONTROL | Flag.DELAYED
+_CONTROL, _DELAYED = int(Flag.CONTROL), int(Flag.DELAYED)
+_HIDDEN = _CONTROL | _DELAYED
 
 
 class NewestByKey:
@@ -31,7 +36,7 @@ class NewestByKey:
 
     def note(self, key: Buffer, flags: int, offset: Offset) -> None:
         self.covered_to = offset + 1
-        if len(key) and not flags & _ALWAYS_KEPT:
+        if len(key) and not flags & _HIDDEN:
             self._newest[_digest(key)] = offset
 
     def superseded(self, key: Buffer, offset: Offset) -> bool:
@@ -47,17 +52,33 @@ def keeps_newest(
     age: Microseconds,
     tombstone_age: Microseconds,
 ) -> bool:
-    """Whether compaction by key keeps this record; `age` is the time since its append."""
-    if not len(key) or flags & _ALWAYS_KEPT or offset >= newest.covered_to:
+    """Whether compaction by key keeps this record, which is no hidden one; `age` is the time since its append."""
+    if not len(key) or offset >= newest.covered_to:
         return True
     if newest.superseded(key, offset):
         return False
     return not flags & Flag.TOMBSTONE or age < tombstone_age
 
 
-def keeps_pending(pending: Container[Offset], flags: int, offset: Offset) -> bool:
-    """Whether an expired segment keeps this record: only what is still to be delivered."""
-    return bool(flags & Flag.DELAYED) and offset in pending
+def is_hidden(flags: int) -> bool:
+    """Control records and delayed originals: whether they are kept does not depend on their keys."""
+    return bool(flags & _HIDDEN)
+
+
+def keeps_hidden(pending: OffsetSet, offset: Offset, records: memoryview, place: RecordPlace) -> bool:
+    """Whether compaction by key keeps a hidden record."""
+    if place.flags & _DELAYED:
+        return offset in pending
+    target = target_of(records, place)
+    return target is None or target in pending
+
+
+def keeps_pending(pending: OffsetSet, offset: Offset, records: memoryview, place: RecordPlace) -> bool:
+    """Whether an expired segment keeps this record: only what is still to be delivered, and when."""
+    if place.flags & _DELAYED:
+        return offset in pending
+    target = target_of(records, place) if place.flags & _CONTROL else None
+    return target is not None and target in pending
 
 
 def _digest(key: Buffer) -> bytes:

@@ -15,6 +15,8 @@ from goqueue.core.record import (
     BROKER_HEADER_PREFIX,
     BROKER_HEADERS_SIZE_MAX,
     CHECKSUMMED_FROM,
+    DELAY_BIT,
+    DELAY_MAX,
     DUE_TIME,
     EXPIRES_AT,
     EXPIRES_AT_HEADER,
@@ -38,6 +40,7 @@ _FAST_HEADER = struct.Struct(">IIQQHHI")  # magic, version and flags as one word
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
 # Plain numbers: an IntFlag takes part in `&` at the price of a checksum, and these meet each record with headers.
 _HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
+_LONGEST = DELAY_BIT | DELAY_MAX
 COPIED_SIZE_MAX = 4_096
 COLUMNS_FROM = 128
 """Records: fewer are walked faster than they are compared by columns."""
@@ -175,6 +178,8 @@ def _section_fault(section: memoryview, flags: int, allowed_flags: int, names: s
     if flags & _DELAYED:
         if len(section) < DUE_TIME.size:
             return InvalidMessage("flagged as delayed, but without a due time")
+        if (due := DUE_TIME.unpack_from(section)[0]) > TIMESTAMP_MAX and not DELAY_BIT < due <= _LONGEST:
+            return InvalidMessage("its delay is zero or too long, or it is due beyond the year 3111")
         section = section[DUE_TIME.size :]
     if flags & _HEADERS:
         size = _headers_size(section)

@@ -56,6 +56,8 @@ EXPIRES_AT = Struct(">Q")
 TIMESTAMP_MAX = 2**55 - 1
 """The year 3111. Below it a timestamp and a priority mask share eight bytes of index."""
 DELAY_BIT = 1 << 63
+DELAY_MAX = TIMESTAMP_MAX // 2
+"""Some 570 years: whenever it is written, it ends at a time that has a number."""
 
 DUE_TIME = Struct(">Q")
 HEADERS_LENGTH = Struct(">I")

@@ -92,6 +92,11 @@ class TimerWheel:
         slot = self._find(owner, offset)
         return None if slot == NO_SLOT else self._dues[slot]
 
+    def dues(self, owner: int) -> list[Microseconds]:
+        """The due times of all its timers, in order of their offsets."""
+        names = self._names.get(owner)
+        return [] if names is None else list(map(self._dues.__getitem__, names.slots()))
+
     # Adding and taking away.
 
     def add(self, owner: int, offset: Offset, due: Microseconds) -> None:

@@ -7,6 +7,7 @@ is an `Error`. A number is for ever: what is no longer said leaves its number un
 from enum import IntEnum
 from typing import TypeAlias
 
+from goqueue.net import delaymessages as delay
 from goqueue.net import groupmessages as group
 from goqueue.net import messages as wire
 from goqueue.net import streammessages as stream
@@ -66,6 +67,14 @@ class Kind(IntEnum):
     WHY = 80
     BECAUSE = 81
 
+    LIST_DELAYED = 88
+    DELAYED_ENTRIES = 89
+    CANCEL_DELAYED = 90
+    DELAY_CHANGED = 91
+    MOVE_DELAYED = 92
+    COUNT_DELAYED = 94
+    DELAYED_COUNTS = 95
+
 
 Request: TypeAlias = (
     wire.CreateTopic
@@ -94,6 +103,10 @@ Request: TypeAlias = (
     | why.Why
     | stream.CommitOffsets
     | stream.AskOffsets
+    | delay.ListDelayed
+    | delay.CancelDelayed
+    | delay.MoveDelayed
+    | delay.CountDelayed
 )
 Answer: TypeAlias = (
     wire.Topics
@@ -113,6 +126,9 @@ Answer: TypeAlias = (
     | why.Because
     | stream.OffsetsCommitted
     | stream.GroupOffsets
+    | delay.DelayedEntries
+    | delay.DelayChanged
+    | delay.DelayedCounts
 )
 Body: TypeAlias = wire.Hello | wire.Welcome | wire.GoAway | wire.Error | wire.Part | Request | Answer
 
@@ -165,6 +181,13 @@ BODIES: dict[int, type[Body]] = {
     Kind.OFFSETS_COMMITTED: stream.OffsetsCommitted,
     Kind.ASK_OFFSETS: stream.AskOffsets,
     Kind.GROUP_OFFSETS: stream.GroupOffsets,
+    Kind.LIST_DELAYED: delay.ListDelayed,
+    Kind.DELAYED_ENTRIES: delay.DelayedEntries,
+    Kind.CANCEL_DELAYED: delay.CancelDelayed,
+    Kind.DELAY_CHANGED: delay.DelayChanged,
+    Kind.MOVE_DELAYED: delay.MoveDelayed,
+    Kind.COUNT_DELAYED: delay.CountDelayed,
+    Kind.DELAYED_COUNTS: delay.DelayedCounts,
 }
 KINDS: dict[type[Body], int] = {body: int(kind) for kind, body in BODIES.items()}
 
@@ -195,5 +218,9 @@ ANSWERS: dict[type[Body], type[Body]] = {
     why.Why: why.Because,
     stream.CommitOffsets: stream.OffsetsCommitted,
     stream.AskOffsets: stream.GroupOffsets,
+    delay.ListDelayed: delay.DelayedEntries,
+    delay.CancelDelayed: delay.DelayChanged,
+    delay.MoveDelayed: delay.DelayChanged,
+    delay.CountDelayed: delay.DelayedCounts,
 }
 """Each request, and what answers it unless an `Error` does."""

@@ -20,9 +20,11 @@ from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions
 from goqueue.net.content import acks_of
+from goqueue.net.delayed import DelayedPage, DelayedQuestions, DueCount
 from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
 from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
 from goqueue.net.message import Published
+from goqueue.net.moments import Moment
 from goqueue.net.producer import Producer
 from goqueue.net.publishers import Publishers
 from goqueue.net.reader import Reader, Start
@@ -44,6 +46,7 @@ class Client(Connected):
         super().__init__(host, port, name, network)
         self.clock = clock
         self._publishers = Publishers(self)
+        self._delayed = DelayedQuestions(self)
 
     # Topics
 
@@ -102,6 +105,8 @@ class Client(Connected):
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
         acks: Acks | int | str = Acks.ALL,
@@ -116,6 +121,8 @@ class Client(Connected):
             headers=headers,
             priority=priority,
             partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
             ttl=ttl,
             message_id=message_id,
         )
@@ -145,6 +152,50 @@ class Client(Connected):
             delivery_timeout=delivery_timeout,
             idempotent=idempotent,
         )
+
+    # Delayed messages
+
+    async def delayed(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        after: tuple[int, Offset] | None = None,
+        limit: int = 1_000,
+        state: str = "pending",
+    ) -> DelayedPage:
+        """Those that wait for their time, in order of partitions and offsets, or with "finished" what became of the
+        last ones that no longer do. The `next` of a page is the `after` of the following one.
+        """
+        return await self._delayed.page(topic, partition, after, limit, state)
+
+    async def count_delayed(self, topic: str, *, partition: int | None = None) -> int:
+        """How many are pending."""
+        return await self._delayed.count(topic, partition)
+
+    async def delayed_by_due(self, topic: str, *, partition: int | None = None) -> list[DueCount]:
+        """How many are pending and due within a second from now, ten, a minute, and so on."""
+        return await self._delayed.histogram(topic, partition)
+
+    async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """True when it will never be delivered; False when it was, or there was none."""
+        return await self._delayed.cancel(topic, partition, offset)
+
+    async def reschedule_delayed(
+        self,
+        topic: str,
+        partition: int,
+        offset: Offset,
+        *,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+    ) -> bool:
+        """To a time, or to so many seconds from now. False when it is not pending."""
+        return await self._delayed.move(topic, partition, offset, delay, deliver_at)
+
+    async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """At once. False when it is not pending."""
+        return await self._delayed.move(topic, partition, offset, 0, None)
 
     # Reading
 

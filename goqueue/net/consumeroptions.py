@@ -6,17 +6,17 @@ this consumer alone. Of the first kind only what was given is sent: what is left
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
 from goqueue.core.groupmember import check_member_id
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.names import check_group_name
-from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.core.subscription import Subscription
 from goqueue.errors import InvalidName
 from goqueue.net.arguments import check_flag, check_offset, check_seconds_between, check_whole, refusal
+from goqueue.net.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.types import Offset
 
 Start: TypeAlias = Offset | float | str | datetime
@@ -123,15 +123,11 @@ def start_text(start: Start) -> str:
 
 
 def _microseconds(time: Start) -> int:
-    """Seconds as a float, a datetime or ISO text. A time without a zone is UTC."""
     try:
-        if not isinstance(time, str | float | datetime):
+        if isinstance(time, int):
             raise TypeError(f"it is of type {type(time).__name__}")
-        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-        if isinstance(moment, datetime):
-            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        return min(max(0, round(moment * 1_000_000)), TIMESTAMP_MAX)
-    except (ValueError, TypeError, OverflowError) as error:
+        return clamped_microseconds_of(time)
+    except UNREADABLE as error:
         raise refusal(
             f"start={shortened(time)} is neither an offset, 'earliest', 'latest' nor a time ({error})"
         ) from None

@@ -20,6 +20,7 @@ from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, Pub
 from goqueue.net import messages as wire
 from goqueue.net.content import acks_of, all_sound, check_content, priority_of
 from goqueue.net.message import Published
+from goqueue.net.moments import Moment, due_of
 from goqueue.net.outcome import Outcome
 from goqueue.net.sender import NOBODY, Sender
 from goqueue.nursery import PlainNursery
@@ -130,12 +131,14 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> Published:
         """Send one message and wait until it is confirmed."""
         check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl), name_of(message_id)
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
         sender = self._sender
         if partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
             await self._make_ready(1, partition)
@@ -155,12 +158,14 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> None:
         """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
         check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl), name_of(message_id)
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
         self._check_open()
         self._sender.check_partition(partition)
         if self._sender.unsettled >= self._buffer_messages:
@@ -178,6 +183,8 @@ class Producer:
         headers: Mapping[str, bytes] | None = None,
         priority: Priority | int | str = Priority.NORMAL,
         partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> Sequence[Published]:
@@ -185,7 +192,7 @@ class Producer:
 
         `message_id` names the call: each message is known by it and its number.
         """
-        content, name = self._content(headers, priority, ttl), name_of(message_id)
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
         if keys is not None and len(keys) != len(values):
             raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
         await self._make_ready(len(values), partition)
@@ -232,10 +239,14 @@ class Producer:
             self._check_open()
 
     def _content(
-        self, headers: Mapping[str, bytes] | None, priority: Priority | int | str, ttl: float | None
+        self,
+        headers: Mapping[str, bytes] | None,
+        priority: Priority | int | str,
+        ttl: float | None,
+        due: int | None,
     ) -> Content:
         now = self._client.clock.now()
-        return Content(now, headers or None, priority_of(priority), None if ttl is None else _expiry(now, ttl))
+        return Content(now, headers or None, priority_of(priority), None if ttl is None else _expiry(now, ttl), due)
 
     def _chunk(
         self,

@@ -7,7 +7,7 @@ It owns no task and no nursery: leaving the loop by `break` leaves nothing runni
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 import trio
 
 from goqueue.core.partitioner import check_partition
-from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
@@ -24,6 +23,7 @@ from goqueue.net.bodies import Request
 from goqueue.net.failures import error_of
 from goqueue.net.link import Link
 from goqueue.net.message import Message, Slice
+from goqueue.net.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.types import Microseconds, Offset
 
 if TYPE_CHECKING:
@@ -203,13 +203,9 @@ class Reader:
 
 
 def _microseconds(time: Start) -> Microseconds:
-    """Seconds as a float, a datetime or ISO text. A time without a zone is UTC."""
     try:
-        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-        if isinstance(moment, datetime):
-            moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        return min(max(0, round(moment * 1_000_000)), TIMESTAMP_MAX)
-    except (ValueError, TypeError, OverflowError) as error:
+        return clamped_microseconds_of(time)
+    except UNREADABLE as error:
         raise InvalidMessage(
             f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
         ) from None

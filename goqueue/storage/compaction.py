@@ -17,7 +17,7 @@ import trio
 from crc32c import crc32c
 
 from goqueue.core.batch import Attribute, Envelope, compress, records_of, seal_envelope
-from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
+from goqueue.core.record import RecordPlace, walk_records
 from goqueue.storage.index import SparseIndex
 from goqueue.storage.scan import Damage, Found
 from goqueue.storage.segment import SEAL, Segment, read_history
@@ -25,8 +25,8 @@ from goqueue.storage.summary import Summary
 from goqueue.storage.volume import TEMPORARY
 from goqueue.types import Buffer
 
-Keeps = Callable[[Envelope, RecordPlace, Buffer], bool]
-"""Whether to keep a record, by its batch's envelope, its place and its key."""
+Keeps = Callable[[Envelope, RecordPlace, memoryview], bool]
+"""Whether to keep a record, by its batch's envelope, and its place in the batch's records."""
 
 
 class Rewrite:
@@ -134,12 +134,8 @@ async def _loses_any(segment: Segment, keeps: Keeps) -> bool:
 def _kept(found: Found, keeps: Keeps) -> tuple[list[RecordPlace], Buffer]:
     """The records of a batch that stay, and the unpacked body they lie in."""
     records = memoryview(records_of(found.envelope, found.body))
-    kept = []
-    for place in walk_records(records, found.envelope.record_count):
-        begin = place.position + HEADER_SIZE
-        if keeps(found.envelope, place, records[begin : begin + place.key_size]):
-            kept.append(place)
-    return kept, records
+    places = walk_records(records, found.envelope.record_count)
+    return [place for place in places if keeps(found.envelope, place, records)], records
 
 
 def _copy_kept(copy: Rewrite, found: Found, keeps: Keeps) -> bool:

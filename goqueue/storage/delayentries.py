@@ -23,16 +23,15 @@ entry only when it is not sound: a million take milliseconds.
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from itertools import compress, islice
 from operator import le, lt, not_
 from struct import Struct
-from typing import NamedTuple
 
 from crc32c import crc32c
 
+from goqueue.core.delays import Change, DelayState
 from goqueue.errors import UnknownFormat
-from goqueue.types import Microseconds, Offset
+from goqueue.types import Offset
 
 MAGIC = b"GQD"
 VERSION = 1
@@ -46,27 +45,9 @@ _CHECKSUM = Struct("<I")
 _STATE, _CARRIED = 24, 25
 
 
-class DelayState(IntEnum):
-    MARK = 0
-    PENDING = 1
-    DELIVERED = 2
-    CANCELLED = 3
-    EXPIRED = 4
-
-
 _KNOWN = bytes(DelayState)
 _IS_PENDING = bytes(state == DelayState.PENDING for state in range(256))
 _HAS_ENDED = bytes(state > DelayState.PENDING for state in range(256))
-
-
-class DelayEntry(NamedTuple):
-    state: DelayState
-    offset: Offset
-    """Of the delayed original."""
-    time: Microseconds
-    """When it is due, or when it ended."""
-    at: Offset
-    """Of the record in the log that says so."""
 
 
 def encode_header() -> bytes:
@@ -86,13 +67,13 @@ def is_header(data: bytes) -> bool:
     return True
 
 
-def encode_entries(entries: Iterable[DelayEntry], *, is_carried: bool = False) -> bytes:
+def encode_entries(entries: Iterable[Change], *, is_carried: bool = False) -> bytes:
     bodies = [_BODY.pack(at, offset, time, state, is_carried) for state, offset, time, at in entries]
     return b"".join([part for body in bodies for part in (body, _CHECKSUM.pack(crc32c(body)))])
 
 
 def encode_mark(applied_to: Offset) -> bytes:
-    return encode_entries([DelayEntry(DelayState.MARK, 0, 0, applied_to)])
+    return encode_entries([Change(DelayState.MARK, 0, 0, applied_to)])
 
 
 _SOUND = encode_mark(0)
@@ -189,9 +170,9 @@ class DelayReplay:
             offsets, dues = array("Q", compress(offsets, stays)), array("Q", compress(dues, stays))
         return offsets, dues
 
-    def newest_ended(self, count_max: int) -> list[DelayEntry]:
+    def newest_ended(self, count_max: int) -> list[Change]:
         """The last of those that have ended, in the order of the log, each once."""
         columns: list[Sequence[int]] = [self._ended_states, self._ended, self._ended_times, self._ended_ats]
         rows = zip(*(column[-count_max:] for column in columns), strict=True)
-        entries = [DelayEntry(DelayState(state), offset, time, at) for state, offset, time, at in rows]
+        entries = [Change(DelayState(state), offset, time, at) for state, offset, time, at in rows]
         return list({entry.offset: entry for entry in entries}.values())

@@ -21,15 +21,14 @@ from dataclasses import dataclass, field
 
 import trio
 
+from goqueue.core.delays import FINISHED_MAX, Change, DelayState
 from goqueue.environment import File
 from goqueue.errors import Closed, StorageError
 from goqueue.storage.delayentries import (
     ENTRY_SIZE,
     HEADER_SIZE,
     PIECE_SIZE,
-    DelayEntry,
     DelayReplay,
-    DelayState,
     encode_entries,
     encode_header,
     encode_mark,
@@ -39,7 +38,6 @@ from goqueue.storage.volume import TEMPORARY, Volume
 from goqueue.types import Buffer, Microseconds, Offset
 
 NAME = "delays"
-FINISHED_MAX = 10_000
 GROWN_BYTES = 1024 * 1024
 GROWN_TIMES = 4
 _CARRIED_AT_ONCE = 1_000
@@ -56,7 +54,7 @@ class Loaded:
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     dues: "array[int]" = field(default_factory=lambda: array("Q"))
     """What is pending, in the order in which it became so."""
-    finished: list[DelayEntry] = field(default_factory=list)
+    finished: list[Change] = field(default_factory=list)
     """The newest that were delivered, cancelled or expired."""
 
 
@@ -111,7 +109,7 @@ class DelayIndex:
         """The file is much larger than so many pending messages need: it is time for `compact`."""
         return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * pending)
 
-    def append(self, entries: Sequence[DelayEntry]) -> None:
+    def append(self, entries: Sequence[Change]) -> None:
         """Write entries in one go, in the order of the log. It never fails: see `is_incomplete`."""
         self._check_open()
         for entry in entries:
@@ -166,7 +164,7 @@ class DelayIndex:
         self,
         offsets: Sequence[Offset],
         dues: Sequence[Microseconds],
-        finished: Sequence[DelayEntry],
+        finished: Sequence[Change],
         applied_to: Offset,
     ) -> None:
         """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
@@ -289,13 +287,13 @@ async def _cut(volume: Volume, directory: str, size: int) -> None:
 
 
 def _carried_pieces(
-    offsets: Sequence[Offset], dues: Sequence[Microseconds], finished: Sequence[DelayEntry]
+    offsets: Sequence[Offset], dues: Sequence[Microseconds], finished: Sequence[Change]
 ) -> Iterator[bytes]:
     """All that a compaction carries over, a millisecond's work at a time."""
     for begin in range(0, len(offsets), _CARRIED_AT_ONCE):
         end = begin + _CARRIED_AT_ONCE
         pairs = zip(offsets[begin:end], dues[begin:end], strict=True)
-        entries = [DelayEntry(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
+        entries = [Change(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
         yield encode_entries(entries, is_carried=True)
     for begin in range(0, len(finished), _CARRIED_AT_ONCE):
         yield encode_entries(finished[begin : begin + _CARRIED_AT_ONCE], is_carried=True)

@@ -6,29 +6,37 @@ deletes. A run ends before the first segment with message ids that a restart wou
 """
 
 from goqueue.core.batch import ENVELOPE_SIZE, Attribute, Envelope, parse_envelope, records_of
-from goqueue.core.compaction import KEYS_MAX, NewestByKey, keeps_newest
+from goqueue.core.compaction import KEYS_MAX, NewestByKey, is_hidden, keeps_hidden, keeps_newest
 from goqueue.core.messageids import REMEMBERED_FOR
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
-from goqueue.types import Buffer, Microseconds, Offset
+from goqueue.types import Microseconds, Offset
 
 READ_SIZE = 1024 * 1024
+NOTHING = OffsetSet()
 
 
-async def compact_by_key(log: Log, now: Microseconds, keys_max: int = KEYS_MAX) -> bool:
-    """One run; True when another would find more to do."""
+async def compact_by_key(
+    log: Log, now: Microseconds, pending: OffsetSet = NOTHING, keys_max: int = KEYS_MAX
+) -> bool:
+    """One run; True when another would find more to do. `pending` are the delayed originals to keep."""
     newest = NewestByKey(keys_max)
     await _learn(log, newest)
 
-    def keeps(envelope: Envelope, place: RecordPlace, key: Buffer) -> bool:
+    def keeps(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:
         if envelope.attributes & Attribute.TRANSACTIONAL:
             return True  # whether it counts is known only with its transaction
+        offset = envelope.base_offset + place.relative_offset
+        if is_hidden(place.flags):
+            return keeps_hidden(pending, offset, records, place)
+        begin = place.position + HEADER_SIZE
         return keeps_newest(
             newest,
-            key,
+            records[begin : begin + place.key_size],
             place.flags,
-            envelope.base_offset + place.relative_offset,
+            offset,
             age=now - envelope.append_time,
             tombstone_age=log.config.tombstone_age,
         )

@@ -157,6 +157,10 @@ class Log(GrowingLog):
         """Those that grow no more and that readers can see whole."""
         return [each for each in self.visible_segments() if each is not self._segments.growing]
 
+    def segments_about_delays(self) -> list[Segment]:
+        """Those that hold delayed messages, or what became of some, oldest first; the last may grow."""
+        return [each for each in self._segments if each.summary.holds_delayed]
+
     def segments_since(self, append_time: Microseconds) -> list[Segment]:
         """Those that may hold something appended at this time or later, oldest first; the last may grow."""
         filled = [each for each in self._segments if each.summary.size]

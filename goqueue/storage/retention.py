@@ -1,19 +1,24 @@
 """Retention of a log: what has outlived its time goes, except what is still to be delivered."""
 
-from collections.abc import Collection
 from itertools import takewhile
 
 from goqueue.core.batch import Envelope
 from goqueue.core.compaction import keeps_pending
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import RecordPlace
 from goqueue.core.retention import SegmentAge, count_expired
 from goqueue.storage.log import Log
 from goqueue.storage.segment import Segment
-from goqueue.types import Buffer, Microseconds, Offset
+from goqueue.types import Microseconds, Offset
+
+NOTHING = OffsetSet()
 
 
-async def retain(log: Log, now: Microseconds, pending: Collection[Offset] = ()) -> None:
-    """Remove expired segments up to the first that holds pending offsets; from there on, keep just these."""
+async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> Offset:
+    """Remove expired segments up to the first that holds pending offsets; from there on, keep just these.
+
+    Up to the offset that is returned, nothing but these is left.
+    """
     expired = _expired(log, now)
     removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
     if removable:
@@ -22,11 +27,12 @@ async def retain(log: Log, now: Microseconds, pending: Collection[Offset] = ()) 
     if kept and kept[-1].end_offset == log.end_offset:
         log.roll()
 
-    def keeps(envelope: Envelope, place: RecordPlace, _: Buffer) -> bool:
-        return keeps_pending(pending, place.flags, envelope.base_offset + place.relative_offset)
+    def keeps(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:
+        return keeps_pending(pending, envelope.base_offset + place.relative_offset, records, place)
 
     for segment in kept:
         await log.compact(segment, keeps)
+    return kept[-1].end_offset if kept else log.log_start
 
 
 def _expired(log: Log, now: Microseconds) -> list[Segment]:
@@ -38,5 +44,5 @@ def _expired(log: Log, now: Microseconds) -> list[Segment]:
     return segments[:count]
 
 
-def _holds_any(segment: Segment, offsets: Collection[Offset]) -> bool:
-    return any(segment.base_offset <= offset < segment.end_offset for offset in offsets)
+def _holds_any(segment: Segment, offsets: OffsetSet) -> bool:
+    return offsets.count(segment.base_offset, segment.end_offset - 1) > 0

@@ -23,7 +23,7 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
-from goqueue.core.batch import HOLDS_DELAYED, HOLDS_IDS, Envelope
+from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Envelope
 from goqueue.core.producers import SEQUENCES, ProducerStates, WrittenBatch
 from goqueue.types import Buffer, Microseconds, Offset
 
@@ -44,6 +44,7 @@ class Summary:
     last_append_time: Microseconds = 0
     priority_mask: int = 0
     holds_delayed: bool = False
+    """Delayed messages, or what became of some."""
     damaged: bool = False
     holds_ids: bool = False
 
@@ -57,7 +58,7 @@ class Summary:
         self.highest_timestamp = max(self.highest_timestamp, envelope.highest_timestamp)
         self.last_append_time = envelope.append_time
         self.priority_mask |= envelope.priority_mask
-        self.holds_delayed |= bool(envelope.attributes & HOLDS_DELAYED)
+        self.holds_delayed |= bool(envelope.attributes & ABOUT_DELAYS)
         self.holds_ids |= bool(envelope.attributes & HOLDS_IDS)
 
 

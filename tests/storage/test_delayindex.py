@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from goqueue.core.delays import FINISHED_MAX, Change, DelayState
 from goqueue.errors import Closed, DiskFailed, DiskFull, UnknownFormat
-from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE, PIECE_SIZE, DelayEntry, DelayState, encode_entries
-from goqueue.storage.delayindex import FINISHED_MAX, GROWN_BYTES, NAME, DelayIndex, Loaded
+from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE, PIECE_SIZE, encode_entries
+from goqueue.storage.delayindex import GROWN_BYTES, NAME, DelayIndex, Loaded
 from goqueue.storage.volume import Volume
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
@@ -29,12 +30,12 @@ ENDINGS = (DelayState.DELIVERED, DelayState.CANCELLED, DelayState.EXPIRED)
 CRASHES = 30
 
 
-def pending(offset: int, due: int, at: int | None = None) -> DelayEntry:
-    return DelayEntry(DelayState.PENDING, offset, due, offset if at is None else at)
+def pending(offset: int, due: int, at: int | None = None) -> Change:
+    return Change(DelayState.PENDING, offset, due, offset if at is None else at)
 
 
-def ended(state: DelayState, offset: int, at: int) -> DelayEntry:
-    return DelayEntry(state, offset, 7_000 + at, at)
+def ended(state: DelayState, offset: int, at: int) -> Change:
+    return Change(state, offset, 7_000 + at, at)
 
 
 async def opened(volume: Volume, log_start: int = 0, log_end: int = END) -> tuple[DelayIndex, Loaded]:
@@ -187,7 +188,7 @@ async def test_whatever_byte_is_flipped_what_stays_is_a_true_beginning(
             assert broken.size(PATH) == HEADER_SIZE + sound * ENTRY_SIZE
 
 
-async def found_with(entries: Sequence[DelayEntry]) -> Loaded:
+async def found_with(entries: Sequence[Change]) -> Loaded:
     disk = SimulatedDisk(Random(0))
     async with mounted(disk) as volume:
         index, _ = await opened(volume)
@@ -371,14 +372,14 @@ class World:
     """A log, and what it says; of each record at most one entry."""
 
     random: Random
-    log: list[DelayEntry | None] = field(default_factory=list)
+    log: list[Change | None] = field(default_factory=list)
     durable_claim: int = 0
     is_alive: bool = True
 
-    def state(self, end: int) -> tuple[dict[int, int], dict[int, DelayEntry]]:
+    def state(self, end: int) -> tuple[dict[int, int], dict[int, Change]]:
         return replayed({}, {}, self.log[:end])
 
-    def grow(self) -> list[DelayEntry]:
+    def grow(self) -> list[Change]:
         grown = []
         for _ in range(self.random.randrange(1, 5)):
             entry = self.record()
@@ -386,7 +387,7 @@ class World:
             grown += [] if entry is None else [entry]
         return grown
 
-    def record(self) -> DelayEntry | None:
+    def record(self) -> Change | None:
         at, (waiting, _) = len(self.log), self.state(len(self.log))
         kind, time = self.random.randrange(5), self.random.randrange(10_000)
         if kind == 0:
@@ -394,7 +395,7 @@ class World:
         if kind < 3 or not waiting:
             return pending(at, time)
         offset = self.random.choice(sorted(waiting))
-        return pending(offset, time, at) if kind == 3 else DelayEntry(self.random.choice(ENDINGS), offset, time, at)
+        return pending(offset, time, at) if kind == 3 else Change(self.random.choice(ENDINGS), offset, time, at)
 
     def confirm(self, claim: int) -> None:
         """The last words of a dead process reach nobody."""
@@ -417,8 +418,8 @@ class World:
 
 
 def replayed(
-    waiting: dict[int, int], past: dict[int, DelayEntry], records: Sequence[DelayEntry | None]
-) -> tuple[dict[int, int], dict[int, DelayEntry]]:
+    waiting: dict[int, int], past: dict[int, Change], records: Sequence[Change | None]
+) -> tuple[dict[int, int], dict[int, Change]]:
     for entry in records:
         if entry is not None and entry.state is DelayState.PENDING and entry.offset not in past:
             waiting[entry.offset] = entry.time

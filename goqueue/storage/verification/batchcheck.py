@@ -35,6 +35,7 @@ UNTOLD = {
     Attribute.HOLDS_IDS: "a record has a message id, but the envelope does not say so",
     Attribute.HOLDS_EXPIRING: "a record expires, but the envelope does not say so",
     Attribute.HOLDS_FOR_ONE_GROUP: "a record is for one group, but the envelope does not say so",
+    Attribute.HOLDS_FIRED: "a record was delayed and fired, but the envelope does not say so",
 }
 
 

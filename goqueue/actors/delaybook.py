@@ -1,0 +1,255 @@
+"""The delayed messages of a partition, with what follows from them: the index on disk and the timers.
+
+What the log says is applied here in the log's order, once it is durable. Index and timers hear of it a moment
+later, in the same order: whoever asks about a timer first passes on what is still to be told. A partition without
+delayed messages has no index and no timers.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+import trio
+
+from goqueue.actors.delaycounts import DelayCounts
+from goqueue.actors.messages import Request
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, OpenTimers, SetTimers
+from goqueue.core.delayevents import DelayEvent
+from goqueue.core.delays import Change, Delays, DelayState
+from goqueue.environment import WallClock
+from goqueue.errors import ActorDied, DiskFull
+from goqueue.storage.delayindex import DelayIndex
+from goqueue.storage.delayscan import apply_delays
+from goqueue.storage.log import Log
+from goqueue.storage.volume import Volume
+from goqueue.types import Microseconds, Offset
+
+logger = logging.getLogger("goqueue.delays")
+
+AnswerT = TypeVar("AnswerT")
+
+COMPACTION_SECONDS_MIN = 60.0
+ASKED_AT_ONCE = 10_000
+"""Due times: a few milliseconds for the timers."""
+
+
+class DelayBook:
+    def __init__(
+        self, volume: Volume, clock: WallClock, directory: str, timers: ActorRef | None, counts: DelayCounts
+    ) -> None:
+        self._volume = volume
+        self._clock = clock
+        self._directory = directory
+        self._timers = timers
+        self._counts = counts
+        self._index: DelayIndex | None = None
+        self._owner: int | None = None
+        self._listener: ActorRef | None = None
+        self._name = ""
+        self._log: Log | None = None
+        self._unapplied: deque[DelayEvent] = deque()
+        self._entries: list[Change] = []
+        self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
+        self._turn = trio.Lock()
+        self._reached: Offset = 0
+        """Where the record lies that was applied last."""
+        self._compacted_at = -math.inf
+        self.delays = Delays()
+        self.taken: dict[Offset, Microseconds] = {}
+        """Out of the wheel though pending: they are being fired, cancelled or moved."""
+        self.has_news = trio.Event()
+        """Something is to be told to index and timers."""
+
+    @property
+    def is_used(self) -> bool:
+        return self._owner is not None or bool(self._entries or self._unapplied)
+
+    @property
+    def log(self) -> Log:
+        assert self._log is not None, "a book is opened with its log"
+        return self._log
+
+    # Its life
+
+    async def open(self, log: Log, name: str, listener: ActorRef) -> None:
+        """As the log says: from the index, and from the log where the index has not seen it."""
+        self._log, self._name, self._listener = log, name, listener
+        if not DelayIndex.exists(self._volume, self._directory) and not log.segments_about_delays():
+            return
+        applied_to = await self._load()
+        await apply_delays(log, applied_to, self._apply_found)
+        self.remove_below(log.log_start)
+        await self.settle()
+
+    async def _load(self) -> Offset:
+        log = self.log
+        self._index, loaded = await DelayIndex.open(
+            self._volume, self._directory, log.log_start, log.high_watermark
+        )
+        self.delays.load(loaded.offsets, loaded.finished)
+        self._reached = loaded.applied_to
+        if self._timers is not None:
+            owner = await self._open_timers(self._timers)
+            await self._timers.call(LoadTimers(owner, loaded.offsets, loaded.dues))
+        return loaded.applied_to
+
+    async def _apply_found(self, events: Sequence[DelayEvent]) -> None:
+        for event in events:
+            self._apply(event)
+        await self.settle()
+
+    async def close(self) -> None:
+        """What was applied is in the index; the timers are let go."""
+        await self.settle()
+        if self._index is not None:
+            self._index.mark(self.log.high_watermark)
+            await self._index.close()
+        if self._timers is not None and self._owner is not None:
+            with suppress(ActorDied):
+                await self._timers.call(CloseTimers(self._owner))
+
+    def abandon(self) -> None:
+        if self._index is not None:
+            self._index.abandon()
+
+    # What the log says
+
+    def note_appended(self, events: Iterable[DelayEvent]) -> None:
+        """They count once they are durable."""
+        self._unapplied.extend(events)
+
+    def show(self, durable: Offset) -> None:
+        """Everything below is durable."""
+        while self._unapplied and self._unapplied[0].at < durable:
+            change = self._apply(self._unapplied.popleft())
+            if change is not None:
+                self._count(change)
+
+    def _apply(self, event: DelayEvent) -> Change | None:
+        change = self.delays.apply(event)
+        if change is not None:
+            self._note(change)
+        return change
+
+    def _note(self, change: Change) -> None:
+        self._entries.append(change)
+        self._reached = change.at
+        if change.state is DelayState.PENDING:
+            self._timer_changes.append((change.offset, change.time))
+        elif change.offset not in self.taken:
+            self._timer_changes.append((change.offset, None))
+        self.has_news.set()
+
+    def _count(self, change: Change) -> None:
+        due, counts = self.taken.pop(change.offset, None), self._counts
+        if change.state is DelayState.DELIVERED:
+            counts.fired += 1
+            if due is not None:
+                counts.lateness.add(max(0.0, (self._clock.now() - due) / 1_000_000))
+        elif change.state is DelayState.CANCELLED:
+            counts.cancelled += 1
+        elif due is not None:
+            counts.rescheduled += 1
+
+    def remove_below(self, log_start: Offset) -> None:
+        """The originals below are gone."""
+        for change in self.delays.removed_below(log_start, self._clock.now(), self._reached):
+            self._counts.expired += 1
+            self._note(change)
+            self.taken.pop(change.offset, None)
+
+    # Index and timers
+
+    async def settle(self) -> None:
+        """Tell both all that is to be told."""
+        async with self._turn:
+            await self._settle()
+
+    async def ask(self, ask: Request[AnswerT]) -> AnswerT:
+        """Ask the timers, who by then know all that was applied before."""
+        assert self._timers is not None
+        async with self._turn:
+            await self._settle()
+            return await self._timers.call(ask)
+
+    async def owner(self) -> int | None:
+        """Its number at the timers; None when there are none."""
+        if self._timers is None:
+            return None
+        async with self._turn:
+            return await self._open_timers(self._timers)
+
+    async def _open_timers(self, timers: ActorRef) -> int:
+        if self._owner is None:
+            assert self._listener is not None
+            self._owner = await timers.call(OpenTimers(self._name, self._listener))
+        return self._owner
+
+    def set_again(self, timers: Iterable[tuple[Offset, Microseconds]]) -> None:
+        """They were taken, and still are to fire."""
+        for offset, due in timers:
+            if self.taken.pop(offset, None) is not None and offset in self.delays.pending:
+                self._timer_changes.append((offset, due))
+        self.has_news.set()
+
+    async def _settle(self) -> None:
+        if self.has_news.is_set():  # else somebody may wait for this very one
+            self.has_news = trio.Event()
+        entries, self._entries = self._entries, []
+        changes, self._timer_changes = self._timer_changes, []
+        if entries:
+            index = await self._open_index()
+            index.append(entries)
+        if changes and self._timers is not None:
+            owner = await self._open_timers(self._timers)
+            await self._timers.call(SetTimers(owner, changes))
+
+    async def _open_index(self) -> DelayIndex:
+        if self._index is None:
+            log = self.log
+            self._index, _ = await DelayIndex.open(self._volume, self._directory, log.log_start, log.high_watermark)
+        return self._index
+
+    async def keep(self) -> None:
+        """Pass on what is to be told, and make the index small when it has grown, until cancelled."""
+        while True:
+            await self.has_news.wait()
+            await self.settle()
+            if self._index is not None and self._wants_compaction(self._index):
+                with suppress(DiskFull):
+                    await self._compact(self._index)
+
+    def _wants_compaction(self, index: DelayIndex) -> bool:
+        is_time = trio.current_time() >= self._compacted_at + COMPACTION_SECONDS_MIN
+        return is_time and (index.is_incomplete or index.has_grown(len(self.delays.pending)))
+
+    async def _compact(self, index: DelayIndex) -> None:
+        """Nothing is appended between the last look at the timers and the beginning of the compaction."""
+        self._compacted_at = trio.current_time()
+        async with self._turn:
+            await self._settle()
+            offsets = self.delays.pending_from(0, len(self.delays.pending))
+            dues = [due for some in _in_pieces(offsets) for due in await self._due_times(some)]
+            finished, reached = list(self.delays.finished.values()), self._reached
+        await index.compact(offsets, dues, finished, reached)
+
+    async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
+        """When these, which are pending, are due."""
+        async with self._turn:
+            await self._settle()
+            return await self._due_times(offsets)
+
+    async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
+        if self._timers is None or self._owner is None:
+            return [0] * len(offsets)
+        times = await self._timers.call(AskDueTimes(self._owner, offsets))
+        taken = self.taken
+        return [taken.get(offset, 0) if due is None else due for offset, due in zip(offsets, times, strict=True)]
+
+
+def _in_pieces(offsets: Sequence[Offset]) -> Iterator[Sequence[Offset]]:
+    return (offsets[at : at + ASKED_AT_ONCE] for at in range(0, len(offsets), ASKED_AT_ONCE))

@@ -1,0 +1,253 @@
+"""A partition's part in delays: hidden originals, what becomes of them, and the way back into the log.
+
+The log is the truth. A delayed message that falls due is written as an ordinary one, and that record is also the
+mark that it has fired: neither a crash nor a power cut loses or doubles it (G8).
+
+Whoever cancels or moves one takes its timer away first: from then on it cannot fire. If the record that says so
+cannot be written, the timer is set again.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from random import Random
+
+import trio
+
+from goqueue.actors.delaybook import DelayBook
+from goqueue.actors.delaycounts import DelayCounts
+from goqueue.actors.delayrequests import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedPage,
+    DelayedView,
+    ListDelayed,
+    MoveDelayed,
+)
+from goqueue.actors.groupcounts import GroupCounts
+from goqueue.actors.handlers import defers, hears
+from goqueue.actors.ledgerstreams import StreamDesk
+from goqueue.actors.messages import Reply
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.timerrequests import CountByDue, TakeDue, TakeTimer, TimersDue
+from goqueue.core.batch import Batch
+from goqueue.core.delayevents import cancel_batch, due_time, fired_batch, fired_record, move_batch
+from goqueue.core.delays import Change, DelayState
+from goqueue.core.record import TIMESTAMP_MAX, Record
+from goqueue.environment import WallClock
+from goqueue.errors import DiskFull
+from goqueue.storage.delayscan import read_originals
+from goqueue.storage.volume import Volume
+from goqueue.types import Microseconds, Offset, Priority
+
+logger = logging.getLogger("goqueue.delays")
+
+FIRED_AT_ONCE = 500
+READ_BYTES_MAX = 4 * 1024 * 1024
+"""Of originals that are read together."""
+DISK_FULL_SECONDS = 1.0
+
+
+class DelayDesk(StreamDesk):
+    """`open_delays` in its start, `close_delays` in its stop, `show_to_delays` when more is durable."""
+
+    def __init__(
+        self,
+        volume: Volume,
+        clock: WallClock,
+        directory: str,
+        random: Random,
+        counts: GroupCounts,
+        *,
+        timers: ActorRef | None,
+        delay_counts: DelayCounts,
+    ) -> None:
+        super().__init__(volume, clock, directory, random, counts)
+        self.delay_book = DelayBook(volume, clock, directory, timers, delay_counts)
+        self._is_keeping = self._is_firing = self._is_ending = False
+        self._fell_due = trio.Event()
+        self._more_is_durable = trio.Event()
+        self._changing: dict[Offset, trio.Event] = {}
+
+    @abstractmethod
+    def append_own(self, batches: Sequence[Batch]) -> Offset:
+        """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing."""
+
+    async def open_delays(self) -> None:
+        await self.delay_book.open(self.log, self.name, self.ref)
+        if self.delay_book.is_used:
+            self._keep_delays()
+
+    async def close_delays(self) -> None:
+        self._is_ending = True
+        await self.delay_book.close()
+
+    def show_to_delays(self, durable: Offset) -> None:
+        self.delay_book.show(durable)
+        if not self._is_keeping and self.delay_book.has_news.is_set():
+            self._keep_delays()
+        if self._changing:
+            self._more_is_durable.set()
+            self._more_is_durable = trio.Event()
+
+    def note_removed(self, below: Offset = 0) -> None:
+        super().note_removed(below)
+        self.delay_book.remove_below(self.log.log_start)
+
+    def _keep_delays(self) -> None:
+        self._is_keeping = True
+        self._fell_due.set()  # what fell due while nobody was there
+        self.background(self.delay_book.keep, endless=True)
+        self.background(self._fire_what_is_due, endless=True)
+
+    # Firing
+
+    @hears(TimersDue)
+    async def fell_due(self, _: str, __: TimersDue) -> None:
+        self._fell_due.set()
+
+    async def _fire_what_is_due(self) -> None:
+        owner = await self.delay_book.owner()
+        while owner is not None:
+            await self._fell_due.wait()
+            self._fell_due = trio.Event()
+            while not self._is_ending and (due := await self.delay_book.ask(TakeDue(owner, FIRED_AT_ONCE))):
+                await self._fire(due)
+
+    async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
+        """Never before the wall clock has reached it, though it were set back just now (G8)."""
+        book, now = self.delay_book, self._wall_clock.now()
+        book.taken.update(due)
+        book.set_again([timer for timer in due if timer[1] > now])
+        waiting = [timer for timer in due if timer[1] <= now]
+        while waiting:
+            found, unread_from = await read_originals(self.log, [offset for offset, _ in waiting], READ_BYTES_MAX)
+            read = [timer for timer in waiting if timer[0] < unread_from]
+            waiting = [timer for timer in waiting if timer[0] >= unread_from]
+            if self._is_ending:
+                return  # they are pending, and fire after the next start
+            await self._write_fired(read, found)
+
+    async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, Record]) -> None:
+        pending = self.delay_book.delays.pending
+        ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
+        for offset, _ in due:
+            if offset not in found and offset in pending:
+                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
+        if not ready:
+            return
+        try:
+            self.append_own([_fired(ready, found)])
+        except DiskFull:
+            self.delay_book.set_again(ready)
+            await trio.sleep(DISK_FULL_SECONDS)
+
+    # Changes
+
+    @defers(CancelDelayed)
+    async def cancel_delayed(self, message: CancelDelayed, reply: Reply[bool]) -> None:
+        self.background(self._answer, reply, self._cancel, message.offset)
+
+    async def _cancel(self, offset: Offset) -> bool:
+        due = await self._take_timer(offset)
+        if due is None:
+            return self.delay_book.delays.was_cancelled(offset)
+        return await self._change(offset, due, cancel_batch(offset, self._wall_clock.now()))
+
+    @defers(MoveDelayed)
+    async def move_delayed(self, message: MoveDelayed, reply: Reply[bool]) -> None:
+        self.background(self._answer, reply, self._move, message)
+
+    async def _move(self, message: MoveDelayed) -> bool:
+        due = await self._take_timer(message.offset)
+        if due is None:
+            return False
+        now = self._wall_clock.now()
+        moved = min(due_time(message.due, now), TIMESTAMP_MAX)
+        return await self._change(message.offset, due, move_batch(message.offset, moved, now))
+
+    async def _take_timer(self, offset: Offset) -> Microseconds | None:
+        """One at a time, and not before what was confirmed is durable and applied."""
+        while offset in self._changing:
+            await self._changing[offset].wait()
+        self._changing[offset] = trio.Event()
+        try:
+            await self._until_durable(min(offset + 1, self.log.end_offset))
+            owner = await self.delay_book.owner() if offset in self.delay_book.delays.pending else None
+            due = None if owner is None else await self.delay_book.ask(TakeTimer(owner, offset))
+        except BaseException:
+            self._end_change(offset)
+            raise
+        if due is None:
+            self._end_change(offset)
+        else:
+            self.delay_book.taken[offset] = due
+        return due
+
+    async def _change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+        try:
+            await self._until_durable(self.append_own([batch]))
+        except BaseException:
+            self.delay_book.set_again([(offset, due)])
+            raise
+        finally:
+            self._end_change(offset)
+        return True
+
+    def _end_change(self, offset: Offset) -> None:
+        self._changing.pop(offset).set()
+
+    async def _until_durable(self, end: Offset) -> None:
+        while self.log.high_watermark < end:
+            self.sync_soon()
+            await self._more_is_durable.wait()
+
+    @abstractmethod
+    def sync_soon(self) -> None:
+        """Somebody waits for what is written."""
+
+    # Questions
+
+    @defers(ListDelayed)
+    async def list_delayed(self, message: ListDelayed, reply: Reply[DelayedPage]) -> None:
+        self.background(self._answer, reply, self._list, message)
+
+    async def _list(self, message: ListDelayed) -> DelayedPage:
+        delays = self.delay_book.delays
+        if message.finished:
+            changes = delays.finished_from(message.first, message.count_max)
+        else:
+            changes = await self._pending(delays.pending_from(message.first, message.count_max))
+        found, _ = await read_originals(self.log, [change.offset for change in changes], READ_BYTES_MAX)
+        return DelayedPage([_view(change, found.get(change.offset)) for change in changes], len(delays.pending))
+
+    async def _pending(self, offsets: Sequence[Offset]) -> list[Change]:
+        dues = await self.delay_book.due_times(offsets) if offsets else []
+        return [Change(DelayState.PENDING, *timer, timer[0]) for timer in zip(offsets, dues, strict=True)]
+
+    @defers(CountDelayed)
+    async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:
+        self.background(self._answer, reply, self._count_delayed, message.edges)
+
+    async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
+        owner = await self.delay_book.owner() if self.delay_book.is_used else None
+        if owner is None:
+            return [0] * (len(edges) + 1)
+        return await self.delay_book.ask(CountByDue(owner, edges))
+
+
+def _fired(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, Record]) -> Batch:
+    return fired_batch([fired_record(number, offset, found[offset]) for number, (offset, _) in enumerate(due)])
+
+
+def _view(change: Change, original: Record | None) -> DelayedView:
+    is_pending = change.state is DelayState.PENDING
+    return DelayedView(
+        change.offset,
+        change.state,
+        change.time if is_pending else None,
+        None if is_pending else change.time,
+        change.at if change.state is DelayState.DELIVERED else None,
+        original.priority if original is not None else Priority.NORMAL,
+        original.key if original is not None else None,
+    )

@@ -1,0 +1,223 @@
+"""The timers of a broker: one wheel for the delayed messages of all its partitions.
+
+Partitions set timers, take them away and take what has fallen due; the wheel only tells them that something has.
+It holds nothing that the logs do not say: a partition that starts sets its timers anew.
+
+Due is what the wall clock, read at that moment, has reached. When the clock is set back, all timers are placed
+anew; when it is set forward, or after a long stop, much falls due at once and fires in due order, so many a second.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+import trio
+
+from goqueue.actors.base import Actor
+from goqueue.actors.delaycounts import DelayCounts
+from goqueue.actors.handlers import answers, defers
+from goqueue.actors.messages import Reply
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.timerrequests import (
+    AskDueTimes,
+    CloseTimers,
+    CountByDue,
+    LoadTimers,
+    OpenTimers,
+    SetTimers,
+    TakeDue,
+    TakeTimer,
+    TimersDue,
+)
+from goqueue.core.timerwheel import TICK, TimerWheel
+from goqueue.core.tokens import Tokens
+from goqueue.environment import WallClock
+from goqueue.types import Microseconds, Offset
+
+FIRES_PER_SECOND = 20_000
+FIRES_AT_ONCE = 2_000
+QUEUED_MAX = 50_000
+"""Fallen due and not taken yet: the others stay in the wheel until these are."""
+WORK_MAX = 1_000
+"""Timers that are moved or fall due in one turn: a few milliseconds."""
+LOOK_SECONDS_MAX = 1.0
+"""How long a step of the wall clock may go unnoticed."""
+COUNTED_AT_ONCE = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class Owner:
+    name: str
+    listener: ActorRef
+    due: deque[tuple[Offset, Microseconds]] = field(default_factory=deque)
+
+
+class Timers(Actor):
+    def __init__(self, clock: WallClock, counts: DelayCounts) -> None:
+        self._clock = clock
+        self._counts = counts
+        self._wheel = TimerWheel(clock.now())
+        self._reached = clock.now()
+        self._look_at = trio.current_time() + LOOK_SECONDS_MAX
+        self._owners: dict[int, Owner] = {}
+        self._numbers: dict[str, int] = {}
+        self._next_number = 1
+        self._queued = 0
+        self._hungry: set[int] = set()
+        """Owners that were given less than has fallen due, since no more may fire at once."""
+        self._tokens = Tokens(FIRES_PER_SECOND, FIRES_AT_ONCE, trio.current_time())
+
+    # Owners
+
+    @answers(OpenTimers)
+    async def open(self, message: OpenTimers) -> int:
+        if message.name in self._numbers:
+            self._forget(self._numbers[message.name])
+        number, self._next_number = self._next_number, self._next_number + 1
+        self._owners[number] = Owner(message.name, message.listener)
+        self._numbers[message.name] = number
+        return number
+
+    @answers(CloseTimers)
+    async def shut(self, message: CloseTimers) -> None:
+        if message.owner in self._owners:
+            self._forget(message.owner)
+
+    def _forget(self, number: int) -> None:
+        owner = self._owners.pop(number)
+        del self._numbers[owner.name]
+        self._hungry.discard(number)
+        self._queued -= len(owner.due)
+        self._wheel.forget(number)
+        self._count()
+
+    def _count(self) -> None:
+        self._counts.pending = len(self._wheel) + self._queued
+
+    # Timers
+
+    @answers(LoadTimers)
+    async def load(self, message: LoadTimers) -> None:
+        if message.owner in self._owners:
+            self._wheel.load(message.owner, message.offsets, message.dues)
+            self._count()
+
+    @answers(SetTimers)
+    async def set(self, message: SetTimers) -> None:
+        if message.owner not in self._owners:
+            return
+        wheel, owner = self._wheel, message.owner
+        for offset, due in message.changes:
+            if due is None:
+                self._take(owner, offset)
+            elif not wheel.reschedule(owner, offset, due):
+                wheel.add(owner, offset, due)
+        self._count()
+
+    @answers(TakeTimer)
+    async def take(self, message: TakeTimer) -> Microseconds | None:
+        due = self._take(message.owner, message.offset) if message.owner in self._owners else None
+        self._count()
+        return due
+
+    def _take(self, number: int, offset: Offset) -> Microseconds | None:
+        """Also one that has fallen due, as long as nobody has taken it."""
+        due = self._wheel.cancel(number, offset)
+        owner = self._owners[number]
+        if due is None and owner.due:
+            due = next((time for each, time in owner.due if each == offset), None)
+            if due is not None:
+                owner.due.remove((offset, due))
+                self._queued -= 1
+        return due
+
+    @answers(TakeDue)
+    async def take_due(self, message: TakeDue) -> Sequence[tuple[Offset, Microseconds]]:
+        owner = self._owners.get(message.owner)
+        if owner is None or not owner.due:
+            return ()
+        wanted = min(message.count_max, len(owner.due))
+        count = self._tokens.take(wanted, trio.current_time())
+        if count < wanted:
+            self._hungry.add(message.owner)
+        taken = [owner.due.popleft() for _ in range(count)]
+        self._queued -= count
+        self._count()
+        return taken
+
+    # Questions
+
+    @answers(AskDueTimes)
+    async def due_times(self, message: AskDueTimes) -> Sequence[Microseconds | None]:
+        owner, wheel = self._owners.get(message.owner), self._wheel
+        fallen = dict(owner.due) if owner is not None else {}
+        return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
+
+    @defers(CountByDue)
+    async def count(self, message: CountByDue, reply: Reply[Sequence[int]]) -> None:
+        self.background(self._count_by_due, message, reply)
+
+    async def _count_by_due(self, message: CountByDue, reply: Reply[Sequence[int]]) -> None:
+        """Some at a time: others want to run."""
+        counts = [0] * (len(message.edges) + 1)
+        owner = self._owners.get(message.owner)
+        queued = [due for _, due in owner.due] if owner is not None else []
+        for dues in _slices(iter(queued + self._wheel.dues(message.owner)), COUNTED_AT_ONCE):
+            dues.sort()
+            _add_counts(counts, dues, message.edges)
+            await trio.lowlevel.checkpoint()
+        reply.resolve(counts)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        now = trio.current_time()
+        if self._hungry:
+            return self._tokens.ready_at(now)
+        if not len(self._wheel) or self._queued >= QUEUED_MAX:
+            return None
+        if self._wheel.is_behind:
+            return now
+        due = self._wheel.next_deadline()
+        assert due is not None, "there are timers"
+        return min(self._look_at, now + max(0.0, (due - self._clock.now()) / 1_000_000))
+
+    async def tick(self, now: float) -> None:
+        wall, self._look_at = self._clock.now(), now + LOOK_SECONDS_MAX
+        if wall < self._reached - TICK:
+            self._wheel.step_back(wall)
+            self._reached = wall
+        self._reached = max(self._reached, wall)
+        fed, self._hungry = self._hungry, set()
+        if self._queued < QUEUED_MAX:
+            for number, offset, due in self._wheel.advance(wall, WORK_MAX):
+                self._owners[number].due.append((offset, due))
+                self._queued += 1
+                fed.add(number)
+        for number in sorted(fed):
+            self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        """A partition that is down sets its timers anew when it starts."""
+        listener = self._owners[number].listener
+        if listener.is_down:
+            self._forget(number)
+        else:
+            listener.news(self.name, TimersDue())
+
+
+def _slices(items: Iterator[Microseconds], size: int) -> Iterator[list[Microseconds]]:
+    while some := list(islice(items, size)):
+        yield some
+
+
+def _add_counts(counts: list[int], dues: Sequence[Microseconds], edges: Sequence[Microseconds]) -> None:
+    """To each stretch between two edges, how many of these, which rise, lie in it."""
+    place = 0
+    for number, edge in enumerate(edges):
+        end = bisect_left(dues, edge, place)
+        counts[number] += end - place
+        place = end
+    counts[-1] += len(dues) - place

@@ -1,0 +1,192 @@
+"""`goqueue delayed`: messages that wait for their time, and what can still be done about them."""
+
+import math
+from base64 import b64encode
+from typing import Any
+
+import click
+
+from goqueue.cli.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.consume import Time
+from goqueue.cli.output import JSON, Column, output_option, preview, readable, write_json, write_table
+from goqueue.cli.topic import say
+from goqueue.net.delayed import Delayed, DelayedPage, DueCount
+
+SHOWN = 20
+BAR_WIDTH = 40
+COLUMNS = [
+    Column("PARTITION", 9, is_number=True),
+    Column("OFFSET", 6, is_number=True),
+    Column("STATE", 5),
+    Column("DUE OR DONE", 11),
+    Column("PRIORITY", 8),
+    Column("KEY", 3),
+]
+_STRETCHES = {1: "1 second", 10: "10 seconds", 60: "1 minute", 600: "10 minutes", 3_600: "1 hour"} | {
+    21_600: "6 hours",
+    86_400: "1 day",
+    604_800: "7 days",
+    2_592_000: "30 days",
+}
+
+
+class Place(click.ParamType[tuple[int, int]]):
+    name = "PARTITION:OFFSET"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        partition, _, offset = str(value).partition(":")
+        if not (partition.isdecimal() and offset.isdecimal()):
+            self.fail(f"{value!r} is no place; give a partition and an offset, like 0:4711", param, ctx)
+        return int(partition), int(offset)
+
+
+@click.group()
+def delayed() -> None:
+    """Look at delayed messages, cancel them, or give them another time."""
+
+
+partition_argument = click.argument("partition", type=click.IntRange(min=0))
+offset_argument = click.argument("offset", type=click.IntRange(min=0))
+partition_option = click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this one only.")
+
+
+@delayed.command("list")
+@click.argument("topic")
+@partition_option
+@click.option(
+    "--count", type=click.IntRange(min=1), default=SHOWN, show_default=True, metavar="N", help="So many at most."
+)
+@click.option("--after", type=Place(), help="Go on behind this one.")
+@click.option("--finished", is_flag=True, help="Those that were delivered or cancelled, the newest of them.")
+@broker_options
+@output_option
+def list_command(
+    *, topic: str, finished: bool, count: int, broker: BrokerAddress, output: str, **where: Any
+) -> None:
+    """Show what waits for its time, in order of partitions and offsets; as JSON, one on each line."""
+    state = "finished" if finished else "pending"
+    page = ask(broker, lambda client: client.delayed(topic, limit=count, state=state, **where))
+    if output == JSON:
+        for each in page:
+            write_json(_fields(each))
+        return
+    write_table(COLUMNS, [_row(each) for each in page])
+    _say_what_is_left(page, finished=finished)
+
+
+def _say_what_is_left(page: DelayedPage, *, finished: bool) -> None:
+    if not finished:
+        click.echo(f"{page.pending:,} pending")
+    if page.next is not None:
+        click.echo(f"there are more: --after {page.next.partition}:{page.next.offset}")
+
+
+@delayed.command()
+@click.argument("topic")
+@partition_option
+@broker_options
+@output_option
+def due(topic: str, partition: int | None, broker: BrokerAddress, output: str) -> None:
+    """Show how many are due when."""
+    counts = ask(broker, lambda client: client.delayed_by_due(topic, partition=partition))
+    if output == JSON:
+        for each in counts:
+            write_json({"within_seconds": each.within, "messages": each.count})
+        return
+    for line in _bars(counts):
+        click.echo(line)
+
+
+@delayed.command()
+@click.argument("topic")
+@partition_argument
+@offset_argument
+@broker_options
+@output_option
+def cancel(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
+    """Let a message never be delivered. Exit code 1 when it was, or there is none."""
+    done = ask(broker, lambda client: client.cancel_delayed(topic, partition, offset))
+    _tell(output, "cancelled", topic, (partition, offset), done)
+
+
+@delayed.command()
+@click.argument("topic")
+@partition_argument
+@offset_argument
+@click.option("--delay", type=float, metavar="SECONDS", help="So long from now.")
+@click.option("--at", "deliver_at", type=Time(), help="At this time.")
+@broker_options
+@output_option
+def reschedule(
+    *, topic: str, partition: int, offset: int, broker: BrokerAddress, output: str, **when: float | None
+) -> None:
+    """Give a message another time. Exit code 1 when it is not pending."""
+    done = ask(broker, lambda client: client.reschedule_delayed(topic, partition, offset, **when))
+    _tell(output, "rescheduled", topic, (partition, offset), done)
+
+
+@delayed.command()
+@click.argument("topic")
+@partition_argument
+@offset_argument
+@broker_options
+@output_option
+def deliver(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
+    """Deliver a message now. Exit code 1 when it is not pending."""
+    done = ask(broker, lambda client: client.deliver_delayed(topic, partition, offset))
+    _tell(output, "delivered", topic, (partition, offset), done)
+
+
+def _tell(output: str, what: str, topic: str, place: tuple[int, int], done: bool) -> None:
+    fields = {"topic": topic, "partition": place[0], "offset": place[1], what: done}
+    sentence = f"was {what}" if done else "is not pending; `goqueue delayed list --finished` says what became of it"
+    say(output, fields, f"the message at {place[0]}:{place[1]} of {topic} {sentence}")
+    if not done:
+        raise click.exceptions.Exit(1)
+
+
+def _row(each: Delayed) -> list[str]:
+    time = each.due if each.due is not None else each.finished_at
+    where = f" as {each.delivered_offset}" if each.delivered_offset is not None else ""
+    return [
+        str(each.partition),
+        str(each.offset),
+        each.state + where,
+        _shown(time),
+        each.priority.name.lower(),
+        "" if each.key is None else preview(each.key),
+    ]
+
+
+def _fields(each: Delayed) -> dict[str, Any]:
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "offset": each.offset,
+        "state": each.state,
+        "due": each.due,
+        "finished_at": each.finished_at,
+        "delivered_offset": each.delivered_offset,
+        "priority": each.priority.name.lower(),
+        "key_base64": None if each.key is None else b64encode(each.key).decode(),
+    }
+
+
+def _shown(time: float | None) -> str:
+    return "" if time is None else readable(round(time * 1_000_000))
+
+
+def _bars(counts: list[DueCount]) -> list[str]:
+    most = max((each.count for each in counts), default=0) or 1
+    return [
+        f"{_stretch(each.within):>17}  {each.count:>11,}  {'█' * math.ceil(each.count / most * BAR_WIDTH)}".rstrip()
+        for each in counts
+    ]
+
+
+def _stretch(within: float | None) -> str:
+    if within is None:
+        return "later"
+    return "overdue" if not within else f"within {_STRETCHES[int(within)]}"

@@ -1,0 +1,156 @@
+"""What the log says about delayed messages, record by record. The log is the truth; all else is made from this.
+
+A delayed original is hidden, and its offset is the name of the delay. Later records say what became of it:
+
+    control, key "delay-cancel"    value: offset                 it will never be delivered
+    control, key "delay-move"      value: offset, due            it is due at another time
+    fired, header below            the message itself, as an ordinary one: it was delivered
+
+Numbers are 8 bytes, big-endian; times are µs since 1970. What is said of an offset that is not pending any more
+says nothing: the first that ends a delay ends it.
+"""
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from goqueue.core.batch import ABOUT_DELAYS, ZSTD, Attribute, Batch, accept, decompress
+from goqueue.core.record import (
+    DELAY_BIT,
+    FLAGS_FROM_BROKER,
+    HEADER_SIZE,
+    MESSAGE_ID_HEADER,
+    Flag,
+    Record,
+    RecordPlace,
+    encode_record,
+    headers_at,
+    walk_records,
+)
+from goqueue.types import Buffer, Microseconds, Offset
+
+CANCEL, MOVE = b"delay-cancel", b"delay-move"
+DELAYED_FROM_HEADER = "goqueue-delayed-from"
+"""Of a message that was delayed: the offset of its original, in digits."""
+_TARGET, _MOVED = Struct(">Q"), Struct(">QQ")
+_CONTROL, _DELAYED, _FIRED = int(Flag.CONTROL), int(Flag.DELAYED), int(Flag.FIRED)
+
+
+class Delayed(NamedTuple):
+    """An original."""
+
+    offset: Offset
+    at: Offset
+    """Where the record lies that says so: here it is the original itself."""
+    due: Microseconds
+
+
+class Moved(NamedTuple):
+    offset: Offset
+    at: Offset
+    due: Microseconds
+
+
+class Cancelled(NamedTuple):
+    offset: Offset
+    at: Offset
+    time: Microseconds
+
+
+class Fired(NamedTuple):
+    offset: Offset
+    at: Offset
+    time: Microseconds
+
+
+DelayEvent: TypeAlias = Delayed | Moved | Cancelled | Fired
+
+
+def due_time(due: int, append_time: Microseconds) -> Microseconds:
+    """A record says when it is due, or after how long: counted from when the broker wrote it."""
+    return append_time + (due & ~DELAY_BIT) if due & DELAY_BIT else due
+
+
+def delay_events(
+    attributes: int, base_offset: Offset, append_time: Microseconds, count: int, body: Buffer
+) -> Iterator[DelayEvent]:
+    """What a batch says, in order. Most say nothing, and are not looked at."""
+    if not attributes & ABOUT_DELAYS:
+        return
+    records = memoryview(decompress(body) if attributes & ZSTD else body)
+    for place in walk_records(records, count):
+        event = _event(records, place, base_offset + place.relative_offset, append_time)
+        if event is not None:
+            yield event
+
+
+def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Microseconds) -> DelayEvent | None:
+    begin = place.position + HEADER_SIZE
+    if place.flags & _DELAYED:
+        due = _TARGET.unpack_from(records, begin + place.key_size)[0]
+        return Delayed(offset, offset, due_time(due, time))
+    if place.flags & _CONTROL:
+        reads = _CONTROLS.get(bytes(records[begin : begin + place.key_size]))
+        return reads(records, begin + place.key_size, offset, time) if reads is not None else None
+    if place.flags & _FIRED:
+        origin = headers_at(records, place).get(DELAYED_FROM_HEADER)
+        return None if origin is None else Fired(int(origin), offset, time)
+    return None
+
+
+def _cancelled(records: memoryview, begin: int, offset: Offset, time: Microseconds) -> DelayEvent:
+    return Cancelled(_TARGET.unpack_from(records, begin)[0], offset, time)
+
+
+def _moved(records: memoryview, begin: int, offset: Offset, _: Microseconds) -> DelayEvent:
+    target, due = _MOVED.unpack_from(records, begin)
+    return Moved(target, offset, due)
+
+
+_CONTROLS: dict[bytes, Callable[[memoryview, int, Offset, Microseconds], DelayEvent]] = {
+    CANCEL: _cancelled,
+    MOVE: _moved,
+}
+
+
+def target_of(records: memoryview, place: RecordPlace) -> Offset | None:
+    """The original that a control record is about, if it is about a delay."""
+    event = _event(records, place, 0, 0)
+    return event.offset if isinstance(event, Cancelled | Moved) else None
+
+
+# What the broker writes
+
+
+def cancel_batch(offset: Offset, now: Microseconds) -> Batch:
+    return _control(CANCEL, _TARGET.pack(offset), now)
+
+
+def move_batch(offset: Offset, due: Microseconds, now: Microseconds) -> Batch:
+    return _control(MOVE, _MOVED.pack(offset, due), now)
+
+
+def _control(kind: bytes, value: bytes, now: Microseconds) -> Batch:
+    record = encode_record(0, now, value, key=kind, flags=Flag.CONTROL)
+    return accept(record, 1, attributes=int(Attribute.CONTROL), allowed_flags=FLAGS_FROM_BROKER)
+
+
+def fired_record(number: int, offset: Offset, original: Record) -> bytes:
+    """The message as it is delivered, as record `number` of its batch: all that it was, and where it came from.
+
+    But for its id, by which a repeat is answered with the offset of the original.
+    """
+    headers = {name: value for name, value in original.headers.items() if name != MESSAGE_ID_HEADER}
+    return encode_record(
+        number,
+        original.timestamp,
+        original.value,
+        key=original.key,
+        headers={**headers, DELAYED_FROM_HEADER: b"%d" % offset},
+        priority=original.priority,
+        flags=int(original.flags & ~Flag.DELAYED | Flag.FIRED),
+    )
+
+
+def fired_batch(records: list[bytes]) -> Batch:
+    return accept(b"".join(records), len(records), allowed_flags=FLAGS_FROM_BROKER)

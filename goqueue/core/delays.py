@@ -1,0 +1,93 @@
+"""The delayed messages of one partition: which are pending, and what became of those that are not.
+
+It is made from what the log says, in the log's order (delayevents.py), and so after a crash it is what it was. When
+each is due is for the timer wheel to know: here, a million of them are bits.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from itertools import islice
+from typing import NamedTuple
+
+from goqueue.core.delayevents import Delayed, DelayEvent, Fired, Moved
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Microseconds, Offset
+
+FINISHED_MAX = 10_000
+"""So many of those that are not pending any more are remembered, the newest."""
+
+
+class DelayState(IntEnum):
+    MARK = 0
+    """Of no message: up to there the log is applied."""
+    PENDING = 1
+    DELIVERED = 2
+    CANCELLED = 3
+    EXPIRED = 4
+    """Its original is gone: purged, or dropped with the oldest messages of a topic that was full."""
+
+
+class Change(NamedTuple):
+    """Of one delayed message: what the index notes and the timer follows."""
+
+    state: DelayState
+    offset: Offset
+    time: Microseconds
+    """When it is due, or when it ended."""
+    at: Offset
+    """Of the record that says so; what was delivered lies there."""
+
+
+class Delays:
+    def __init__(self) -> None:
+        self.pending = OffsetSet()
+        self.finished: dict[Offset, Change] = {}
+
+    def load(self, pending: Iterable[Offset], finished: Iterable[Change]) -> None:
+        """What was known before, in place of nothing."""
+        self.pending = OffsetSet((offset, offset) for offset in pending)
+        for change in finished:
+            self.remember(change)
+
+    def apply(self, event: DelayEvent) -> Change | None:
+        """What follows from it; None when it is about one that is no longer pending."""
+        if isinstance(event, Delayed):
+            self.pending.add(event.offset, event.offset)
+            return Change(DelayState.PENDING, event.offset, event.due, event.at)
+        if event.offset not in self.pending:
+            return None
+        if isinstance(event, Moved):
+            return Change(DelayState.PENDING, event.offset, event.due, event.at)
+        state = DelayState.DELIVERED if isinstance(event, Fired) else DelayState.CANCELLED
+        return self._finish(Change(state, event.offset, event.time, event.at))
+
+    def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> list[Change]:
+        """The originals of these are gone. No record says so: it is noted behind what was said last, at `at`."""
+        gone = [offset for run in self.pending.runs(0, log_start - 1) for offset in _each(run)]
+        return [self._finish(Change(DelayState.EXPIRED, offset, now, at)) for offset in gone]
+
+    def _finish(self, change: Change) -> Change:
+        self.pending.discard(change.offset, change.offset)
+        self.remember(change)
+        return change
+
+    def remember(self, change: Change) -> None:
+        self.finished[change.offset] = change
+        if len(self.finished) > FINISHED_MAX:
+            del self.finished[next(iter(self.finished))]
+
+    def was_cancelled(self, offset: Offset) -> bool:
+        found = self.finished.get(offset)
+        return found is not None and found.state is DelayState.CANCELLED
+
+    def pending_from(self, first: Offset, count_max: int) -> list[Offset]:
+        """The next so many, in the order in which they were published."""
+        return list(islice((offset for run in self.pending.runs(first) for offset in _each(run)), count_max))
+
+    def finished_from(self, first: Offset, count_max: int) -> list[Change]:
+        offsets = sorted(offset for offset in self.finished if offset >= first)
+        return [self.finished[offset] for offset in offsets[:count_max]]
+
+
+def _each(run: Run) -> Iterator[Offset]:
+    return iter(range(run.first, run.last + 1))
