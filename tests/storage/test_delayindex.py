@@ -218,6 +218,35 @@ async def test_sound_entries_that_do_not_follow_are_cut_off(disk: SimulatedDisk,
     assert disk.size(PATH) == HEADER_SIZE + len(FEW) * ENTRY_SIZE
 
 
+async def test_entries_that_do_not_follow_a_compaction_are_cut_off(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """Those that it carried over may lie in any order."""
+    await index.compact([8, 3], [80, 30], [FEW[3]], 20)
+    index.append([pending(20, 1)])
+    await index.close()
+    file = disk.open(PATH)
+    file.write(file.size(), [encode_entries([pending(19, 9)])])
+    loaded = await found_on(disk)
+    assert (dues_of(loaded), loaded.applied_to) == ({8: 80, 3: 30, 20: 1}, 20)
+
+
+async def test_what_was_cut_off_never_follows_what_is_written_in_its_place(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """A power loss took the log's end; the entries behind the damage tell of records that are no more."""
+    index.append(FEW)
+    await index.close()
+    disk.flip_bit(PATH, HEADER_SIZE + 3 * ENTRY_SIZE, 0)
+    for _ in range(CRASHES):
+        started = disk.kill()
+        async with mounted(started) as volume:
+            again, _ = await opened(volume, 0, 4)
+            again.append([pending(4, 44)])
+        loaded = await found_on(started.crash())
+        assert dues_of(loaded) in ({1: 5_000, 2: 4_000, 3: 3_000}, {1: 5_000, 2: 4_000, 3: 3_000, 4: 44})
+
+
 async def test_an_unknown_version_or_state_is_an_error_and_nothing_is_lost(
     disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
 ) -> None:
@@ -349,6 +378,22 @@ async def test_entries_that_come_during_a_compaction_are_in_both_files(
     await index.sync()
     for _ in range(CRASHES):
         assert len((await found_on(disk.crash())).offsets) == 42
+
+
+async def test_a_power_loss_at_any_time_of_a_compaction_leaves_the_old_or_the_new_file_whole(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    index.append(FEW)
+    await index.sync()
+    crashed = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(index.compact, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
+        for _ in range(80):
+            await trio.sleep(0.000_1)
+            crashed.append(disk.crash())
+    found = [await found_on(left) for left in crashed]
+    assert {loaded.applied_to for loaded in found} == {8, 20}
+    assert all(dues_of(loaded) == {3: 9_000, 8: 8_000} for loaded in found)
 
 
 async def test_resting_files_are_given_back_and_opened_again(
