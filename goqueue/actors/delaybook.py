@@ -33,7 +33,7 @@ logger = logging.getLogger("goqueue.delays")
 AnswerT = TypeVar("AnswerT")
 
 COMPACTION_SECONDS_MIN = 60.0
-ASKED_AT_ONCE = 10_000
+ASKED_AT_ONCE = 2_000
 """Due times: a few milliseconds for the timers."""
 
 
@@ -98,8 +98,7 @@ class DelayBook:
         return loaded.applied_to
 
     async def _apply_found(self, events: Sequence[DelayEvent]) -> None:
-        for event in events:
-            self._apply(event)
+        self._apply(events)
         await self.settle()
 
     async def close(self) -> None:
@@ -124,25 +123,28 @@ class DelayBook:
 
     def show(self, durable: Offset) -> None:
         """Everything below is durable."""
+        shown: list[DelayEvent] = []
         while self._unapplied and self._unapplied[0].at < durable:
-            change = self._apply(self._unapplied.popleft())
-            if change is not None:
+            shown.append(self._unapplied.popleft())
+        for change in self._apply(shown):
+            if change.state is not DelayState.PENDING or self.taken:
                 self._count(change)
 
-    def _apply(self, event: DelayEvent) -> Change | None:
-        change = self.delays.apply(event)
-        if change is not None:
-            self._note(change)
-        return change
+    def _apply(self, events: Sequence[DelayEvent]) -> list[Change]:
+        changes = self.delays.apply_all(events)
+        self._note(changes)
+        return changes
 
-    def _note(self, change: Change) -> None:
-        self._entries.append(change)
-        self._reached = change.at
-        if change.state is DelayState.PENDING:
-            self._timer_changes.append((change.offset, change.time))
-        elif change.offset not in self.taken:
-            self._timer_changes.append((change.offset, None))
-        self.has_news.set()
+    def _note(self, changes: Sequence[Change]) -> None:
+        if changes:
+            self._entries += changes
+            self._reached = changes[-1].at
+            self._timer_changes += [
+                (offset, time if state is DelayState.PENDING else None)
+                for state, offset, time, _ in changes
+                if state is DelayState.PENDING or offset not in self.taken
+            ]
+            self.has_news.set()
 
     def _count(self, change: Change) -> None:
         due, counts = self.taken.pop(change.offset, None), self._counts
@@ -157,10 +159,18 @@ class DelayBook:
 
     def remove_below(self, log_start: Offset) -> None:
         """The originals below are gone."""
-        for change in self.delays.removed_below(log_start, self._clock.now(), self._reached):
-            self._counts.expired += 1
-            self._note(change)
+        gone = self.delays.removed_below(log_start, self._clock.now(), self._reached)
+        self._counts.expired += len(gone)
+        for change in gone:
             self.taken.pop(change.offset, None)
+        self._note(gone)
+
+    async def secure(self) -> None:
+        """Before the log loses records: what they said is durable in the index."""
+        await self.settle()
+        if self._index is not None:
+            self._index.mark(self.log.high_watermark)
+            await self._index.sync()
 
     # Index and timers
 
@@ -199,14 +209,16 @@ class DelayBook:
     async def _settle(self) -> None:
         if self.has_news.is_set():  # else somebody may wait for this very one
             self.has_news = trio.Event()
-        entries, self._entries = self._entries, []
+        if self._entries:
+            self._write_entries(await self._open_index())
         changes, self._timer_changes = self._timer_changes, []
-        if entries:
-            index = await self._open_index()
-            index.append(entries)
         if changes and self._timers is not None:
             owner = await self._open_timers(self._timers)
             await self._timers.call(SetTimers(owner, changes))
+
+    def _write_entries(self, index: DelayIndex) -> None:
+        entries, self._entries = self._entries, []
+        index.append(entries)
 
     async def _open_index(self) -> DelayIndex:
         if self._index is None:
@@ -228,13 +240,14 @@ class DelayBook:
         return is_time and (index.is_incomplete or index.has_grown(len(self.delays.pending)))
 
     async def _compact(self, index: DelayIndex) -> None:
-        """Nothing is appended between the last look at the timers and the beginning of the compaction."""
+        """As it is at one moment: what is applied while the timers are asked is appended afterwards."""
         self._compacted_at = trio.current_time()
         async with self._turn:
             await self._settle()
-            offsets = self.delays.pending_from(0, len(self.delays.pending))
+            self._write_entries(index)
+            offsets, reached = self.delays.pending_from(0, len(self.delays.pending)), self._reached
+            finished = list(self.delays.finished.values())
             dues = [due for some in _in_pieces(offsets) for due in await self._due_times(some)]
-            finished, reached = list(self.delays.finished.values()), self._reached
         await index.compact(offsets, dues, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
@@ -246,9 +259,9 @@ class DelayBook:
     async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         if self._timers is None or self._owner is None:
             return [0] * len(offsets)
+        untold = {offset: due for offset, due in self._timer_changes if due is not None} | self.taken
         times = await self._timers.call(AskDueTimes(self._owner, offsets))
-        taken = self.taken
-        return [taken.get(offset, 0) if due is None else due for offset, due in zip(offsets, times, strict=True)]
+        return [untold.get(offset, due or 0) for offset, due in zip(offsets, times, strict=True)]
 
 
 def _in_pieces(offsets: Sequence[Offset]) -> Iterator[Sequence[Offset]]:

@@ -350,6 +350,7 @@ class Partition(DelayDesk):
 
     async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
         try:
+            await self.delay_book.secure()
             pending = self.delay_book.delays.pending
             self.note_removed(await retain(self.log, self._clock.now(), pending))
             if message.compact:

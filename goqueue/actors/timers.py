@@ -113,6 +113,7 @@ class Timers(Actor):
             if due is None:
                 self._take(owner, offset)
             elif not wheel.reschedule(owner, offset, due):
+                self._take(owner, offset)
                 wheel.add(owner, offset, due)
         self._count()
 

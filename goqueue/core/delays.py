@@ -4,7 +4,7 @@ It is made from what the log says, in the log's order (delayevents.py), and so a
 each is due is for the timer wheel to know: here, a million of them are bits.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
 from typing import NamedTuple
@@ -60,6 +60,13 @@ class Delays:
             return Change(DelayState.PENDING, event.offset, event.due, event.at)
         state = DelayState.DELIVERED if isinstance(event, Fired) else DelayState.CANCELLED
         return self._finish(Change(state, event.offset, event.time, event.at))
+
+    def apply_all(self, events: Sequence[DelayEvent]) -> list[Change]:
+        """What follows from many. Most come in long rows of new ones."""
+        if events and all(type(event) is Delayed for event in events):
+            self.pending.update(OffsetSet((event.offset, event.offset) for event in events))
+            return [Change(DelayState.PENDING, offset, due, at) for offset, at, due in events]  # type: ignore[misc]
+        return [change for event in events if (change := self.apply(event)) is not None]
 
     def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> list[Change]:
         """The originals of these are gone. No record says so: it is noted behind what was said last, at `at`."""

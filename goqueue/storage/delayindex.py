@@ -11,8 +11,8 @@ little at any time, and never too much:
 - A file that claims more than the log holds (a crash took the log's end) or that begins badly is removed, durably,
   before anything is written in its place; a bad end is cut off just so. Else old entries might follow new ones.
 
-`compact` works as that of a journal: what is appended meanwhile goes to the old file, and is gathered for the new
-one. The file is made with the first entry: a partition without delays has none.
+What is appended during a `compact` goes to the old file, and is gathered for the new one. The file is made with the
+first entry: a partition without delays has none.
 """
 
 from array import array
@@ -196,7 +196,6 @@ class DelayIndex:
                 await trio.lowlevel.checkpoint()  # others want to run
             target.write([mark])
             await self._volume.sync([target.file])
-            target.take(gathered)
             await self._volume.disk.replace(self._path + TEMPORARY, self._path)
         except BaseException:
             target.file.close()
@@ -211,7 +210,7 @@ class DelayIndex:
             return
         self._file, self._name_is_durable, self.is_incomplete = target.file, False, False
         try:
-            target.take(gathered)
+            target.write(gathered)
         except StorageError:
             self.is_incomplete = True
         self._size = target.size
@@ -253,10 +252,6 @@ class _Target:
 
     def write(self, data: Sequence[Buffer]) -> None:
         self.size += self.file.write(self.size, data)
-
-    def take(self, gathered: list[bytes]) -> None:
-        self.write(gathered)
-        gathered.clear()
 
 
 async def _read(volume: Volume, path: str) -> DelayReplay:

@@ -11,8 +11,9 @@ import trio
 from goqueue.core.batch import ABOUT_DELAYS
 from goqueue.core.deadletter import one_record
 from goqueue.core.delayevents import DelayEvent, delay_events
-from goqueue.core.deliverable import batches_in, body_at, records_at
+from goqueue.core.deliverable import batches_in, body_at
 from goqueue.core.offsetset import OffsetSet
+from goqueue.core.picking import picked_records
 from goqueue.core.record import Record
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
@@ -73,7 +74,7 @@ async def read_originals(
             at = damage.end_offset
             continue
         at = max(data.next_offset, run.first + 1)
-        for offset, record in records_at(data.data, list(wanted.runs(run.first, at - 1))):
+        for offset, record in picked_records(memoryview(data.data), wanted):
             found[offset] = one_record(record)
             size += len(record)
         if size > bytes_max:

@@ -2,15 +2,11 @@
 
 from array import array
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from random import Random
 
 import pytest
 import trio
 from crc32c import crc32c
-from hypothesis import given
-from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from goqueue.core.delays import FINISHED_MAX, Change, DelayState
@@ -18,45 +14,21 @@ from goqueue.errors import Closed, DiskFailed, DiskFull, UnknownFormat
 from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE, PIECE_SIZE, encode_entries
 from goqueue.storage.delayindex import GROWN_BYTES, NAME, DelayIndex, Loaded
 from goqueue.storage.volume import Volume
-from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
-from goqueue.testing.faults import Faults
+from tests.storage.delays import (
+    CRASHES,
+    DIRECTORY,
+    END,
+    ENDINGS,
+    PATH,
+    dues_of,
+    ended,
+    found_on,
+    leave_room,
+    opened,
+    pending,
+)
 from tests.storage.logs import mounted
-
-DIRECTORY = "/data/logs/orders/0"
-PATH = f"{DIRECTORY}/{NAME}"
-END = 1_000
-ENDINGS = (DelayState.DELIVERED, DelayState.CANCELLED, DelayState.EXPIRED)
-CRASHES = 30
-
-
-def pending(offset: int, due: int, at: int | None = None) -> Change:
-    return Change(DelayState.PENDING, offset, due, offset if at is None else at)
-
-
-def ended(state: DelayState, offset: int, at: int) -> Change:
-    return Change(state, offset, 7_000 + at, at)
-
-
-async def opened(volume: Volume, log_start: int = 0, log_end: int = END) -> tuple[DelayIndex, Loaded]:
-    await volume.make_directories(DIRECTORY)
-    return await DelayIndex.open(volume, DIRECTORY, log_start, log_end)
-
-
-async def found_on(disk: SimulatedDisk, log_end: int = END, log_start: int = 0) -> Loaded:
-    """What the next process finds."""
-    async with mounted(disk) as volume:
-        return (await opened(volume, log_start, log_end))[1]
-
-
-def dues_of(loaded: Loaded) -> dict[int, int]:
-    return dict(zip(loaded.offsets, loaded.dues, strict=True))
-
-
-def leave_room(disk: SimulatedDisk, size: int) -> None:
-    disk.capacity = CAPACITY
-    disk.capacity -= disk.space("/").free - min(size, disk.space("/").free)
-
 
 FEW = [
     pending(1, 5_000),
@@ -219,6 +191,35 @@ async def test_sound_entries_that_do_not_follow_are_cut_off(disk: SimulatedDisk,
     assert disk.size(PATH) == HEADER_SIZE + len(FEW) * ENTRY_SIZE
 
 
+async def test_entries_that_do_not_follow_a_compaction_are_cut_off(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """Those that it carried over may lie in any order."""
+    await index.compact([8, 3], [80, 30], [FEW[3]], 20)
+    index.append([pending(20, 1)])
+    await index.close()
+    file = disk.open(PATH)
+    file.write(file.size(), [encode_entries([pending(19, 9)])])
+    loaded = await found_on(disk)
+    assert (dues_of(loaded), loaded.applied_to) == ({8: 80, 3: 30, 20: 1}, 20)
+
+
+async def test_what_was_cut_off_never_follows_what_is_written_in_its_place(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """A power loss took the log's end; the entries behind the damage tell of records that are no more."""
+    index.append(FEW)
+    await index.close()
+    disk.flip_bit(PATH, HEADER_SIZE + 3 * ENTRY_SIZE, 0)
+    for _ in range(CRASHES):
+        started = disk.kill()
+        async with mounted(started) as volume:
+            again, _ = await opened(volume, 0, 4)
+            again.append([pending(4, 44)])
+        loaded = await found_on(started.crash())
+        assert dues_of(loaded) in ({1: 5_000, 2: 4_000, 3: 3_000}, {1: 5_000, 2: 4_000, 3: 3_000, 4: 44})
+
+
 async def test_an_unknown_version_or_state_is_an_error_and_nothing_is_lost(
     disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
 ) -> None:
@@ -352,6 +353,22 @@ async def test_entries_that_come_during_a_compaction_are_in_both_files(
         assert len((await found_on(disk.crash())).offsets) == 42
 
 
+async def test_a_power_loss_at_any_time_of_a_compaction_leaves_the_old_or_the_new_file_whole(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    index.append(FEW)
+    await index.sync()
+    crashed = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(index.compact, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
+        for _ in range(80):
+            await trio.sleep(0.000_1)
+            crashed.append(disk.crash())
+    found = [await found_on(left) for left in crashed]
+    assert {loaded.applied_to for loaded in found} == {8, 20}
+    assert all(dues_of(loaded) == {3: 9_000, 8: 8_000} for loaded in found)
+
+
 async def test_resting_files_are_given_back_and_opened_again(
     disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
@@ -362,125 +379,3 @@ async def test_resting_files_are_given_back_and_opened_again(
         index.append([entry])
         await index.sync()
     assert await found_on(disk.crash()) == await found_with(FEW)
-
-
-# Against a model: a log of records, and an index that follows it through crashes.
-
-
-@dataclass
-class World:
-    """A log, and what it says; of each record at most one entry."""
-
-    random: Random
-    log: list[Change | None] = field(default_factory=list)
-    durable_claim: int = 0
-    is_alive: bool = True
-
-    def state(self, end: int) -> tuple[dict[int, int], dict[int, Change]]:
-        return replayed({}, {}, self.log[:end])
-
-    def grow(self) -> list[Change]:
-        grown = []
-        for _ in range(self.random.randrange(1, 5)):
-            entry = self.record()
-            self.log.append(entry)
-            grown += [] if entry is None else [entry]
-        return grown
-
-    def record(self) -> Change | None:
-        at, (waiting, _) = len(self.log), self.state(len(self.log))
-        kind, time = self.random.randrange(5), self.random.randrange(10_000)
-        if kind == 0:
-            return None
-        if kind < 3 or not waiting:
-            return pending(at, time)
-        offset = self.random.choice(sorted(waiting))
-        return pending(offset, time, at) if kind == 3 else Change(self.random.choice(ENDINGS), offset, time, at)
-
-    def confirm(self, claim: int) -> None:
-        """The last words of a dead process reach nobody."""
-        if self.is_alive:
-            self.durable_claim = max(self.durable_claim, claim)
-
-    def lose_the_end(self) -> None:
-        """Now and then the log's end is gone too, and other records will be there."""
-        if self.random.random() < 0.3:
-            del self.log[self.random.randrange(len(self.log) + 1) :]
-            self.durable_claim = 0
-
-    def check(self, loaded: Loaded) -> None:
-        """What is loaded, with the rest of the log applied, is what the log says. Nothing durable is forgotten."""
-        assert loaded.applied_to <= len(self.log)
-        assert loaded.applied_to >= self.durable_claim or loaded.is_rebuilt
-        assert not loaded.is_rebuilt or (loaded.applied_to, len(loaded.offsets), loaded.finished) == (0, 0, [])
-        past = {entry.offset: entry for entry in loaded.finished}
-        assert replayed(dues_of(loaded), past, self.log[loaded.applied_to :]) == self.state(len(self.log))
-
-
-def replayed(
-    waiting: dict[int, int], past: dict[int, Change], records: Sequence[Change | None]
-) -> tuple[dict[int, int], dict[int, Change]]:
-    for entry in records:
-        if entry is not None and entry.state is DelayState.PENDING and entry.offset not in past:
-            waiting[entry.offset] = entry.time
-        elif entry is not None and entry.state is not DelayState.PENDING:
-            waiting.pop(entry.offset, None)
-            past[entry.offset] = entry
-    return waiting, past
-
-
-async def live_through_crashes(seed: int, lives: int) -> None:
-    random = Random(seed)
-    disk, world = SimulatedDisk(random, faults=Faults(garbage_odds=0.3)), World(random)
-    for _ in range(lives):
-        async with mounted(disk) as volume:
-            world.is_alive = True
-            index, loaded = await opened(volume, 0, len(world.log))
-            world.check(loaded)
-            index.append([entry for entry in world.log[loaded.applied_to :] if entry is not None])
-            index.mark(len(world.log))
-            async with trio.open_nursery() as nursery:
-                for _ in range(random.randrange(12)):
-                    await one_step(random, disk, world, index, nursery)
-                disk, world.is_alive = disk.crash() if random.random() < 0.7 else disk.kill(), False
-                nursery.cancel_scope.cancel()
-        leave_room(disk, CAPACITY)
-        world.lose_the_end()
-
-
-async def one_step(
-    random: Random, disk: SimulatedDisk, world: World, index: DelayIndex, nursery: trio.Nursery
-) -> None:
-    match random.randrange(8):
-        case 0 | 1 | 2:
-            index.append(world.grow())
-        case 3:
-            index.mark(len(world.log))
-        case 4:
-            nursery.start_soon(sync, world, index)
-        case 5:
-            nursery.start_soon(compact, world, index)
-        case 6:
-            leave_room(disk, random.choice((0, 50, 200, CAPACITY)))
-        case _:
-            await trio.sleep(random.random() / 300)
-
-
-async def sync(world: World, index: DelayIndex) -> None:
-    claim = 0 if index.is_incomplete else max((entry.at for entry in world.log if entry is not None), default=0)
-    await index.sync()
-    if not index.is_incomplete:
-        world.confirm(claim)
-
-
-async def compact(world: World, index: DelayIndex) -> None:
-    claim, (waiting, past) = len(world.log), world.state(len(world.log))
-    with suppress(DiskFull):
-        await index.compact(list(waiting), list(waiting.values()), list(past.values()), claim)
-        world.confirm(claim)
-
-
-@given(st.integers(0, 2**32))
-def test_whatever_crashes_leave_it_says_what_the_log_said(seed: int) -> None:
-    """G8"""
-    run_deterministically(live_through_crashes, seed, 6, seed=seed)

@@ -1,0 +1,41 @@
+"""Short words for the tests of the delay index."""
+
+from goqueue.core.delays import Change, DelayState
+from goqueue.storage.delayindex import NAME, DelayIndex, Loaded
+from goqueue.storage.volume import Volume
+from goqueue.testing.disk import CAPACITY, SimulatedDisk
+from tests.storage.logs import mounted
+
+DIRECTORY = "/data/logs/orders/0"
+PATH = f"{DIRECTORY}/{NAME}"
+END = 1_000
+ENDINGS = (DelayState.DELIVERED, DelayState.CANCELLED, DelayState.EXPIRED)
+CRASHES = 30
+
+
+def pending(offset: int, due: int, at: int | None = None) -> Change:
+    return Change(DelayState.PENDING, offset, due, offset if at is None else at)
+
+
+def ended(state: DelayState, offset: int, at: int) -> Change:
+    return Change(state, offset, 7_000 + at, at)
+
+
+async def opened(volume: Volume, log_start: int = 0, log_end: int = END) -> tuple[DelayIndex, Loaded]:
+    await volume.make_directories(DIRECTORY)
+    return await DelayIndex.open(volume, DIRECTORY, log_start, log_end)
+
+
+async def found_on(disk: SimulatedDisk, log_end: int = END, log_start: int = 0) -> Loaded:
+    """What the next process finds."""
+    async with mounted(disk) as volume:
+        return (await opened(volume, log_start, log_end))[1]
+
+
+def dues_of(loaded: Loaded) -> dict[int, int]:
+    return dict(zip(loaded.offsets, loaded.dues, strict=True))
+
+
+def leave_room(disk: SimulatedDisk, size: int) -> None:
+    disk.capacity = CAPACITY
+    disk.capacity -= disk.space("/").free - min(size, disk.space("/").free)
