@@ -65,7 +65,7 @@ class Delays:
         """What follows from many. Most come in long rows of new ones."""
         if events and all(type(event) is Delayed for event in events):
             self.pending.update(OffsetSet((event.offset, event.offset) for event in events))
-            return [Change(DelayState.PENDING, offset, due, at) for offset, at, due in events]  # type: ignore[misc]
+            return [Change(DelayState.PENDING, offset, due, at) for offset, at, due in events]
         return [change for event in events if (change := self.apply(event)) is not None]
 
     def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> list[Change]:

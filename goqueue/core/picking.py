@@ -43,8 +43,8 @@ def _picked(records: memoryview, envelope: Envelope, offsets: list[Offset]) -> I
 
 
 def _common_size(records: memoryview, count: int) -> int:
-    """Of all records, or 0 when they differ. The first says where the second begins, and so on: it is enough that all
-    have the same sizes where they would begin."""
+    """Of all records, or 0 when they differ. The first says where the second begins, and so on: it is enough that
+    all have the same sizes where they would begin."""
     size, rest = divmod(len(records), count)
     _, key_size, value_size = _PLACE.unpack_from(records)
     if rest or size != HEADER_SIZE + key_size + value_size:

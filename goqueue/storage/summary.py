@@ -7,7 +7,7 @@ fixed head and a msgpack tail, each with its CRC:
      8 base offset          16 end offset           24 size of the log file
     32 records              40 highest timestamp    48 first append time    56 last append time
     64 index entries (4)    68 CRC32C of .index (4) 72 CRC32C of .timeindex (4)
-    76 length of the tail   80 CRC32C of the tail   84 priority mask (1)    85 holds delayed (1)    86 damaged (1)
+    76 length of the tail   80 CRC32C of the tail   84 priority mask (1)    85 about delays (1)    86 damaged (1)
     87 holds ids (1)        88 reserved (8)
     96 tail: {"lanes": a byte per index entry, "epochs": [[leader epoch, first offset], …], "producers": […],
               "damage": [[position, end position, offset, end offset], …]}

@@ -26,10 +26,11 @@ def picked(data: bytes, *offsets: int) -> dict[int, bytes]:
     return {offset: bytes(record) for offset, record in picked_records(memoryview(data), wanted)}
 
 
+some_values = st.lists(st.sampled_from([b"", b"a", b"bb", bytes(40)]), min_size=1, max_size=9)
+
+
 @given(
-    st.lists(
-        st.lists(st.sampled_from([b"", b"a", b"bb", bytes(40)]), min_size=1, max_size=9), min_size=1, max_size=4
-    ),
+    st.lists(some_values, min_size=1, max_size=4),
     st.sets(st.integers(BASE - 3, BASE + 40)),
     st.booleans(),
 )

@@ -114,4 +114,4 @@ def test_a_diagram_is_the_one_that_stands_where_it_is_parsed(module: str, diagra
 
 def test_every_format_has_its_diagram() -> None:
     names = [module.rpartition("/")[2] for module, _ in diagrams()]
-    assert names == ["record", "batch", "summary", "recoverypoint", "journalfile"]
+    assert names == ["record", "batch", "summary", "recoverypoint", "journalfile", "delayentries"]
