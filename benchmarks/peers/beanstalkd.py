@@ -1,7 +1,7 @@
 """beanstalkd through greenstalk, which asks for one job at a time."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count as numbers
 from pathlib import Path
@@ -22,12 +22,34 @@ DURABILITY = "in the file; fsync each second"
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Peer]:
+def connected(folder: Path) -> Iterator[Any]:
     if greenstalk is None:
         raise Unavailable("its client greenstalk is not installed")
     port = free_port()
     command = [program("beanstalkd"), "-l", HOST, "-p", str(port), "-b", str(folder), "-f", str(FSYNC_MS)]
     with server(command, folder, port), greenstalk.Client((HOST, port), encoding=None) as client:
+        yield client
+
+
+@contextmanager
+def delays(folder: Path) -> Iterator[Callable[[int, int], float]]:
+    """Seconds for so many jobs that are delayed by so many seconds."""
+    with connected(folder) as client:
+        yield lambda count, seconds: _put_delayed(client, count, seconds)
+
+
+def _put_delayed(client: Any, count: int, seconds: int) -> float:
+    before = client.stats_tube("default")["current-jobs-delayed"]
+    with timed() as watch:
+        for _ in range(count):
+            client.put(BLOCK[0], delay=seconds)
+    check_count(client.stats_tube("default")["current-jobs-delayed"] - before, count, "delayed")
+    return watch.seconds
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[Peer]:
+    with connected(folder) as client:
         tubes = Tubes(client)
         yield Peer(
             NAME,

@@ -69,6 +69,10 @@ class DelayBook:
         return self._owner is not None or bool(self._entries or self._unapplied)
 
     @property
+    def has_unapplied(self) -> bool:
+        return bool(self._unapplied)
+
+    @property
     def log(self) -> Log:
         assert self._log is not None, "a book is opened with its log"
         return self._log

@@ -66,7 +66,7 @@ class DelayDesk(StreamDesk):
         self.delay_book = DelayBook(volume, clock, directory, timers, delay_counts)
         self._is_keeping = self._is_firing = self._is_ending = False
         self._fell_due = trio.Event()
-        self._more_is_durable = trio.Event()
+        self._waiting_for_disk = trio.lowlevel.ParkingLot()
         self._changing: dict[Offset, trio.Event] = {}
 
     @abstractmethod
@@ -86,9 +86,7 @@ class DelayDesk(StreamDesk):
         self.delay_book.show(durable)
         if not self._is_keeping and self.delay_book.has_news.is_set():
             self._keep_delays()
-        if self._changing:
-            self._more_is_durable.set()
-            self._more_is_durable = trio.Event()
+        self._waiting_for_disk.unpark_all()
 
     def note_removed(self, below: Offset = 0) -> None:
         super().note_removed(below)
@@ -200,7 +198,12 @@ class DelayDesk(StreamDesk):
     async def _until_durable(self, end: Offset) -> None:
         while self.log.high_watermark < end:
             self.sync_soon()
-            await self._more_is_durable.wait()
+            await self._waiting_for_disk.park()
+
+    async def _until_applied(self) -> None:
+        """What was confirmed, be it with acks=leader, is known to whoever asks."""
+        if self.delay_book.has_unapplied:
+            await self._until_durable(self.log.end_offset)
 
     @abstractmethod
     def sync_soon(self) -> None:
@@ -213,6 +216,7 @@ class DelayDesk(StreamDesk):
         self.background(self._answer, reply, self._list, message)
 
     async def _list(self, message: ListDelayed) -> DelayedPage:
+        await self._until_applied()
         delays = self.delay_book.delays
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
@@ -230,6 +234,7 @@ class DelayDesk(StreamDesk):
         self.background(self._answer, reply, self._count_delayed, message.edges)
 
     async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
+        await self._until_applied()
         owner = await self.delay_book.owner() if self.delay_book.is_used else None
         if owner is None:
             return [0] * (len(edges) + 1)

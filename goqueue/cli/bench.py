@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.benchdelay import measure_delays
 from goqueue.cli.benchwork import (
     NUMBER_SIZE,
     Cost,
@@ -199,6 +200,55 @@ def latency(
         _show_histogram("publish", loop.times)
         if follows:
             _show_histogram("end to end", seen)
+
+
+@bench.command()
+@click.option("--count", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, 20_000, min_open=True),
+    default=1_000.0,
+    show_default=True,
+    help="So many are due in each second.",
+)
+@size_option
+@acks_option
+@partitions_option
+@keep_option
+@broker_options
+@output_option
+def delay(
+    *,
+    count: int,
+    rate: float,
+    size: int,
+    acks: str,
+    partitions: int,
+    keep: bool,
+    broker: BrokerAddress,
+    output: str,
+) -> None:
+    """Publish messages with a delay, read each when it comes, and show how late it was."""
+    load = Load(count=count, size=max(size, NUMBER_SIZE), batch=1, acks=acks, producers=500)
+    found: list[Times] = []
+
+    async def work(client: Client, bar: Bar) -> Fields:
+        bar.begin(load.count)
+        async with topic_of_its_own(client, partitions, keep=keep) as topic:
+            delayed = await measure_delays(client, topic, load, rate, bar.advance)
+        if delayed.early:
+            raise click.ClickException(f"{delayed.early:,} messages came early; do the clocks differ?")
+        found.append(delayed.lateness)
+        return {
+            **_setting("delay", topic, partitions, load, keep),
+            "rate": rate,
+            "published_per_second": load.count / delayed.publishing.seconds,
+            **{f"late_{name}": value for name, value in _latencies(delayed.lateness).items()},
+        }
+
+    _show(_measured(broker, work), output)
+    if output != JSON and sys.stdout.isatty():
+        _show_histogram("late", found[0])
 
 
 def _measured(broker: BrokerAddress, work: Callable[[Client, Bar], Awaitable[Fields]]) -> Fields:

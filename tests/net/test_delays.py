@@ -488,3 +488,13 @@ async def test_a_repeat_by_id_is_answered_with_the_original(machine: Machine, au
         assert await client.publish("orders", b"v", delay=5, message_id="m") == first
         await trio.sleep(10)
         assert await values(client) == [b"v"]
+
+
+async def test_what_was_just_confirmed_is_counted_and_listed(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await orders(client)
+        for number in range(1, 5):
+            await client.publish("orders", b"v", delay=50, acks="leader")
+            assert await client.count_delayed("orders") == number
+        await client.publish("orders", b"v", delay=50, acks="leader")
+        assert len(await client.delayed("orders")) == 5

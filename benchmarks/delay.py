@@ -1,0 +1,255 @@
+"""What a million messages that wait for their time cost: `./dev bench delay`.
+
+100-byte values, every publish confirmed, every cancel answered with True, all that fell due read back once. What
+adds and cancels cost beside a thousand and beside a million; memory, idle processor time and a start with a
+million; how late ten thousand a second come, due at random so that neighbours in the log are not due together.
+Delayed publishes beside beanstalkd's, in turns, both in the file and fsynced within a second.
+"""
+
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+import goqueue
+from benchmarks.broker import BrokerProcess, broker_process
+from benchmarks.children import Unavailable
+from benchmarks.commandline import Tell, run
+from benchmarks.figures import Figure, timed
+from benchmarks.garbage import heap_set_apart
+from benchmarks.peers import beanstalkd
+from benchmarks.peers.workload import BLOCK, Wrong, check_count
+
+WORKERS = 4
+HOUR = 3_600.0
+DAYS = 30 * 86_400.0
+TOPIC = "reminders"
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    runs: int = 5
+    few: int = 1_000
+    many: int = 1_000_000
+    cancels: int = 300
+    adds: int = 20_000
+    beside: int = 50_000
+    """Delayed publishes of each run beside beanstalkd, which gets a tenth of it."""
+    fires: int = 10_000
+    """In each second."""
+    seconds: int = 10
+    idle_seconds: float = 10.0
+
+
+TINY = Sizes(
+    runs=1, few=1_000, many=2_000, cancels=3, adds=1_000, beside=1_000, fires=200, seconds=1, idle_seconds=0.1
+)
+
+
+async def add(
+    client: goqueue.Client, topic: str, count: int, delay: Callable[[], float], acks: str = "all"
+) -> None:
+    """Each call's messages are due together; so many calls, so many times."""
+    left = iter(range(count // len(BLOCK)))
+    async with client.producer(topic, acks=acks) as producer, trio.open_nursery() as nursery:
+
+        async def work() -> None:
+            for _ in left:
+                check_count(len(await producer.send_many(BLOCK, delay=delay())), len(BLOCK), "confirmed")
+
+        for _ in range(WORKERS):
+            nursery.start_soon(work)
+
+
+def some_day() -> float:
+    return random.uniform(HOUR, DAYS)
+
+
+# What it costs beside few and beside many
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    add: float
+    """Microseconds of the broker's processor time for each message."""
+    cancel: float
+    """Milliseconds until it is answered, the median."""
+
+
+async def costs(client: goqueue.Client, broker: BrokerProcess, sizes: Sizes) -> Costs:
+    """Of adding so many, and of cancelling some of those."""
+    first = (await client.topic(TOPIC)).partitions[0].end
+    before = broker.cpu_seconds()
+    await add(client, TOPIC, sizes.adds, some_day)
+    spent = broker.cpu_seconds() - before
+    seconds = []
+    for number in range(sizes.cancels):
+        with timed() as watch:
+            cancelled = await client.cancel_delayed(TOPIC, 0, first + number * (sizes.adds // sizes.cancels))
+        if not cancelled:
+            raise Wrong("a delayed message was not there to be cancelled")
+        seconds.append(watch.seconds)
+    return Costs(spent / sizes.adds * 1e6, statistics.median(seconds) * 1e3)
+
+
+def ratio_figures(what: str, unit: str, few: float, many: float, sizes: Sizes) -> list[Figure]:
+    ratio = many / few
+    return [
+        Figure(f"{what} beside {sizes.few:,} pending", few, unit),
+        Figure(f"{what} beside {sizes.many:,} pending", many, unit),
+        Figure(f"{what}: beside many / beside few", ratio, "×", "≤ 1.5", ratio <= 1.5),
+    ]
+
+
+async def measure_pending(client: goqueue.Client, broker: BrokerProcess, sizes: Sizes, tell: Tell) -> list[Figure]:
+    await client.create_topic(TOPIC, partitions=1)
+    await add(client, TOPIC, sizes.few, some_day)
+    tell("adding and cancelling beside few")
+    beside_few = await costs(client, broker, sizes)
+    tell(f"adding {sizes.many:,}")
+    pending, before = await client.count_delayed(TOPIC), broker.resident_mib()
+    await add(client, TOPIC, sizes.many, some_day)
+    added = await client.count_delayed(TOPIC) - pending
+    check_count(added, sizes.many, "pending")
+    each = (broker.resident_mib() - before) * MIB / added
+    tell("adding and cancelling beside many")
+    beside_many = await costs(client, broker, sizes)
+    tell("idle")
+    idle = await idle_percent(broker, sizes)
+    return [
+        *ratio_figures("adding: broker", "µs CPU/message", beside_few.add, beside_many.add, sizes),
+        *ratio_figures("cancelling", "ms", beside_few.cancel, beside_many.cancel, sizes),
+        Figure("memory of each that is pending", each, "bytes", "≤ 200", each <= 200),
+        Figure(f"idle broker with {sizes.many:,} pending", idle, "% of a core", "< 2", idle < 2),
+    ]
+
+
+async def idle_percent(broker: BrokerProcess, sizes: Sizes) -> float:
+    await trio.sleep(min(3.0, sizes.idle_seconds))
+    before, begin = broker.cpu_seconds(), time.perf_counter()
+    await trio.sleep(sizes.idle_seconds)
+    return (broker.cpu_seconds() - before) / (time.perf_counter() - begin) * 100
+
+
+# How late they come
+
+
+async def measure_firing(client: goqueue.Client, sizes: Sizes, tell: Tell) -> list[Figure]:
+    """Due at random times of some seconds, so that neighbours in the log are not due together."""
+    tell(f"firing {sizes.fires:,} a second")
+    count = sizes.fires * sizes.seconds
+    before = await client.stats()
+    start = (await client.topic(TOPIC)).partitions[0].end
+    begin = time.time() + max(3.0, count / 20_000)
+    await publish_spread(client, count, begin, sizes.seconds)
+    if time.time() > begin:
+        raise Wrong("the first were due before the last were published; is the machine busy?")
+    await check_all_come(client, start, count, begin + sizes.seconds)
+    after = await client.stats()
+    check_count(int(after["delay.fired"]) - int(before["delay.fired"]), count, "fired")
+    stalls = float(after["loop.stalls_20_ms"]) - float(before["loop.stalls_20_ms"])
+    late = float(after["delay.lateness_p99_ms"])
+    return [
+        Figure(f"{sizes.fires:,} fires a second: p50 lateness", float(after["delay.lateness_p50_ms"]), "ms"),
+        Figure(f"{sizes.fires:,} fires a second: p99 lateness", late, "ms", "≤ 20", late <= 20),
+        Figure("stalls of the event loop above 20 ms meanwhile", stalls, "", "0", stalls == 0),
+    ]
+
+
+async def publish_spread(client: goqueue.Client, count: int, begin: float, seconds: float) -> None:
+    left = iter(range(count // 10))
+    async with client.producer(TOPIC) as producer, trio.open_nursery() as nursery:
+
+        async def work() -> None:
+            for number in left:
+                values = [b"%d" % each for each in range(10 * number, 10 * number + 10)]
+                await producer.send_many(values, deliver_at=begin + random.uniform(0, seconds))
+
+        for _ in range(50):
+            nursery.start_soon(work)
+
+
+async def check_all_come(client: goqueue.Client, start: int, count: int, end: float) -> None:
+    """Each once, and none before the first was due."""
+    seen: Counter[bytes] = Counter()
+    with trio.move_on_after(end - time.time() + 30):
+        async for message in client.read(TOPIC, partition=0, start=start):
+            seen[message.value] += 1
+            if seen.total() == count:
+                break
+    check_count(len(seen), count, "delivered")
+    check_count(seen.total(), count, "delivered once")
+
+
+# Beside beanstalkd
+
+
+async def measure_beside(client: goqueue.Client, folder: Path, sizes: Sizes, tell: Tell) -> list[Figure]:
+    await client.create_topic("beside", partitions=1)
+    own: list[float] = []
+    others: list[float] = []
+    try:
+        with beanstalkd.delays(folder) as put:
+            for _ in range(sizes.runs):
+                tell("beside beanstalkd")
+                before = await client.count_delayed("beside")
+                with timed() as watch:
+                    await add(client, "beside", sizes.beside, some_day, acks="leader")
+                check_count(await client.count_delayed("beside") - before, sizes.beside, "pending")
+                own.append(sizes.beside / watch.seconds)
+                few = sizes.beside // 10
+                others.append(few / put(few, int(HOUR)))
+    except Unavailable as why:
+        return [Figure(f"beside beanstalkd: left out, {why}", 0.0, "")]
+    ratio = statistics.median(one / other for one, other in zip(own, others, strict=True))
+    return [
+        Figure("delayed publishes, send_many of 1,000", statistics.median(own), "messages/s"),
+        Figure("beanstalkd: put with a delay", statistics.median(others), "messages/s"),
+        Figure("delayed publishes / beanstalkd", ratio, "×", "≥ 3", ratio >= 3),
+    ]
+
+
+# All of it
+
+
+async def measure(broker: BrokerProcess, folder: Path, sizes: Sizes, tell: Tell) -> tuple[list[Figure], int]:
+    async with goqueue.connect(broker.url) as client:
+        with heap_set_apart():
+            figures = [
+                *await measure_beside(client, folder, sizes, tell),
+                *await measure_pending(client, broker, sizes, tell),
+                *await measure_firing(client, sizes, tell),
+            ]
+        return figures, await client.count_delayed(TOPIC)
+
+
+async def count_pending(url: str) -> int:
+    async with goqueue.connect(url) as client:
+        return await client.count_delayed(TOPIC)
+
+
+def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+    sizes, data = TINY if is_tiny else Sizes(), str(folder / "data")
+    with broker_process(data) as broker:
+        figures, pending = trio.run(measure, broker, folder, sizes, tell)
+    tell("starting again")
+    begin = time.perf_counter()
+    with broker_process(data) as broker:
+        seconds = time.perf_counter() - begin
+        check_count(trio.run(count_pending, broker.url), pending, "pending after a start")
+    return [*figures, Figure(f"start with {pending:,} pending", seconds, "s")]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return run("delay", __doc__ or "", "delays: 100-byte values", measure_all, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
