@@ -46,7 +46,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         descriptor = self._inner.socket.fileno()
         while True:
             try:
-                if not self._may_have_more:  # then to try first would most often be a call for nothing
+                if not self._may_have_more and descriptor >= 0:  # to try first would most often be for nothing
                     await trio.lowlevel.wait_readable(descriptor)
                 received = os.read(descriptor, max_bytes or RECEIVE_SIZE)
                 self._may_have_more = len(received) > SMALL

@@ -91,3 +91,17 @@ async def test_a_stream_hears_what_comes_after_little_after_much_and_the_end() -
     other.close()
     assert await stream.receive_some() == b""
     await stream.aclose()
+
+
+@pytest.mark.parametrize("before", [b"", b"a", bytes(60_000)], ids=["nothing", "little", "much"])
+async def test_a_stream_that_was_closed_says_so(before: bytes) -> None:
+    """As a connection does that the broker gives up while its last words are waited for."""
+    own, other = trio.socket.socketpair()
+    stream = TcpStream(trio.SocketStream(own))
+    if before:
+        await other.send(before)
+        await stream.receive_some()
+    await trio.aclose_forcefully(stream)
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.receive_some()
+    other.close()
