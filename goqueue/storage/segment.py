@@ -146,8 +146,11 @@ class Segment:
         return ClosedIndex(new, mark, self._index.closed_columns().lanes, self._index.last_place())
 
     def write_closed_index(self, closed: "ClosedIndex") -> None:
-        """Bring the index files up to it. A seal, if it came first, has written all of them."""
-        if not self.sealed:
+        """Bring the index files up to it. A seal, if it came first, has written all of them.
+
+        A short segment has no finished stretch, and thousands of them make no files that say nothing.
+        """
+        if not self.sealed and closed.new.lanes:
             self._write_index_files(closed.new, self.mark.entries)
             self.mark = closed.mark
 
