@@ -7,7 +7,8 @@ those add to `expired` and `dead_letters` themselves.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.actors.grouprequests import Taken
+from goqueue.core.ledgerattempts import FRESH_ATTEMPT, AttemptRun
 from goqueue.core.ledgerentries import Expired
 from goqueue.net.groupmessages import Action
 
@@ -44,11 +45,12 @@ class GroupCounts:
     dead_letters: int = 0
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
 
-    def note_taken(self, runs: Iterable[AttemptRun], size: int) -> None:
-        for run in runs:
-            self.delivered += run.size
-            self.again += run.size if run.attempt > 1 else 0
-        self.bytes += size
+    def note_taken(self, taken: Taken) -> None:
+        counts = [(run.attempt, run.size) for run in taken.runs]
+        for attempt, size in counts or [(attempt, len(offsets)) for attempt, offsets in taken.sets]:
+            self.delivered += size
+            self.again += size if attempt > FRESH_ATTEMPT else 0
+        self.bytes += len(taken.data)
 
     def note_expired(self, expired: Iterable[Expired]) -> None:
         self.expired += sum(run.size for entry in expired for run in entry.runs)

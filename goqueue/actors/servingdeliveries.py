@@ -30,6 +30,7 @@ from goqueue.core.groupmember import check_member_id
 from goqueue.core.ledger import REASON_LENGTH_MAX
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.names import check_group_name
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import GoQueueError
 from goqueue.net import groupmessages as wire
 from goqueue.net.errors import ProtocolError
@@ -84,7 +85,7 @@ async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: L
     name = (request.group, request.member)
     async with desk.members.taking(name):
         if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
-            answer: wire.Received | None = wire.Received(tuple(map(_delivery, [NOTHING] * len(look.places))))
+            answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
             answer = await _received(desk, request, look)
         if answer is not None:
@@ -124,11 +125,11 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
             outcomes, is_full = await take_what_is_there(look.places, _wish(request), first, look.asked)
     desk.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
-        if not isinstance(outcome, GoQueueError) and outcome.runs:
+        if not isinstance(outcome, GoQueueError) and outcome.size:
             desk.members.note_served(name, partition)
             if outcome.is_alone:
                 desk.members.note_alone(name)
-            desk.statistics.groups.note_taken(outcome.runs, len(outcome.data))
+            desk.statistics.groups.note_taken(outcome)
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
@@ -146,6 +147,7 @@ def _wish(request: wire.Receive) -> Wish:
         request.is_busy,
         request.at_once,
         request.instance,
+        request.by_sets,
     )
 
 
@@ -153,9 +155,15 @@ def _delivery(outcome: Outcome) -> wire.ReceivedPartition:
     if isinstance(outcome, GoQueueError):
         return wire.ReceivedPartition(error_body(outcome), 0, (), False, False, b"")
     runs = cast(tuple[wire.DeliveryRun, ...], outcome.runs)  # the same three numbers
+    sets = tuple(map(_delivery_set, outcome.sets))
     return wire.ReceivedPartition(
-        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data)
+        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data), sets
     )
+
+
+def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
+    attempt, offsets = each
+    return wire.DeliverySet(attempt, tuple(map(wire.OffsetChunk._make, offsets.chunks())))
 
 
 # Settling

@@ -27,6 +27,10 @@ class Looked(NamedTuple):
     held: list[Offset]
     """These, and those too many."""
 
+    @property
+    def held_set(self) -> OffsetSet:
+        return OffsetSet.of(self.held)
+
 
 class KeyOrder:
     def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
@@ -68,7 +72,8 @@ class KeyOrder:
         self._firsts.update(looked.begun)
         for offset, key in looked.behind:
             self._rows.setdefault(key, deque()).append(offset)
-        self.waiting.update(OffsetSet((offset, offset) for offset, _ in looked.behind))
+        if looked.behind:
+            self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
 
     def longest_row(self) -> tuple[Offset, int] | None:
         """Of the key for which the most wait: the offset of the first, and how many wait for it."""
@@ -78,14 +83,19 @@ class KeyOrder:
         return self._firsts[key], len(self._rows[key])
 
     def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
-        keys, rows, free = self._keys, self._rows, list[Run]()
-        for offset in chain.from_iterable(self._known(run.first, run.last) for run in runs):
-            key = keys.pop(offset, None)
+        self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
+
+    def settle(self, offsets: Iterable[Offset]) -> None:
+        """These are settled; of some nothing may be known."""
+        forget, rows, firsts, free = self._keys.pop, self._rows, self._firsts, list[Offset]()
+        for offset in offsets:
+            key = forget(offset, None)
             if key in rows:
                 free.append(self._take_out(key, offset))
             elif key is not None:
-                del self._firsts[key]
-        self.waiting.take(OffsetSet(free))
+                del firsts[key]
+        if free:
+            self.waiting.take(OffsetSet.of(free))
 
     def _known(self, first: Offset, last: Offset) -> Iterable[Offset]:
         """Of a range however long, as many as there may be something to know of."""
@@ -93,7 +103,7 @@ class KeyOrder:
             return range(first, last + 1)
         return [offset for offset in self._keys if first <= offset <= last]
 
-    def _take_out(self, key: int, offset: Offset) -> Run:
+    def _take_out(self, key: int, offset: Offset) -> Offset:
         """Which of its key waits no more: this one, or the one behind it."""
         row = self._rows[key]
         if self._firsts[key] != offset:
@@ -102,7 +112,7 @@ class KeyOrder:
             self._firsts[key] = offset = row.popleft()
         if not row:
             del self._rows[key]
-        return Run(offset, offset)
+        return offset
 
 
 def joined(offsets: Iterable[Offset]) -> Iterator[Run]:

@@ -180,9 +180,11 @@ class Deliveries:
         acked = self._acked(nonce)
         return acked is not None and len(acked) == size
 
-    def runs_under(self, nonce: int) -> AttemptRuns:
+    def offsets_under(self, nonce: int) -> Iterator[Offset]:
         """Everything that is out under this nonce, be its lease over."""
-        return joined(run for lease in self._deliveries[nonce].leases for run in lease.out.runs())
+        for lease in self._deliveries[nonce].leases:
+            for offsets in lease.out.values():
+                yield from offsets.offsets()
 
     def _standing(self, now: float, nonce: int) -> Sequence[Lease]:
         delivery = self._deliveries.get(nonce)

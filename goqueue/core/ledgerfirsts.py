@@ -1,7 +1,7 @@
 """When each message was first handed out, for the header of its dead letter.
 
-First deliveries follow offset order (G4), so a row of starts, each with its time, answers for every offset by a
-search. Two arrays of numbers hold it. Starts behind which everything is done are left out: always when the row is
+First deliveries follow offset order within a lane (G4), so a row of starts for each lane, each with its time, answers
+for every offset by a search. Two arrays of numbers hold it. Starts behind which everything is done are left out: always when the row is
 written down, and in memory whenever the row has doubled.
 """
 
@@ -13,12 +13,15 @@ from typing import Any, TypeAlias
 from goqueue.core.offsetset import Run
 from goqueue.types import Microseconds, Offset
 
-FirstUnsettled: TypeAlias = Callable[[Offset], Offset]
+FirstOpen: TypeAlias = Callable[[Offset], Offset | None]
+"""From this offset on, the first that is not done; None when there is none."""
 
 _TIDY_FROM = 1_024
 
 
 class FirstDeliveries:
+    """Of one lane."""
+
     def __init__(self) -> None:
         self._starts, self._walls = array("q"), array("q")
         self._tidy_at = _TIDY_FROM
@@ -39,18 +42,18 @@ class FirstDeliveries:
             yield Run(first, min(run.last, end - 1)), self._walls[place - 1]
             first = end
 
-    def tidy(self, first_unsettled: FirstUnsettled, end: Offset) -> None:
+    def tidy(self, first_open: FirstOpen, end: Offset) -> None:
         """Let go of what nobody will ask for, now and then."""
         if len(self._starts) >= self._tidy_at:
-            self._keep(self._needed(first_unsettled, end))
+            self._keep(self._needed(first_open, end))
             self._tidy_at = max(_TIDY_FROM, 2 * len(self._starts))
 
     def cut_back(self, end: Offset) -> None:
         place = bisect_left(self._starts, end)
         del self._starts[place:], self._walls[place:]
 
-    def to_plain(self, first_unsettled: FirstUnsettled, end: Offset) -> list[Any]:
-        places = self._needed(first_unsettled, end)
+    def to_plain(self, first_open: FirstOpen, end: Offset) -> list[Any]:
+        places = self._needed(first_open, end)
         return [[self._starts[place] for place in places], [self._walls[place] for place in places]]
 
     @classmethod
@@ -60,9 +63,10 @@ class FirstDeliveries:
         firsts._walls.extend(plain[1])
         return firsts
 
-    def _needed(self, first_unsettled: FirstUnsettled, end: Offset) -> list[int]:
+    def _needed(self, first_open: FirstOpen, end: Offset) -> list[int]:
         ends = [*self._starts[1:], end]
-        return [place for place, start in enumerate(self._starts) if first_unsettled(start) < ends[place]]
+        opens = map(first_open, self._starts)
+        return [place for place, found in enumerate(opens) if found is not None and found < ends[place]]
 
     def _keep(self, places: list[int]) -> None:
         self._starts = array("q", [self._starts[place] for place in places])

@@ -7,7 +7,7 @@ that a thousand messages cost what one costs. See messages.py for the rules that
 from enum import IntEnum
 from typing import Annotated, NamedTuple
 
-from goqueue.net.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Uuid
+from goqueue.net.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Size, Uuid
 from goqueue.net.messages import Error
 
 # Membership.
@@ -80,6 +80,21 @@ class DeliveryRun(NamedTuple):
     attempt: U32
 
 
+class OffsetChunk(NamedTuple):
+    """Some of the 4,096 offsets from 4,096 times `number` on: a bit for each, the lowest of the first byte for the
+    first of them. No bytes at all stand for all of them."""
+
+    number: U63
+    mask: Annotated[bytes, Size(0, 512)]
+
+
+class DeliverySet(NamedTuple):
+    """Messages here and there, on their `attempt`-th delivery."""
+
+    attempt: U32
+    chunks: Annotated[tuple[OffsetChunk, ...], Many]
+
+
 class ReceivePartition(NamedTuple):
     topic: Uuid
     partition: U32
@@ -103,10 +118,13 @@ class Receive(NamedTuple):
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
     at_once: U32 = 2**32 - 1
     instance: U63 = 0
+    by_sets: bool = False
+    """It knows `sets`, and hands messages out in the order in which `data` has them."""
 
 
 class ReceivedPartition(NamedTuple):
-    """One delivery, or none when there are no runs. `data` is whole batches; only what the runs name is delivered.
+    """One delivery, or none when there are neither runs nor sets. `data` is batches; only what the runs, or in their
+    place the sets, name is delivered. A batch may come in several pieces, each with other records of its range.
 
     `is_alone`: nothing else is given out until it is settled. `alone_waits`: such a message waits until the member
     has settled everything it holds.
@@ -118,6 +136,7 @@ class ReceivedPartition(NamedTuple):
     is_alone: bool
     alone_waits: bool
     data: Blob
+    sets: Annotated[tuple[DeliverySet, ...], Many] = ()
 
 
 class Received(NamedTuple):

@@ -25,8 +25,8 @@ from goqueue.actors.partitionrequests import Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.config import LogConfig
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import encode_record
 from goqueue.net.groupmessages import Action
 from goqueue.storage.volume import Volume

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 import msgpack
 
 from goqueue.core.backoff import backoff
-from goqueue.core.ledger import REPLACED, Ledger, LedgerSettings
+from goqueue.core.ledger import REPLACED, Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerviews import Plan
 from tests.core.ledger_parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together
 

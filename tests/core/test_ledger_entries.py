@@ -5,7 +5,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import (
     Acked,
@@ -26,6 +26,7 @@ from goqueue.core.ledgerentries import (
     Reset,
     Retry,
 )
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.errors import UnknownFormat
 from tests.core.test_ledger_desk import Desk, run
