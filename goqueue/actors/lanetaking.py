@@ -1,16 +1,16 @@
 """What the log has for a member when several lanes have work.
 
-Each lane is read from its own place on, found by the lane index: a critical message behind ten million others costs a
-look at the masks of segments and stretches, and one read. The highest lane goes first. What a lane had less than it
-was allotted goes to the others, so that nobody waits while there is work (G9).
+Each lane is read from its own place on, found by the lane index: a critical message behind ten million others costs
+a look at the masks of segments and stretches, and one read. The highest lane goes first. What a lane had less than
+it was allotted goes to the others, so that nobody waits while there is work (G9).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.ledgertaking import READS_MAX, SLACK_BYTES, Found, LogShelf, end_of, joined_parts
+from goqueue.actors.ledgertaking import READS_MAX, Found, LogShelf, end_of, joined_parts
 from goqueue.core.deliverable import Reader, base_offset
-from goqueue.core.lanebatches import OfLane, find_in_lane
+from goqueue.core.lanebatches import OfLane, Wanted, find_in_lane
 from goqueue.core.lanes import LANES, Counts
 from goqueue.core.ledgerattempts import AttemptRun, count
 from goqueue.core.ledgerviews import Dealt, FreshLanes, Plan
@@ -20,7 +20,7 @@ from goqueue.types import Buffer, Offset
 
 DEALS_MAX = 4
 """So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
-WINDOW_BYTES_MAX = 512 * 1024
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 128 * 1024, 512 * 1024
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class LaneShelf(LogShelf):
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
     ) -> bool:
         """Fresh ones of one lane; whether there was room for them."""
-        window = 2 * wanted * self.message_bytes + SLACK_BYTES
+        window = max(6 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
         for _ in range(READS_MAX):
             room, end = bytes_max - gathered.size, self.log.high_watermark
             if wanted <= 0:
@@ -154,7 +154,7 @@ class LaneShelf(LogShelf):
                 found.place = min(end_of(read), end)
                 continue
             count_max = min(wanted, max(1, room // self.message_bytes))
-            chosen = find_in_lane(read.data, found.lane, start, count_max, reader, self.indexes)
+            chosen = find_in_lane(read.data, Wanted(found.lane, start, count_max), reader, self.indexes)
             if gathered.size and sum(map(len, chosen.parts)) > room:
                 return False
             is_cut = len(chosen.offsets) == count_max

@@ -15,15 +15,23 @@ from goqueue.actors.lanetaking import GatheredLanes, LaneFound
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgertaking import Gathered
 from goqueue.core.batchindex import BatchIndexes
-from goqueue.core.keyorder import Keyed, Looked
+from goqueue.core.keyorder import Looked
 from goqueue.core.lanes import LANES
-from goqueue.core.ledgerattempts import FRESH_ATTEMPT, NO_SETS, AttemptRun, AttemptSets, by_attempt, count
+from goqueue.core.ledgerattempts import (
+    FRESH_ATTEMPT,
+    NO_SETS,
+    AttemptRun,
+    AttemptSets,
+    by_attempt,
+    count,
+    offsets_of,
+)
 from goqueue.core.ledgerentries import Delivered, LanesDelivered, LaneTaken
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
 from goqueue.environment import WallClock
-from goqueue.types import Buffer
+from goqueue.types import Buffer, Offset
 
 RUNS_MAX = 16
 """So many runs name a delivery; more are a set."""
@@ -74,8 +82,8 @@ class HandingOut:
             looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), plan.fresh_max)
             self._write(here, entry, [looked], now)
             if looked.held:
-                given = OffsetSet(entry.fresh)
-                given.take(looked.held_set)
+                given = OffsetSet(entry.fresh).without(looked.held_set)
+                self._cut_down(gathered, entry.again, given)
         else:
             self._write(here, entry, (), now)
         size = len(given) if isinstance(given, OffsetSet) else count(given)
@@ -84,6 +92,13 @@ class HandingOut:
         here.ledger.note_served(now, plan, counts, 0)
         here.last_delivery = (message.member, now)
         return _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
+
+    def _cut_down(self, gathered: Gathered, again: Sequence[AttemptRun], given: OffsetSet) -> None:
+        """Where batches lie is known already, so that what is held back need not travel."""
+        named = offsets_of(again)
+        named.update(given)
+        runs = list(named.runs())
+        gathered.parts = [piece for part in gathered.parts for piece in self._indexes.cut_down(part, runs)]
 
     # Of several
 
@@ -133,8 +148,11 @@ class HandingOut:
             looked.append(look)
         return looked
 
-    def _keys_of(self, found: LaneFound) -> list[Keyed]:
-        return [keyed for part in found.parts for keyed in self._indexes.keys_in(part, found.offsets)]
+    def _keys_of(self, found: LaneFound) -> dict[Offset, int]:
+        keys = dict[Offset, int]()
+        for part in found.parts:
+            keys.update(self._indexes.keys_in(part, found.offsets))
+        return keys
 
     def _write(
         self, here: GroupHere, entry: Delivered | LanesDelivered, looked: Sequence[Looked], now: float

@@ -62,11 +62,11 @@ class Gathered(Found):
         join(self.fresh, chosen.runs)
         return sum(last - first + 1 for first, last in chosen.runs)
 
-    def keys(self, indexes: BatchIndexes) -> list[Keyed]:
+    def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
         """Of the fresh ones."""
-        wanted, found = OffsetSet(self.fresh), list[Keyed]()
+        wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
         for part in self.parts:
-            found += indexes.keys_in(part, wanted)
+            found.update(indexes.keys_in(part, wanted))
         return found
 
     @property
@@ -164,7 +164,7 @@ class LogShelf:
                 read = await self.read(offset, KEYS_READ_BYTES)
                 end = max(end_of(read), offset + 1)
                 if isinstance(read, LogSlice):
-                    found += self.indexes.keys_in(read.data, wanted)
+                    found += self.indexes.keys_in(read.data, wanted).items()
         return found
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:

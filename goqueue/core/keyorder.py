@@ -6,7 +6,7 @@ wait for nobody. A key is known by its hash: two keys that share one wait for ea
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -47,12 +47,31 @@ class KeyOrder:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages behind all that are known. Those too many are held, too."""
-        keys, firsts = dict(keyed), self._firsts
-        looked = Looked(keys, {}, [], [])
-        begun, hold = looked.begun, looked.held.append
+        keys = keyed if isinstance(keyed, dict) else dict(keyed)
         offsets = list(chain.from_iterable([range(first, last + 1) for first, last in fresh]))
+        if len(keys) == len(offsets):
+            return self._look_at_keyed(keys, give_max)
+        return self._look_at_each(offsets, keys, give_max)
+
+    def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
+        """All of them have keys, and stand in order: the same in fewer steps."""
+        offsets, hashes = list(keys), list(keys.values())
+        begun = dict(
+            zip(reversed(hashes), reversed(offsets), strict=True)
+        )  # the first of each comes last, and stays
+        for key in begun.keys() & self._firsts.keys():
+            del begun[key]
+        behind = [(offset, key) for offset, key in keys.items() if begun.get(key) != offset]
+        held = [offset for offset, _ in behind]
+        if len(begun) > give_max:
+            held = sorted([*held, *sorted(begun.values())[max(0, give_max) :]])
+        return Looked(keys, begun, behind, held)
+
+    def _look_at_each(self, offsets: Sequence[Offset], keys: dict[Offset, int], give_max: int) -> Looked:
+        firsts, looked = self._firsts, Looked(keys, {}, [], [])
+        begun, hold = looked.begun, looked.held.append
         for offset, key in zip(offsets, map(keys.get, offsets), strict=True):
             if key is not None:
                 if key in firsts or key in begun:
@@ -87,12 +106,12 @@ class KeyOrder:
 
     def settle(self, offsets: Iterable[Offset]) -> None:
         """These are settled; of some nothing may be known."""
-        forget, rows, firsts, free = self._keys.pop, self._rows, self._firsts, list[Offset]()
-        for offset in offsets:
-            key = forget(offset, None)
+        rows, firsts, free = self._rows, self._firsts, list[Offset]()
+        known = [(offset, key) for offset in offsets if (key := self._keys.pop(offset, None)) is not None]
+        for offset, key in known:
             if key in rows:
                 free.append(self._take_out(key, offset))
-            elif key is not None:
+            else:
                 del firsts[key]
         if free:
             self.waiting.take(OffsetSet.of(free))

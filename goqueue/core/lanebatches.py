@@ -22,10 +22,17 @@ class OfLane(NamedTuple):
     parts: list[Buffer]
 
 
-def find_in_lane(
-    data: Buffer, lane: int, start: Offset, count_max: int, reader: Reader, indexes: BatchIndexes
-) -> OfLane:
-    """The first so many messages of a lane, from `start` on, of the whole batches in `data`."""
+class Wanted(NamedTuple):
+    """The first so many messages of a lane, from `start` on."""
+
+    lane: int
+    start: Offset
+    count_max: int
+
+
+def find_in_lane(data: Buffer, wanted: Wanted, reader: Reader, indexes: BatchIndexes) -> OfLane:
+    """What is wanted, of the whole batches in `data`."""
+    lane, start, count_max = wanted
     view, offsets, parts = memoryview(data), OffsetSet(), list[Buffer]()
     scanned_to = start
     for position, envelope in batches_in(view):

@@ -1,15 +1,15 @@
 """How lanes share what a group takes from a partition: deficit round robin, counted in messages (G9).
 
-In a round each lane with work may have as many messages as its weight says; critical is looked at first. What it has
-not had yet of its round is its credit. A new round begins when no lane with work has credit left, so nothing is kept
-for a lane that has none: it is work-conserving, and an idle lane saves nothing. It goes into each round with the
-credit of one, so that its next message need not wait for the round after.
+In a round each lane with work may have as many messages as its weight says; critical is looked at first. What it
+has not had yet of its round is its credit. A new round begins when no lane with work has credit left, so nothing is
+kept for a lane that has none: it is work-conserving, and an idle lane saves nothing. It goes into each round with
+the credit of one, so that its next message need not wait for the round after.
 
     weights   50 critical   25 high   15 normal   7 low   3 background
 
 A lane whose work has waited for 30 s is served next, one message, whatever the credits say: this is the guard of
-slow consumers, for whom a round may take hours. It holds with `lanes="strict"` too, where otherwise the highest lane
-with work gets everything: no lane starves (G9).
+slow consumers, for whom a round may take hours. It holds with `lanes="strict"` too, where otherwise the highest
+lane with work gets everything: no lane starves (G9).
 
 Nothing here is journaled: after a restart a round begins anew.
 """

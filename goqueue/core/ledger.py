@@ -167,8 +167,8 @@ class Ledger(Planning):
     ) -> Delivered | PassedOver | None:
         """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
 
-        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged. There is
-        nothing of other lanes.
+        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged. There
+        is nothing of other lanes.
         """
         is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
         at = self.fresh_in(lane)

@@ -1,8 +1,8 @@
 """Offsets by the delivery they are on.
 
-Where a message that was handed out stands is said by three things: the number of its delivery (the one under way, or
-the one that comes next), whether the delivery before ended without a word, and its lane. Many messages stand alike,
-so these are few sets, not many messages.
+Where a message that was handed out stands is said by three things: the number of its delivery (the one under way,
+or the one that comes next), whether the delivery before ended without a word, and its lane. Many messages stand
+alike, so these are few sets, not many messages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,9 +5,9 @@ under other settings gives the same state. Times are durations, counted from the
 written. The one exception is `wall`, which nothing is decided by: it ends up in a header.
 
 Written down, an entry is an array: the number of its kind, then its fields in order. Arrays grow at their end only;
-fields that are not known are passed over, a kind that is not known is refused, since to pass over it could hand
-out again what is done. Runs are written flat. What is taken from several lanes lies here and there, and is written as
-a set of offsets.
+fields that are not known are passed over, those that came later may be left out, a kind that is not known is
+refused, since to pass over it could hand out again what is done. Runs are written flat. What is taken from several
+lanes lies here and there, and is written as a set of offsets.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,8 @@ class Retry(NamedTuple):
 
 
 class LaneTaken(NamedTuple):
-    """What of one lane is handed out for the first time. Everything of this lane before `scanned_to` was looked at."""
+    """What of one lane is handed out for the first time. Everything of this lane before `scanned_to` was looked
+    at."""
 
     lane: int
     scanned_to: Offset
@@ -41,8 +42,11 @@ class LaneTaken(NamedTuple):
 class Entry:
     def to_plain(self) -> list[Any]:
         kind = _KINDS[type(self)]
-        values = (getattr(self, field.name) for field in fields(self))
-        return [kind.number, *(shape.write(value) for shape, value in zip(kind.shapes, values, strict=True))]
+        values = [getattr(self, field.name) for field in fields(self)]
+        for default in kind.defaults:
+            if values[-1] == default:
+                values.pop()
+        return [kind.number, *(shape.write(value) for shape, value in zip(kind.shapes, values, strict=False))]
 
     @staticmethod
     def from_plain(plain: object) -> "Entry":
@@ -94,8 +98,8 @@ class LanesDelivered(Entry):
 
 @dataclass(frozen=True, slots=True)
 class PassedOver(Entry):
-    """These were to be handed out again and are not there; and there is nothing before `scanned_to`, or of each lane
-    before its own place."""
+    """These were to be handed out again and are not there; and there is nothing before `scanned_to`, or of each
+    lane before its own place."""
 
     runs: Runs
     scanned_to: Offset
@@ -195,6 +199,8 @@ class _Kind(NamedTuple):
     number: int
     entry: Callable[..., Entry]
     shapes: Sequence[_Shape]
+    defaults: tuple[Any, ...] = ()
+    """Of a field at the end that came later: it is left out where it says nothing new."""
 
 
 def _flat(runs: Iterable[Sequence[int]]) -> list[int]:
@@ -264,8 +270,13 @@ _lane, _places, _lanes = _Shape(int, _read_lane), _Shape(list, _read_places), _S
 
 _TABLE = (
     _Kind(1, Began, (_whole,)),
-    _Kind(2, Delivered, (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag, _lane)),
-    _Kind(3, PassedOver, (_runs, _whole, _text, _places)),
+    _Kind(
+        2,
+        Delivered,
+        (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag, _lane),
+        (Priority.NORMAL,),
+    ),
+    _Kind(3, PassedOver, (_runs, _whole, _text, _places), ((),)),
     _Kind(4, Acked, (_whole, _perhaps(_attempt_runs))),
     _Kind(5, Nacked, (_whole, _retries, _attempt_runs, _text)),
     _Kind(6, Rejected, (_whole, _attempt_runs, _text)),

@@ -57,7 +57,7 @@ class LedgerKeys:
     def forget(self) -> None:
         self._order = None
 
-    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages that nobody has looked at before."""
         order = self._order if self._order is not None else KeyOrder()
         return order.look(fresh, keyed, give_max)

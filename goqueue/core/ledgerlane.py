@@ -1,13 +1,13 @@
 """How far a group has come in each lane: a prefix of it, and the exceptions (G5).
 
-Of each lane everything below its `fresh` was looked at, and handed out or passed over. Lanes are at different places,
-since higher ones are served more often. Two sets say the rest, both in bitmaps:
+Of each lane everything below its `fresh` was looked at, and handed out or passed over. Lanes are at different
+places, since higher ones are served more often. Two sets say the rest, both in bitmaps:
 
     open    handed out and not done: what is in flight, comes again or leaves
     ahead   looked at, at or behind the lowest `fresh`: done or open, before lower lanes have come there
 
-So everything below the committed offset is done, and of what lies behind it each offset is known. Where all messages
-are of one priority, all lanes are at one place and nothing is ahead.
+So everything below the committed offset is done, and of what lies behind it each offset is known. Where all
+messages are of one priority, all lanes are at one place and nothing is ahead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -77,11 +77,6 @@ class LaneProgress:
         self.open.take(offsets)
 
     # What is known
-
-    def first_open(self, at: Offset) -> Offset | None:
-        """The first offset from here on that was handed out and is not done."""
-        run = self.open.first_run(at)
-        return None if run is None else run.first
 
     def count_unsettled(self, end: Offset) -> int:
         """How many below `end` are not done, those among them that nobody has looked at."""

@@ -127,7 +127,7 @@ class Planning:
     def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
         if self._is_last(FRESH_ATTEMPT):
             count_max = min(count_max, lasts_max)
-        lasts = self._lasts(lasts_max)
+        lasts = self._lasts(count_max, lasts_max)
         others = [self._those_ready(self._in_lane(lane, self._is_not_last)) for lane in LANES]
         sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
         mask = 0 if self.looks_no_further else fresh.mask
@@ -142,13 +142,14 @@ class Planning:
         runs = tuple(run for each in again for run in each)
         return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)
 
-    def _lasts(self, lasts_max: int) -> list[AttemptRuns]:
-        """Of each lane those on their last permitted delivery that may leave with others, so many together."""
+    def _lasts(self, count_max: int, lasts_max: int) -> list[AttemptRuns]:
+        """Of each lane those on their last permitted delivery that may leave with others. Where not all may be such
+        ones, no more than that of all lanes together: so many of the lowest lane as the higher ones leave."""
         found, left = list[AttemptRuns](), lasts_max
         for lane in LANES:
             ready = self._ready(self._in_lane(lane, self._is_last_with_others))
             found.append(first_messages(ready, left))
-            left -= count(found[-1])
+            left -= count(found[-1]) if lasts_max < count_max else 0
         return found
 
     def note_served(self, now: float, plan: Plan, counts: Counts, exhausted: int) -> None:

@@ -9,8 +9,9 @@ Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one 
     leaving        waiting for its way to the dead-letter topic
     departing      on that way
 
-What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was journaled, and
-applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and asserts.
+What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
+journaled, and applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and
+asserts.
 """
 
 from typing import Any
@@ -115,8 +116,17 @@ class LedgerState:
 
     def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
         self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, [lease]))
-        for firsts, end in zip(self.firsts, self.lanes.fresh, strict=True):
-            firsts.tidy(self.lanes.first_open, end)
+        for lane in LANES:
+            if self.firsts[lane].have_grown:
+                self.firsts[lane].tidy(self._held_of(lane), self.lanes.fresh[lane])
+
+    def _held_of(self, lane: int) -> OffsetSet:
+        """What of a lane is in flight, waits for its retry or is ready again."""
+        held = OffsetSet()
+        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets()):
+            if standing.lane == lane:
+                held.update(offsets)
+        return held
 
     def _taken_back(self, runs: AttemptRuns) -> Attempts:
         taken = self.returns.take(runs)
@@ -225,7 +235,6 @@ class LedgerState:
     # Written down
 
     def to_plain(self, now: float) -> list[Any]:
-        firsts = zip(self.firsts, self.lanes.fresh, strict=True)
         return [
             VERSION,
             self.has_begun,
@@ -233,7 +242,7 @@ class LedgerState:
             self.deliveries.to_plain(now),
             self.returns.to_plain(now),
             self.departures.to_plain(),
-            [each.to_plain(self.lanes.first_open, end) for each, end in firsts],
+            [self.firsts[lane].to_plain(self._held_of(lane), self.lanes.fresh[lane]) for lane in LANES],
             self.next_sequence,
             self.removed_unacked,
         ]

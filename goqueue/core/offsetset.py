@@ -10,6 +10,7 @@ Runs are inclusive at both ends, as receipts and entries name them.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any, NamedTuple
 
 from goqueue.errors import UnknownFormat
@@ -20,6 +21,7 @@ CHUNK_SIZE = 1 << CHUNK_BITS
 
 _WITHIN = CHUNK_SIZE - 1
 _FULL = (1 << CHUNK_SIZE) - 1
+_AS_FLAGS = bytes(byte == b"1"[0] for byte in range(256))
 
 
 class Run(NamedTuple):
@@ -137,8 +139,11 @@ class OffsetSet:
     def offsets(self) -> Iterator[Offset]:
         """One by one, in order: in bulk it costs less than runs where these are short."""
         for number in self._numbers:
-            base, bits = number << CHUNK_BITS, bin(self._chunks[number])[:1:-1]
-            yield from [base + place for place, bit in enumerate(bits) if bit == "1"]
+            mask = self._chunks[number]
+            lowest = _lowest(mask)
+            bits = bin(mask >> lowest)[:1:-1].encode().translate(_AS_FLAGS)
+            first = (number << CHUNK_BITS) + lowest
+            yield from compress(range(first, first + len(bits)), bits)
 
     @property
     def first(self) -> Offset | None:

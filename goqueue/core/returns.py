@@ -69,6 +69,11 @@ class Returns:
         yield from (Run(run.first, run.last) for run in self._ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
 
+    def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
+        """Those that are ready and those that wait."""
+        yield from self._ready.items()
+        yield from ((wait.standing, OffsetSet([(wait.first, wait.last)])) for wait in self._waits)
+
     def count_ready(self, runs: Sequence[AttemptRun]) -> int:
         """How many of these are ready, on the delivery that they name."""
         return self._ready.count_of(runs)

@@ -192,8 +192,8 @@ class DeliveredSlice(Slice):
 
 
 def open_delivery(origin: Origin, names: Names, data: Buffer, owner: object, kinds: Kinds = OF_TRIO) -> Delivery:
-    """The delivery that the broker has made. Its data is batches in the order in which their messages are handed out;
-    of these only the ones that are named are delivered."""
+    """The delivery that the broker has made. Its data is batches in the order in which their messages are handed
+    out; of these only the ones that are named are delivered."""
     delivery = Delivery(origin, names, len(data), owner)
     found = DeliveredSlice(delivery, data, kinds)
     first, last = names.bounds

@@ -1,4 +1,5 @@
-"""Which messages a delivery has, as the broker names them: by runs, or where these would be many by sets of offsets.
+"""Which messages a delivery has, as the broker names them: by runs, or where these would be many by sets of
+offsets.
 
 Most deliveries are settled as a whole, and nobody looks at their messages by number: so sets are taken apart into
 runs only when somebody does.

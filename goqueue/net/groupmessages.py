@@ -7,7 +7,7 @@ that a thousand messages cost what one costs. See messages.py for the rules that
 from enum import IntEnum
 from typing import Annotated, NamedTuple
 
-from goqueue.net.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Size, Uuid
+from goqueue.net.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Uuid
 from goqueue.net.messages import Error
 
 # Membership.
@@ -85,7 +85,7 @@ class OffsetChunk(NamedTuple):
     first of them. No bytes at all stand for all of them."""
 
     number: U63
-    mask: Annotated[bytes, Size(0, 512)]
+    mask: Blob
 
 
 class DeliverySet(NamedTuple):
@@ -123,8 +123,9 @@ class Receive(NamedTuple):
 
 
 class ReceivedPartition(NamedTuple):
-    """One delivery, or none when there are neither runs nor sets. `data` is batches; only what the runs, or in their
-    place the sets, name is delivered. A batch may come in several pieces, each with other records of its range.
+    """One delivery, or none when there are neither runs nor sets. `data` is batches; only what the runs, or in
+    their place the sets, name is delivered. A batch may come in several pieces, each with other records of its
+    range.
 
     `is_alone`: nothing else is given out until it is settled. `alone_waits`: such a message waits until the member
     has settled everything it holds.

@@ -6,9 +6,9 @@ A stretch is a run of whole batches of at least 4 KiB. Of each the index keeps 1
     times:   highest timestamp from the segment's start to this stretch's end (56 bits) | priority mask (8 bits)
 
 The second is a running maximum, so it rises however clocks jump, and the first stretch whose maximum reaches a time
-holds the first record of that time or later. A mask says which lanes have records in the stretch; in memory they are
-a row of bytes of their own, so that the next stretch of a lane is found without a step of Python for each. An index
-only says where to begin to look: it is rebuilt from the log when missing or damaged, and reads stay the same.
+holds the first record of that time or later. A mask says which lanes have records in the stretch; in memory they
+are a row of bytes of their own, so that the next stretch of a lane is found without a step of Python for each. An
+index only says where to begin to look: it is rebuilt from the log when missing or damaged, and reads stay the same.
 """
 
 import re
