@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from goqueue.actors.ledgertaking import READS_MAX, Found, LogShelf, end_of, joined_parts
 from goqueue.core.deliverable import Reader, base_offset
 from goqueue.core.lanebatches import OfLane, Wanted, find_in_lane
-from goqueue.core.lanes import LANES, Counts
-from goqueue.core.ledgerattempts import AttemptRun, count
+from goqueue.core.lanes import ENDLESS, LANES, Counts
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, split_messages
 from goqueue.core.ledgerviews import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import DamagedData
 from goqueue.types import Buffer, Offset
 
-DEALS_MAX = 4
+DEALS_MAX = len(LANES) + 1
 """So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
 WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 128 * 1024, 512 * 1024
 
@@ -31,7 +31,18 @@ class LaneFound(Found):
     offsets: OffsetSet = field(default_factory=OffsetSet)
     """The fresh ones."""
     parts: list[Buffer] = field(default_factory=list)
-    is_exhausted: bool = False
+    has_no_fresh: bool = False
+    rest: AttemptRuns = ()
+    """Of those that come again, what was not taken."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.has_no_fresh and not self.rest
+
+    @property
+    def work(self) -> int:
+        """So much is left, as far as is known."""
+        return count(self.rest) + (0 if self.has_no_fresh else ENDLESS)
 
     @property
     def count(self) -> int:
@@ -42,11 +53,14 @@ class LaneFound(Found):
         return sum(map(len, self.apart)) + sum(map(len, self.parts))
 
     def add(self, chosen: OfLane) -> None:
-        """A whole batch holds what comes again of it, too."""
-        is_first = not self.parts and isinstance(chosen.parts[0], memoryview)
-        while is_first and self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.parts[0]):
-            self.apart.pop()
-        self.parts += chosen.parts
+        """A whole batch is shown once, and holds what comes again of it, too."""
+        parts, base = chosen.parts, base_offset(chosen.parts[0])
+        if isinstance(parts[0], memoryview):
+            while self.apart and base_offset(self.apart[-1]) >= base:
+                self.apart.pop()
+            if self.parts and base_offset(self.parts[-1]) == base:
+                self.parts.pop()
+        self.parts += parts
         self.offsets.update(chosen.offsets)
 
 
@@ -84,55 +98,47 @@ class GatheredLanes:
 class LaneShelf(LogShelf):
     def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
         """Which lanes have something behind their places, by the masks of segments."""
-        seen = self.log.lanes_from(lowest)
+        end = self.log.high_watermark
+        seen = self.log.lanes_from(lowest) if lowest < end else 0
         if not seen & (seen - 1):  # as most often
             return FreshLanes(seen, is_mixed=False)
-        end = self.log.high_watermark
         has = [lane for lane in LANES if places[lane] < end and self.log.lanes_from(places[lane]) >> lane & 1]
         return FreshLanes(sum(1 << lane for lane in has), is_mixed=True)
 
     async def gather_lanes(
         self, plan: Plan, dealt: Dealt, places: Sequence[Offset], reader: Reader, bytes_max: int
     ) -> GatheredLanes:
-        gathered = GatheredLanes([LaneFound(lane=lane, place=places[lane]) for lane in LANES])
-        self._pass_by_idle(gathered)
-        counts, is_first = dealt.counts, True
+        gathered = GatheredLanes(
+            [LaneFound(lane=lane, place=places[lane], rest=dealt.ready[lane]) for lane in LANES]
+        )
+        self._pass_by_idle(gathered, dealt)
+        counts = dealt.counts
         for _ in range(DEALS_MAX):
             for found in gathered.lanes:
-                wanted = counts[found.lane]
-                if is_first and dealt.again[found.lane]:
-                    wanted -= count(dealt.again[found.lane])
-                    if not await self._gather_returned(gathered, found, dealt, reader, bytes_max):
+                wanted, room = counts[found.lane], bytes_max - gathered.size
+                if wanted and found.rest:
+                    again, found.rest = split_messages(found.rest, wanted)
+                    wanted -= count(again)
+                    if room <= 0 or not await self.gather_again(found, again, reader, room):
                         return gathered
-                if wanted > 0 and not found.is_exhausted:
+                if wanted and not found.has_no_fresh:
                     wanted = _how_far(wanted, plan)
                     if not await self._gather_lane(gathered, found, wanted, reader, bytes_max):
                         return gathered
-            taken, is_first = gathered.counts, False
-            left, more = dealt.wanted - sum(taken), self._have_more(gathered, dealt)
-            if left <= 0 or not more:
+            taken, work = gathered.counts, [found.work for found in gathered.lanes]
+            left = dealt.wanted - sum(taken)
+            if left <= 0 or not any(work):
                 break
-            counts = dealt.further(taken, left, more)
+            counts = dealt.further(taken, left, work)
         return gathered
 
-    def _pass_by_idle(self, gathered: GatheredLanes) -> None:
+    def _pass_by_idle(self, gathered: GatheredLanes, dealt: Dealt) -> None:
         """Lanes of which there is nothing have come as far as everybody can see."""
         end = self.log.high_watermark
         for found in gathered.lanes:
             if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
-                found.place, found.is_exhausted = max(found.place, end), True
-
-    def _have_more(self, gathered: GatheredLanes, dealt: Dealt) -> int:
-        """Lanes that may have fresh ones still, as a mask."""
-        return sum(
-            1 << each.lane for each in gathered.lanes if not each.is_exhausted and dealt.has_fresh(each.lane)
-        )
-
-    async def _gather_returned(
-        self, gathered: GatheredLanes, found: LaneFound, dealt: Dealt, reader: Reader, bytes_max: int
-    ) -> bool:
-        room = bytes_max - gathered.size
-        return await self.gather_again(found, dealt.again[found.lane], reader, room)
+                found.place, found.has_no_fresh = max(found.place, end), True
+            found.has_no_fresh |= not dealt.has_fresh(found.lane)
 
     async def _gather_lane(
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
@@ -147,7 +153,7 @@ class LaneShelf(LogShelf):
                 return False
             start = await self.log.stretch_of_lane(found.lane, found.place, end) if found.place < end else None
             if start is None:
-                found.place, found.is_exhausted = max(found.place, end), True
+                found.place, found.has_no_fresh = max(found.place, end), True
                 return True
             read = await self.read(start, min(window, WINDOW_BYTES_MAX))
             if isinstance(read, DamagedData):

@@ -36,7 +36,7 @@ def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall:
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
     damaged, damaged_at = _damaged(log, here.place, read_to)
-    fresh = max(0, log.high_watermark - read_to - damaged)
+    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(

@@ -26,11 +26,8 @@ async def view_of(ledger: Ledger, log: Log, clock: WallClock) -> LedgerView:
     """The lag counts those that nobody has looked at as if all of them were to be handed out."""
     oldest = await _append_time(log, ledger.committed)
     progress, end = ledger.progress(trio.current_time()), log.end_offset
-    handed_out = (
-        progress.in_flight + progress.waiting + progress.ready_again + progress.leaving + progress.departing
-    )
     age = None if oldest is None else max(0, clock.now() - oldest) // 1_000
-    return LedgerView(progress, end, max(0, end - progress.next_fresh) + handed_out, age)
+    return LedgerView(progress, end, progress.lag(end), age)
 
 
 async def _append_time(log: Log, offset: Offset) -> Microseconds | None:

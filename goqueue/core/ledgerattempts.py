@@ -180,6 +180,15 @@ def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
     return tuple(taken)
 
 
+def split_messages(runs: AttemptRuns, count_max: int) -> tuple[AttemptRuns, AttemptRuns]:
+    """The first so many messages of these runs, and the others."""
+    taken = first_messages(iter(runs), count_max)
+    rest, place = runs[len(taken) :], len(taken) - 1
+    if taken and taken[-1].last < runs[place].last:
+        rest = (runs[place]._replace(first=taken[-1].last + 1), *rest)
+    return taken, rest
+
+
 def by_attempt(runs: Iterable[AttemptRun]) -> dict[int, OffsetSet]:
     """The messages that runs name, by the number of their delivery."""
     rows = dict[int, list[tuple[Offset, Offset]]]()

@@ -31,12 +31,10 @@ class LaneProgress:
     @property
     def committed(self) -> Offset:
         """The first offset that is not done."""
-        first = self.open.first
-        return self.next_fresh if first is None else min(first, self.next_fresh)
-
-    @property
-    def are_together(self) -> bool:
-        return not self.ahead
+        first, unseen = self.open.first, self.next_fresh
+        if self.ahead:
+            unseen = self.ahead.first_gap(unseen)
+        return unseen if first is None else min(first, unseen)
 
     # Handed out, and done
 

@@ -17,6 +17,7 @@ from goqueue.core.ledgerattempts import (
     count,
     first_messages,
     in_order,
+    split_messages,
 )
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX, LedgerKeys, StandingSet, how_far_to_look
 from goqueue.core.ledgersettings import LedgerSettings
@@ -134,12 +135,9 @@ class Planning:
         work = [count(lasts[lane]) + sizes[lane] + ENDLESS * (mask >> lane & 1) for lane in LANES]
         self.shares.note_work(now, work)
         counts = self.shares.allot(now, count_max, work)
-        again = tuple(
-            self._with_others(lasts[lane], in_order(others[lane]), counts[lane]) if counts[lane] else ()
-            for lane in LANES
-        )
-        dealt = Dealt(now, sum(counts), counts, work, again, self.shares)
-        runs = tuple(run for each in again for run in each)
+        ready = tuple(self._with_others(lasts[lane], in_order(others[lane]), count_max) for lane in LANES)
+        dealt = Dealt(now, sum(counts), counts, work, ready, self.shares)
+        runs = tuple(run for lane in LANES for run in split_messages(ready[lane], counts[lane])[0])
         return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)
 
     def _lasts(self, count_max: int, lasts_max: int) -> list[AttemptRuns]:

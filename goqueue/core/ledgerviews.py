@@ -29,17 +29,16 @@ class Dealt:
     wanted: int
     counts: Counts
     work: Counts
-    again: tuple[AttemptRuns, ...]
-    """Of each lane those that are handed out again."""
+    ready: tuple[AttemptRuns, ...]
+    """Of each lane those that may be handed out again, as many as are wanted."""
     shares: LaneShares
 
     def has_fresh(self, lane: int) -> bool:
         return self.work[lane] >= ENDLESS
 
-    def further(self, taken: Counts, left: int, lanes: int) -> Counts:
-        """How to share what is left when some lanes had less than was hoped for; these have more."""
+    def further(self, taken: Counts, left: int, work: Counts) -> Counts:
+        """How to share what is left when some lanes had less than was hoped for, and there is so much still."""
         shares = self.shares.copy()
-        work = [self.work[lane] if lanes >> lane & 1 else 0 for lane in range(len(taken))]
         shares.took(self.now, taken, [count + more for count, more in zip(taken, work, strict=True)])
         return shares.allot(self.now, left, work)
 

@@ -2,7 +2,7 @@
 
 from goqueue.core.lanes import LANES
 from goqueue.core.ledger import Ledger
-from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerattempts import AttemptRun, split_messages
 from goqueue.core.ledgerentries import Entry, LaneTaken
 from goqueue.core.ledgerviews import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet
@@ -48,7 +48,7 @@ class Receiving:
 
     def is_unseen(self, offset: int) -> bool:
         """Nobody has looked at it, as far as is known: what a lane that is ahead has passed over is not noted."""
-        return offset not in self.messages or not self.log[offset]
+        return offset >= len(self.log) or offset not in self.messages or not self.log[offset]
 
     def unseen_of(self, lane: int) -> list[int]:
         return [offset for offset in range(self.fresh[lane], len(self.log)) if self.lanes[offset] == lane]
@@ -121,21 +121,23 @@ class Receiving:
         ordinary = [offset for offset in self.state(State.READY) if not self.goes_alone(offset)]
         of_lanes = [[offset for offset in ordinary if self.lanes[offset] == lane] for lane in LANES]
         for lane in LANES:
-            again = [offset for offset, _ in singles(dealt.again[lane])]
-            assert again == of_lanes[lane][: min(dealt.counts[lane], len(of_lanes[lane]))]
-            has_more = dealt.counts[lane] <= len(again) or fresh.mask >> lane & 1
+            ready = [offset for offset, _ in singles(dealt.ready[lane])]
+            assert ready == of_lanes[lane][:count]
+            has_more = dealt.counts[lane] <= len(ready) or fresh.mask >> lane & 1
             assert has_more, "a lane is allotted what it may have, and no more"
         there = len(ordinary) + (count if fresh.mask else 0)
         assert sum(dealt.counts) == dealt.wanted == min(count, there)
         assert plan.fresh_max == dealt.wanted - len(singles(plan.again))
-        assert [run for runs in dealt.again for run in runs] == list(plan.again)
+        chosen = [singles(dealt.ready[lane])[: dealt.counts[lane]] for lane in LANES]
+        assert [each for some in chosen for each in some] == singles(plan.again)
 
     def receive_from_lanes(self, choose: Choose, member: str, plan: Plan, dealt: Dealt) -> None:
         taken, given = list[LaneTaken](), list[int]()
         again = list[AttemptRun]()
         for lane in LANES:
-            wanted = dealt.counts[lane] - len(singles(dealt.again[lane]))
-            again += [] if choose((False, False, True)) else dealt.again[lane]
+            ready, _ = split_messages(dealt.ready[lane], dealt.counts[lane])
+            wanted = dealt.counts[lane] - len(singles(ready))
+            again += [] if choose((False, False, True)) else ready
             place, offsets = self.taken_of(lane, max(0, wanted - choose((0, 0, 1))))
             taken.append(LaneTaken(lane, place, OffsetSet(together(offsets))))
             given += offsets

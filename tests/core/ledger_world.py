@@ -357,7 +357,8 @@ class LedgerWorld(Receiving):
 
     def committed(self) -> int:
         undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
-        return min(*undone, self.next_fresh) if undone else self.next_fresh
+        unseen = next(offset for offset in range(self.next_fresh, len(self.log) + 1) if self.is_unseen(offset))
+        return min(*undone, unseen) if undone else unseen
 
     def the_progress_is_that_of_the_model(self) -> None:
         """G5: what is not done is not passed; and nothing is lost, every offset is counted in one place."""
