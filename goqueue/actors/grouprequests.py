@@ -17,7 +17,7 @@ from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
 from goqueue.errors import GoQueueError
-from goqueue.net.groupmessages import Action, GroupDescription, Membership, ResetPartition
+from goqueue.net.groupmessages import Action, GroupDescription, LaneDescription, Membership, ResetPartition
 from goqueue.types import Buffer, Offset
 
 # To a partition.
@@ -167,6 +167,8 @@ class LedgerView:
     end: Offset
     lag: int
     oldest_unacked_ms: int | None
+    lanes: tuple[LaneDescription, ...] = ()
+    """One for each lane."""
 
 
 @dataclass(frozen=True, slots=True)

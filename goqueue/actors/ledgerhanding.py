@@ -10,6 +10,7 @@ from random import Random
 
 import trio
 
+from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.grouprequests import Take, Taken
 from goqueue.actors.lanetaking import GatheredLanes, LaneFound
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
@@ -38,8 +39,11 @@ RUNS_MAX = 16
 
 
 class HandingOut:
-    def __init__(self, book: LedgerBook, clock: WallClock, random: Random, indexes: BatchIndexes) -> None:
+    def __init__(
+        self, book: LedgerBook, clock: WallClock, random: Random, indexes: BatchIndexes, counts: GroupCounts
+    ) -> None:
         self._book = book
+        self._counts = counts
         self._clock = clock
         self._random = random
         self._indexes = indexes
@@ -90,6 +94,7 @@ class HandingOut:
         counts = [0] * len(LANES)
         counts[plan.lane] = count(entry.again) + size
         here.ledger.note_served(now, plan, counts, 0)
+        self._counts.note_served(counts)
         here.last_delivery = (message.member, now)
         return _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
 
@@ -131,6 +136,7 @@ class HandingOut:
         for each, fresh in zip(found, given, strict=True):
             counts[each.lane] = count(each.again) + len(fresh)
         here.ledger.note_served(now, plan, counts, gathered.exhausted if found is gathered.lanes else 0)
+        self._counts.note_served(counts)
         here.last_delivery = (message.member, now)
         if not any(counts):
             return None

@@ -78,7 +78,7 @@ class LedgerDesk(WaitingDesk):
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
-        self.handing = HandingOut(self.book, clock, random, self._indexes)
+        self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)

@@ -58,8 +58,8 @@ from goqueue.core.ledgerentries import (
 from goqueue.core.ledgerplanning import Planning
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerstate import LedgerState
-from goqueue.core.ledgerviews import Progress
-from goqueue.core.offsetset import Run
+from goqueue.core.ledgerviews import LaneHeld, Progress
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS, OFFSET_MAX
 from goqueue.types import Microseconds, Offset, Priority
 
@@ -129,6 +129,15 @@ class Ledger(Planning):
 
     def in_flight_by_member(self) -> dict[str, int]:
         return self._state.deliveries.counts()
+
+    def held_in(self, lane: int) -> LaneHeld:
+        in_flight, returned = OffsetSet(), OffsetSet()
+        for sets, found in ((self._state.deliveries, in_flight), (self._state.returns, returned)):
+            for standing, offsets in sets.standing_sets():
+                if standing.lane == lane:
+                    found.update(offsets)
+        firsts = [first for first in (in_flight.first, returned.first) if first is not None]
+        return LaneHeld(len(in_flight), len(returned), min(firsts, default=None))
 
     def held_alone(self) -> frozenset[str]:
         """Members that hold a message handed out alone."""

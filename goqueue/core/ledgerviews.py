@@ -62,6 +62,14 @@ class Plan:
     """Several lanes have work: what each may have, and not `fresh_from` on. The bounds hold for all together."""
 
 
+class LaneHeld(NamedTuple):
+    """What of one lane was handed out and is not done, dead letters apart."""
+
+    in_flight: int
+    ready: int
+    first: Offset | None
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     committed: Offset

@@ -201,6 +201,18 @@ class MemberDescription(NamedTuple):
     """Its connection ended, or it closed: its place is kept for it."""
 
 
+class LaneDescription(NamedTuple):
+    """One lane of a partition, as a group has it."""
+
+    ready: U63 | None
+    """To be handed out, as far as is known without looking at each; None: some."""
+    in_flight: U63
+    served: U63
+    """Handed out since the partition was opened."""
+    oldest_ms: U63 | None
+    """How old the first message is that is not done."""
+
+
 class GroupPartition(NamedTuple):
     """How far a group is with a partition. `lag` counts what is deliverable and not done."""
 
@@ -218,6 +230,8 @@ class GroupPartition(NamedTuple):
     removed_unacked: U63
     oldest_unacked_ms: U63 | None
     error: Error | None = None
+    lanes: Annotated[tuple[LaneDescription, ...], Many] = ()
+    """One for each priority, the highest first."""
 
 
 class GroupDescription(NamedTuple):
