@@ -98,7 +98,7 @@ class GatheredLanes:
 class LaneShelf(LogShelf):
     def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
         """Which lanes have something behind their places, by the masks of segments."""
-        end = self.log.high_watermark
+        end = self.end = self.log.high_watermark
         seen = self.log.lanes_from(lowest) if lowest < end else 0
         if not seen & (seen - 1):  # as most often
             return FreshLanes(seen, is_mixed=False)
@@ -134,7 +134,7 @@ class LaneShelf(LogShelf):
 
     def _pass_by_idle(self, gathered: GatheredLanes, dealt: Dealt) -> None:
         """Lanes of which there is nothing have come as far as everybody can see."""
-        end = self.log.high_watermark
+        end = self.end
         for found in gathered.lanes:
             if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
                 found.place, found.has_no_fresh = max(found.place, end), True
@@ -146,7 +146,7 @@ class LaneShelf(LogShelf):
         """Fresh ones of one lane; whether there was room for them."""
         window = max(6 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
         for _ in range(READS_MAX):
-            room, end = bytes_max - gathered.size, self.log.high_watermark
+            room, end = bytes_max - gathered.size, self.end
             if wanted <= 0:
                 return True
             if room < self.message_bytes and gathered.size:

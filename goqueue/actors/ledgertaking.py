@@ -89,6 +89,8 @@ class LogShelf:
         self.log = log
         self.indexes = indexes
         self._report = report
+        self.end = log.high_watermark
+        """What comes behind it is for the next plan: nobody knows of which lane it is."""
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
 
     async def gather(
@@ -96,7 +98,7 @@ class LogShelf:
     ) -> Gathered:
         """`last_batch`: fresh ones are likely to begin in it. What of it comes again is found beside them."""
         gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
-        has_fresh = plan.look_max > 0 and plan.fresh_from < self.log.high_watermark
+        has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
         are_all = await self.gather_again(gathered, apart, reader, bytes_max)
         if are_all and has_fresh and gathered.size < bytes_max:
@@ -128,7 +130,7 @@ class LogShelf:
         self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, bytes_max: int
     ) -> None:
         """As much is read as so many messages are likely to take: a window is checked as a whole."""
-        offset, end, count_left = plan.fresh_from, self.log.high_watermark, plan.look_max
+        offset, end, count_left = plan.fresh_from, self.end, plan.look_max
         room = bytes_max - gathered.size
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
@@ -169,7 +171,7 @@ class LogShelf:
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
         try:
-            return await self.log.read(offset, bytes_max)
+            return await self.log.read(offset, bytes_max, self.end)
         except DamagedData as damage:
             self._report(damage)
             return damage

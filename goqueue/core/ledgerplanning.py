@@ -120,8 +120,10 @@ class Planning:
         if self.settings.key_order:
             look_max = how_far_to_look(fresh_max, self._state.returns.ready_count)
             fresh_max = min(fresh_max, look_max)
-        start, lane = self._state.lanes.fresh[fresh.lane], fresh.lane
-        return Plan(again, start, fresh_max, look_max, is_alone, alone_waiting, lane, dealt)
+        places, lane = self._state.lanes.fresh, fresh.lane
+        if fresh.is_mixed:  # nothing fresh is handed out by this plan alone, and no lane may be moved by it
+            lane = places.index(self.next_fresh)
+        return Plan(again, places[lane], fresh_max, look_max, is_alone, alone_waiting, lane, dealt)
 
     # Several lanes
 

@@ -199,6 +199,21 @@ async def test_bytes_bound_what_is_taken_of_all_lanes_together(
         assert sorted(seen) == list(range(40))
 
 
+async def test_a_delivery_alone_moves_no_lane(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """It brings nothing fresh: of a lane that is behind, nothing may be taken for seen (G5)."""
+    async with desk(disk) as there:
+        await there.attach(settings=LedgerSettings(max_deliveries=2))
+        await published(there, *[BACKGROUND] * 3, *[CRITICAL] * 3)
+        first = await there.take(4, by_sets=True, visibility=1.0)
+        assert handed_out(first) == [3, 4, 5, 0]
+        await trio.sleep(1)
+        for offset in (0, 3, 4, 5):
+            alone = await there.take(4, by_sets=True)
+            assert (handed_out(alone), alone.is_alone) == ([offset], True)
+            await there.settle(alone)
+        assert await taken(there) == [1, 2]
+
+
 # Everything at once
 
 
