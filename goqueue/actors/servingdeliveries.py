@@ -56,16 +56,16 @@ async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> 
 
 
 async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
-    deadline = trio.current_time() + request.max_wait_ms / 1_000
+    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, desk.members.given(_name(request))
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
         asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
-        look, tries = Look(places, poll, deadline, asked), 1
+        look, tries = Look(places, poll, deadline, asked, given), 1
         is_answered = await _answered(desk, correlation, request, look)
         while not is_answered:
             asked = await _ready(desk, places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
-            look = Look(places, poll, patience, asked)
+            look = Look(places, poll, patience, asked, given)
             is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
             if not is_answered and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
@@ -79,11 +79,15 @@ class Look:
     poll: trio.CancelScope
     deadline: float
     asked: set[int] | None
+    given: int
+    """How often the member had been given something when it asked: later on it may be busy though it was not."""
 
 
 async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
-    name = (request.group, request.member)
+    name = _name(request)
     async with desk.members.taking(name):
+        if desk.members.given(name) != look.given:
+            request = request._replace(is_busy=True)
         if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
             answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
@@ -93,16 +97,20 @@ async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: L
         return answer is not None
 
 
+def _name(request: wire.Receive) -> tuple[str, str]:
+    return request.group, request.member
+
+
 def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
     """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
     if len(places) < 2 or not request.max_wait_ms:
         return True
     is_refused = any(isinstance(place, GoQueueError) for place in places)
-    return is_refused or desk.members.has_backlog((request.group, request.member))
+    return is_refused or desk.members.has_backlog(_name(request))
 
 
 async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
-    served_at = desk.members.served_at((request.group, request.member))
+    served_at = desk.members.served_at(_name(request))
     question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
     return await await_deliverable(places, question)
 
@@ -117,7 +125,7 @@ async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
 async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
-    name = (request.group, request.member)
+    name = _name(request)
     first = desk.members.next_turn(name, request.partitions)
     async with desk.polls.reads:
         await desk.speaker.wait_for_room()

@@ -65,6 +65,7 @@ class Receiving:
         plan = self.ledger.plan(self.now, member, count, is_busy=is_busy, fresh=fresh)
         if plan.dealt is None:
             self.check_plan(plan, member, count, elsewhere)
+            assert not fresh.is_mixed or (plan.fresh_max, plan.fresh_from) == (0, self.next_fresh), "no lane moves"
             self.receive_from_one(choose, member, plan)
         else:
             self.check_deal(plan, plan.dealt, count, fresh)
