@@ -44,7 +44,6 @@ def benchmark(module: str, *options: str | Path, path: str | None = None) -> Any
 @pytest.mark.parametrize(
     ("module", "least"),
     [("storage", 10), ("publish", 10), ("scale", 10), ("consume", 8), ("modes", 10), ("lanes", 10)],
-    [("storage", 10), ("publish", 10), ("scale", 10), ("consume", 8), ("modes", 10), ("lanes", 10)],
 )
 def test_a_benchmark_of_goqueue_alone_runs_and_gives_a_figure_for_each_name(module: str, least: int) -> None:
     figures = [Figure(**each) for each in benchmark(module, path="/nowhere")]
