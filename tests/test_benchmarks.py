@@ -93,9 +93,9 @@ def test_a_peer_that_is_installed_publishes_and_is_read_back_and_another_is_name
 def test_the_figures_behind_the_page_are_whole() -> None:
     """Plots, page and data are of one run."""
     kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
-    assert set(kept) == {"peers.json", "scale.json", "consume.json", "modes.json", "rebalance.json"}
+    assert set(kept) == {"peers.json", "scale.json", "consume.json", "modes.json", "lanes.json", "rebalance.json"}
     page = (ROOT / "docs/performance.md").read_text()
-    for name in ("scale.json", "consume.json", "modes.json", "rebalance.json"):
+    for name in ("scale.json", "consume.json", "modes.json", "lanes.json", "rebalance.json"):
         for shown in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
             assert shown in page
     for row in kept["peers.json"]["rows"]:

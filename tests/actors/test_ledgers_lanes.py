@@ -9,9 +9,11 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.grouprequests import ResetLedger, Taken
+from goqueue.actors.whyrequests import GatherLedgerFacts
 from goqueue.core.lanes import LANES, WEIGHTS
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.net.groupmessages import Action
+from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, Desk, desk, handed_out, offsets, run
 from tests.storage.logs import SMALL
@@ -213,6 +215,41 @@ async def test_a_delivery_alone_moves_no_lane(disk: SimulatedDisk, autojump_cloc
             assert (handed_out(alone), alone.is_alone) == ([offset], True)
             await there.settle(alone)
         assert await taken(there) == [*range(8, 20), 22]
+
+
+async def test_each_lane_is_seen_by_itself(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Served, ready, in flight and oldest age; and `why` says which of them waits."""
+    clock = SimulatedClock()
+    async with desk(disk, clock=clock) as there:
+        await published(there, *[LOW] * 4)
+        clock.step(5_000_000)
+        await published(there, CRITICAL)
+        await taken(there, 2)
+        lanes = (await there.view()).lanes
+        assert [(each.served, each.in_flight) for each in lanes] == [(1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
+        assert [each.ready for each in lanes] == [0, 0, 0, None, 0]
+        assert [each.oldest_ms is None for each in lanes] == [False, True, True, False, True]
+        ages = [each.oldest_ms for each in lanes if each.oldest_ms is not None]
+        assert ages[1] - ages[0] >= 5_000
+        await trio.sleep(3)
+        facts = await there.ref.call(GatherLedgerFacts(GROUP))
+        assert facts is not None
+        assert facts.partition.lane_wait is None, "nothing else has work"
+        await published(there, *[CRITICAL] * 100)
+        await taken(there, 20)
+        await trio.sleep(3)
+        facts = await there.ref.call(GatherLedgerFacts(GROUP))
+        assert facts is not None
+        assert facts.partition.lane_wait is not None
+        assert facts.partition.lane_wait.priority == "low"
+
+
+async def test_a_lane_alone_knows_how_many_are_ready(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with desk(disk) as there:
+        await published(there, *[HIGH] * 7)
+        await taken(there, 3)
+        high = (await there.view()).lanes[HIGH]
+        assert (high.ready, high.in_flight, high.served) == (4, 3, 3)
 
 
 # Everything at once
