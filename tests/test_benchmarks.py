@@ -27,6 +27,10 @@ from benchmarks.peers.workload import BLOCK, SIZE, What, Workload, Wrong, check_
 
 ROOT = Path(__file__).parents[1]
 GOALS_MISSED = 1
+LEAST = {"storage": 10, "publish": 10, "scale": 10, "consume": 8, "modes": 10, "lanes": 10, "delay": 10}
+"""Benchmarks of goqueue alone, and how many figures each has at least."""
+SHOWN = ("scale", "consume", "modes", "lanes", "delay", "rebalance")
+"""Those whose figures the page shows."""
 
 
 def benchmark(module: str, *options: str | Path, path: str | None = None) -> Any:
@@ -41,10 +45,7 @@ def benchmark(module: str, *options: str | Path, path: str | None = None) -> Any
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    ("module", "least"),
-    [("storage", 10), ("publish", 10), ("scale", 10), ("consume", 8), ("modes", 10), ("delay", 10)],
-)
+@pytest.mark.parametrize(("module", "least"), LEAST.items())
 def test_a_benchmark_of_goqueue_alone_runs_and_gives_a_figure_for_each_name(module: str, least: int) -> None:
     figures = [Figure(**each) for each in benchmark(module, path="/nowhere")]
     assert len({figure.name for figure in figures}) == len(figures) >= least
@@ -93,9 +94,9 @@ def test_a_peer_that_is_installed_publishes_and_is_read_back_and_another_is_name
 def test_the_figures_behind_the_page_are_whole() -> None:
     """Plots, page and data are of one run."""
     kept = {path.name: json.loads(path.read_text()) for path in (ROOT / "docs/plots").glob("*.json")}
-    assert set(kept) == {"peers.json", "scale.json", "consume.json", "modes.json", "delay.json", "rebalance.json"}
     page = (ROOT / "docs/performance.md").read_text()
-    for name in ("scale.json", "consume.json", "modes.json", "delay.json", "rebalance.json"):
+    assert set(kept) == {"peers.json", *(f"{name}.json" for name in SHOWN)}
+    for name in (f"{name}.json" for name in SHOWN):
         for shown in rows_of_page([Figure(**each) for each in kept[name]["figures"]]):
             assert shown in page
     for row in kept["peers.json"]["rows"]:

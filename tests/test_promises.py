@@ -5,7 +5,7 @@ import pytest
 from goqueue.core.groupmember import RECONNECT_SECONDS, SESSION_SECONDS
 from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX
 from goqueue.core.groupsettings import GroupSettings
-from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.messageids import REMEMBERED_FOR
 from goqueue.net.consumerleases import EXTENDED_SECONDS_MAX
 from goqueue.net.consumeroptions import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, VISIBILITY_SECONDS

@@ -21,7 +21,7 @@ from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
 from goqueue.core.groupregistry import EARLIEST, SeenTopic
 from goqueue.core.groupsettings import GroupSettings
-from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError
 
@@ -89,7 +89,11 @@ def introduction(
     return AttachGroup(
         group,
         group_id,
-        LedgerSettings(max_deliveries=settings.max_deliveries if buries else 0, key_order=settings.key_order),
+        LedgerSettings(
+            max_deliveries=settings.max_deliveries if buries else 0,
+            key_order=settings.key_order,
+            strict_lanes=settings.lanes == "strict",
+        ),
         place.start,
         listener,
         place.wanted.member,

@@ -4,12 +4,14 @@ Connections note what passes through them. Leases end in the partitions and dead
 those add to `expired` and `dead_letters` themselves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.actors.grouprequests import Taken
+from goqueue.core.ledgerattempts import FRESH_ATTEMPT, AttemptRun
 from goqueue.core.ledgerentries import Expired
 from goqueue.net.groupmessages import Action
+from goqueue.types import LANE_COUNT, Priority
 
 GROUP_COUNTERS = {
     "groups": "how many there are",
@@ -17,6 +19,11 @@ GROUP_COUNTERS = {
     "delivered.messages": "handed to consumers of groups",
     "delivered.again": "those of them that had been handed out before",
     "delivered.bytes": "of batches that hold them",
+    "delivered.critical": "of priority critical",
+    "delivered.high": "of priority high",
+    "delivered.normal": "of priority normal",
+    "delivered.low": "of priority low",
+    "delivered.background": "of priority background",
     "delivered.expired": "messages whose lease ended before they were settled",
     "settled.acked": "messages that are done, repeated acks among them",
     "settled.nacked": "given back to be tried again",
@@ -42,13 +49,21 @@ class GroupCounts:
     expired: int = 0
     stale: int = 0
     dead_letters: int = 0
+    served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
 
-    def note_taken(self, runs: Iterable[AttemptRun], size: int) -> None:
-        for run in runs:
-            self.delivered += run.size
-            self.again += run.size if run.attempt > 1 else 0
-        self.bytes += size
+    def note_taken(self, taken: Taken) -> None:
+        counts = [(run.attempt, run.size) for run in taken.runs]
+        for attempt, size in counts or [(attempt, len(offsets)) for attempt, offsets in taken.sets]:
+            self.delivered += size
+            self.again += size if attempt > FRESH_ATTEMPT else 0
+        self.bytes += len(taken.data)
+
+    def note_served(self, counts: Sequence[int]) -> None:
+        """So many of each priority."""
+        for lane, served in enumerate(counts):
+            self.served[lane] += served
 
     def note_expired(self, expired: Iterable[Expired]) -> None:
         self.expired += sum(run.size for entry in expired for run in entry.runs)
@@ -66,6 +81,7 @@ class GroupCounts:
             "delivered.messages": self.delivered,
             "delivered.again": self.again,
             "delivered.bytes": self.bytes,
+            **{f"delivered.{lane.name.lower()}": self.served[lane] for lane in Priority},
             "delivered.expired": self.expired,
             **{name: self.settled[action] for action, name in _SETTLED.items()},
             "settled.stale": self.stale,

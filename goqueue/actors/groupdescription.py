@@ -102,6 +102,7 @@ def _describe_partition(
         leaving=progress.leaving + progress.departing,
         removed_unacked=progress.removed_unacked,
         oldest_unacked_ms=found.oldest_unacked_ms,
+        lanes=found.lanes,
     )
 
 

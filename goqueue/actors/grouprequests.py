@@ -12,12 +12,12 @@ from uuid import UUID
 from goqueue.actors.messages import News, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.core.batch import Producer
-from goqueue.core.ledger import LedgerSettings
-from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgerattempts import NO_SETS, AttemptRun, AttemptSets, count
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
 from goqueue.errors import GoQueueError
-from goqueue.net.groupmessages import Action, GroupDescription, Membership, ResetPartition
+from goqueue.net.groupmessages import Action, GroupDescription, LaneDescription, Membership, ResetPartition
 from goqueue.types import Buffer, Offset
 
 # To a partition.
@@ -62,13 +62,25 @@ class ForgetGroup(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A delivery; without runs nothing was there. `data` is whole batches that hold all of the runs."""
+    """A delivery; of no messages when nothing was there. `data` is batches that hold all of them, in the order in
+    which they are handed out."""
 
     nonce: int
     runs: tuple[AttemptRun, ...]
     data: Buffer
     is_alone: bool
     alone_waits: bool
+    sets: AttemptSets = NO_SETS
+    """In the place of runs, where these would be many."""
+
+    @property
+    def size(self) -> int:
+        """How many messages it has."""
+        return self.sets.size or count(self.runs)
+
+    @property
+    def all_runs(self) -> tuple[AttemptRun, ...]:
+        return self.runs or self.sets.runs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +98,9 @@ class Take(Request[Taken]):
     """So many of them may be on their last permitted delivery; None: all."""
     instance: int = 0
     """Which consumer of the member asks: `Fenced` for one that was replaced."""
+    by_sets: bool = False
+    """It takes messages in the order in which `data` has them, be they of several lanes. Others get one at a
+    time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +167,8 @@ class LedgerView:
     end: Offset
     lag: int
     oldest_unacked_ms: int | None
+    lanes: tuple[LaneDescription, ...] = ()
+    """One for each lane."""
 
 
 @dataclass(frozen=True, slots=True)

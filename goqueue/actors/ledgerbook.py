@@ -20,8 +20,9 @@ from goqueue.core.deliverable import NO_BATCH, LastBatch
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.groupmember import fenced
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerentries import Committed, CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup

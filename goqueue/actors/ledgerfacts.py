@@ -10,15 +10,16 @@ from goqueue.actors.whyrequests import LedgerFacts
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import key_at
 from goqueue.core.ledger import Ledger
-from goqueue.core.whyfacts import KeyRow, LastDelivery, LastMessage, OldestLease, PartitionFacts
+from goqueue.core.whyfacts import KeyRow, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
 from goqueue.core.whywords import shown_key
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.storage.log import Log
-from goqueue.types import Microseconds, Offset
+from goqueue.types import Microseconds, Offset, Priority
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLION = 1_000_000
+LANE_WAIT_SECONDS_MIN = 1.0
 KEY_READ_BYTES = 4 * 1024
 """The batch with the key comes in any case."""
 
@@ -36,7 +37,7 @@ def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall:
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
     damaged, damaged_at = _damaged(log, here.place, read_to)
-    fresh = max(0, log.high_watermark - read_to - damaged)
+    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
@@ -57,6 +58,7 @@ def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall:
         stands_before_damage=damaged_at == read_to,
         last_message=_last_message(log, wall),
         last_delivery=None if last is None else LastDelivery(last[0], max(0.0, now - last[1])),
+        lane_wait=_lane_wait(ledger, now),
     )
     return LedgerFacts(partition, ledger.in_flight_by_member(), ledger.held_alone(), here.askers.ago(now))
 
@@ -87,6 +89,15 @@ def _damaged(log: Log, place: StreamPlace | None, offset: Offset) -> tuple[int, 
     behind = [(max(first, offset), min(end, log.high_watermark)) for first, end in known]
     runs = sorted((first, end) for first, end in behind if first < end)
     return sum(end - first for first, end in runs), runs[0][0] if runs else None
+
+
+def _lane_wait(ledger: Ledger, now: float) -> LaneWait | None:
+    """Where only one priority has messages there is nobody to wait for."""
+    waits = [(seconds, lane) for lane, seconds in enumerate(ledger.shares.waits(now)) if seconds is not None]
+    if len(waits) < 2 or max(waits)[0] < LANE_WAIT_SECONDS_MIN:
+        return None
+    seconds, lane = max(waits)
+    return LaneWait(Priority(lane).name.lower(), seconds)
 
 
 def _oldest_lease(ledger: Ledger, now: float, wall: Microseconds) -> OldestLease | None:

@@ -32,11 +32,13 @@ from goqueue.actors.grouprequests import (
     Taken,
 )
 from goqueue.actors.handlers import answers, defers
+from goqueue.actors.lanetaking import GatheredLanes, LaneShelf
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
 from goqueue.actors.ledgerfacts import gather_facts
+from goqueue.actors.ledgerhanding import HandingOut, nothing
 from goqueue.actors.ledgersettling import leaves, settled
-from goqueue.actors.ledgertaking import Gathered, LogShelf, nothing, taken
+from goqueue.actors.ledgertaking import Gathered
 from goqueue.actors.ledgerview import start_in, view_of
 from goqueue.actors.ledgerwaiting import WaitingDesk
 from goqueue.actors.messages import Reply
@@ -45,11 +47,9 @@ from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
-from goqueue.core.ledgerattempts import AttemptRuns, offsets_of
-from goqueue.core.ledgerentries import Delivered, Entry
+from goqueue.core.ledgerattempts import AttemptRuns
+from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
-from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.core.receipts import NONCE_BITS
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
@@ -74,11 +74,11 @@ class LedgerDesk(WaitingDesk):
         self._counts = counts
         self.book = LedgerBook(volume, clock, directory, random)
         self._wall_clock = clock
-        self._random = random
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
+        self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)
@@ -193,75 +193,53 @@ class LedgerDesk(WaitingDesk):
                 ledger.keys.learn(ledger.unsettled(), keyed)
             if ledger.committed < self.log.log_start:
                 self.book.note_removed(here, self.log.log_start)
-            count_max = message.messages_max if message.bytes_max > 0 else 0
-            plan = ledger.plan(
-                trio.current_time(),
-                message.member,
-                count_max,
-                is_busy=message.is_busy,
-                lasts_max=message.lasts_max,
-            )
-            if not self.has(plan) or not reply.wanted:
+            plan = self._plan_for(here, message, shelf)
+            if not self._is_worth_a_look(here, plan) or not reply.wanted:
                 return nothing(plan)
-            removals = here.removals
+            removals, reader = here.removals, self._reader(here)
             try:
-                gathered = await shelf.gather(plan, self._reader(here), message.bytes_max, here.last_batch)
+                gathered = await self._gather(here, message, plan, shelf, reader)
             except OffsetOutOfRange:  # retention was here
                 continue
             if self._check_may_take(message) is not here:
                 break
-            here.last_batch = gathered.last_batch
             if here.removals == removals and reply.wanted:
-                handed_out = self._hand_out(here, message, plan, gathered)
+                handed_out = self.handing.hand_out(here, message, plan, gathered)
                 if handed_out is not None:
                     return handed_out
         return nothing(plan)
 
-    def _hand_out(self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered) -> Taken | None:
-        """None when there was nothing but what is passed over: look again."""
-        now, ledger = trio.current_time(), here.ledger
-        if gathered.gone:
-            self.book.write(here, [ledger.pass_over(gathered.gone, "no longer in the log")], now)
-        entry = ledger.deliver(
-            now,
-            self._wall_clock.now(),
+    def _plan_for(self, here: GroupHere, message: Take, shelf: LaneShelf) -> Plan:
+        ledger = here.ledger
+        return ledger.plan(
+            trio.current_time(),
             message.member,
-            self._random.getrandbits(NONCE_BITS),
-            message.visibility,
-            again=gathered.again,
-            fresh=gathered.fresh,
-            scanned_to=gathered.scanned_to,
+            message.messages_max if message.bytes_max > 0 else 0,
+            is_busy=message.is_busy,
+            lasts_max=message.lasts_max,
+            fresh=shelf.fresh_lanes(ledger.fresh_places, ledger.next_fresh),
         )
-        if not isinstance(entry, Delivered):
-            if entry is not None:
-                self.book.write(here, [entry], now)
-            return None
-        given = self._write_delivery(here, entry, plan, gathered, now)
-        here.last_delivery = (message.member, now)
-        return taken(entry, gathered, plan, given) if entry.again or given else None
 
-    def _write_delivery(
-        self, here: GroupHere, entry: Delivered, plan: Plan, gathered: Gathered, now: float
-    ) -> Sequence[Run]:
-        """What of the fresh ones is given out; some are held back for the sake of the order of keys."""
-        if not here.ledger.settings.key_order:
-            self.book.write(here, [entry], now)
-            return entry.fresh
-        looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), plan.fresh_max)
-        held_back = here.ledger.keys.hold_back(entry, looked)
-        self.book.write(here, [entry] if held_back is None else [entry, held_back], now)
-        here.ledger.keys.note(looked)
-        return (
-            entry.fresh
-            if held_back is None
-            else list(OffsetSet(entry.fresh).without(offsets_of(held_back.runs)).runs())
-        )
+    def _is_worth_a_look(self, here: GroupHere, plan: Plan) -> bool:
+        """Also when no lane has anything: then all of them have come to the end."""
+        is_idle = plan.dealt is not None and not any(plan.dealt.work) and not here.ledger.looks_no_further
+        return self.has(here, plan) or (is_idle and here.ledger.next_fresh < self.log.high_watermark)
+
+    async def _gather(
+        self, here: GroupHere, message: Take, plan: Plan, shelf: LaneShelf, reader: Reader
+    ) -> Gathered | GatheredLanes:
+        if plan.dealt is not None:
+            places = here.ledger.fresh_places
+            return await shelf.gather_lanes(plan, plan.dealt, places, reader, message.bytes_max)
+        gathered = await shelf.gather(plan, reader, message.bytes_max, here.last_batch)
+        here.last_batch = gathered.last_batch
+        return gathered
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
 
-    def _shelf(self) -> LogShelf:
-        return LogShelf(self.log, self._indexes, self._report_damage)
+    def _shelf(self) -> LaneShelf:
+        return LaneShelf(self.log, self._indexes, self._report_damage)
 
     def _report_damage(self, damage: DamagedData) -> None:
         """Once: groups go round it one after the other."""

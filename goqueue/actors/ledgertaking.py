@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.grouprequests import Taken
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import (
     EVERYTHING,
@@ -23,7 +22,6 @@ from goqueue.core.deliverable import (
 )
 from goqueue.core.keyorder import Keyed
 from goqueue.core.ledgerattempts import AttemptRun, offsets_of, without
-from goqueue.core.ledgerentries import Delivered
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import DamagedData
@@ -39,13 +37,19 @@ KEYS_READ_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)
-class Gathered:
-    scanned_to: Offset
+class Found:
+    """What there is of those that come again."""
+
     again: list[AttemptRun] = field(default_factory=list)
     gone: list[Run] = field(default_factory=list)
-    fresh: list[Run] = field(default_factory=list)
     apart: list[Buffer] = field(default_factory=list)
     """Batches cut down to what comes again."""
+
+
+@dataclass(slots=True)
+class Gathered(Found):
+    scanned_to: Offset = 0
+    fresh: list[Run] = field(default_factory=list)
     parts: list[Buffer] = field(default_factory=list)
     """Whole batches that hold fresh ones, and perhaps some that come again."""
     last_batch: LastBatch = NO_BATCH
@@ -58,11 +62,11 @@ class Gathered:
         join(self.fresh, chosen.runs)
         return sum(last - first + 1 for first, last in chosen.runs)
 
-    def keys(self, indexes: BatchIndexes) -> list[Keyed]:
+    def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
         """Of the fresh ones."""
-        wanted, found = OffsetSet(self.fresh), list[Keyed]()
+        wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
         for part in self.parts:
-            found += indexes.keys_in(part, wanted)
+            found.update(indexes.keys_in(part, wanted))
         return found
 
     @property
@@ -71,47 +75,48 @@ class Gathered:
 
     @property
     def data(self) -> Buffer:
-        return self._joined([*self.apart, *self.parts])
+        return joined_parts([*self.apart, *self.parts])
 
-    def _joined(self, parts: list[Buffer]) -> Buffer:
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+def joined_parts(parts: list[Buffer]) -> Buffer:
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class LogShelf:
     """A log, as far as a group sees it."""
 
     def __init__(self, log: Log, indexes: BatchIndexes, report: Callable[[DamagedData], None]) -> None:
-        self._log = log
-        self._indexes = indexes
+        self.log = log
+        self.indexes = indexes
         self._report = report
+        self.end = log.high_watermark
+        """What comes behind it is for the next plan: nobody knows of which lane it is."""
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
 
     async def gather(
         self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
     ) -> Gathered:
         """`last_batch`: fresh ones are likely to begin in it. What of it comes again is found beside them."""
-        gathered = Gathered(plan.fresh_from, last_batch=last_batch)
-        has_fresh = plan.look_max > 0 and plan.fresh_from < self._log.high_watermark
+        gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
+        has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
-        are_all = await self._gather_again(gathered, apart, reader, bytes_max)
+        are_all = await self.gather_again(gathered, apart, reader, bytes_max)
         if are_all and has_fresh and gathered.size < bytes_max:
             await self._gather_fresh(gathered, plan, beside, reader, bytes_max)
         return gathered
 
-    async def _gather_again(
-        self, gathered: Gathered, runs: Sequence[AttemptRun], reader: Reader, room: int
-    ) -> bool:
+    async def gather_again(self, gathered: Found, runs: Sequence[AttemptRun], reader: Reader, room: int) -> bool:
         """Whether all of them were looked at: what is fresh comes behind them."""
         for _ in range(READS_MAX):
             if not runs or room <= 0:
                 break
             found = await self.read(runs[0].first, min(room, self._likely_bytes(runs)))
-            inside, runs = split(runs, _end_of(found))
+            inside, runs = split(runs, end_of(found))
             if isinstance(found, DamagedData):
                 gathered.gone += [Run(run.first, run.last) for run in inside]
                 continue
             again = _sort_out(gathered, found.data, inside, reader)
-            parts = self._indexes.cut_down(found.data, again)
+            parts = self.indexes.cut_down(found.data, again)
             gathered.apart += parts
             room -= sum(map(len, parts))
         return not runs
@@ -125,7 +130,7 @@ class LogShelf:
         self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, bytes_max: int
     ) -> None:
         """As much is read as so many messages are likely to take: a window is checked as a whole."""
-        offset, end, count_left = plan.fresh_from, self._log.high_watermark, plan.look_max
+        offset, end, count_left = plan.fresh_from, self.end, plan.look_max
         room = bytes_max - gathered.size
         for _ in range(READS_MAX):
             if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
@@ -133,13 +138,13 @@ class LogShelf:
             likely = max(count_left * self.message_bytes, gathered.last_batch.size) + SLACK_BYTES
             found = await self.read(offset, min(room, likely))
             if isinstance(found, DamagedData):
-                offset = min(_end_of(found), end)
+                offset = min(end_of(found), end)
                 continue
             chosen = find_deliverable(found.data, offset, count_left, reader)
             if gathered.size and len(chosen.data) > room:
                 break
             if beside and not _are_inside(beside, chosen):
-                if not await self._gather_again(gathered, beside, reader, room):
+                if not await self.gather_again(gathered, beside, reader, room):
                     break
                 room, beside = bytes_max - gathered.size, ()
                 continue  # what comes again goes first, and there may be no room for more
@@ -159,20 +164,20 @@ class LogShelf:
             while end <= run.last:
                 offset = max(end, run.first)
                 read = await self.read(offset, KEYS_READ_BYTES)
-                end = max(_end_of(read), offset + 1)
+                end = max(end_of(read), offset + 1)
                 if isinstance(read, LogSlice):
-                    found += self._indexes.keys_in(read.data, wanted)
+                    found += self.indexes.keys_in(read.data, wanted).items()
         return found
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
         try:
-            return await self._log.read(offset, bytes_max)
+            return await self.log.read(offset, bytes_max, self.end)
         except DamagedData as damage:
             self._report(damage)
             return damage
 
 
-def _end_of(found: LogSlice | DamagedData) -> Offset:
+def end_of(found: LogSlice | DamagedData) -> Offset:
     return found.end_offset if isinstance(found, DamagedData) else found.next_offset
 
 
@@ -190,7 +195,7 @@ def _are_inside(runs: Sequence[AttemptRun], chosen: Deliverable) -> bool:
     return bool(chosen.runs) and base_offset(chosen.data) <= runs[0].first
 
 
-def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
+def _sort_out(gathered: Found, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
     """Those of the wanted that are there; the others are gone."""
     there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
     if not offsets_of(wanted).without(there):  # as most often
@@ -203,13 +208,3 @@ def _sort_out(gathered: Gathered, data: Buffer, wanted: Sequence[AttemptRun], re
         gathered.gone += [Run(rest.first, rest.last) for rest in without(run, found)]
     gathered.again += again
     return again
-
-
-def taken(entry: Delivered, gathered: Gathered, plan: Plan, given: Sequence[Run]) -> Taken:
-    """`given`: what of the fresh ones is not held back."""
-    fresh = (AttemptRun(first, last, 1) for first, last in given)
-    return Taken(entry.nonce, (*gathered.again, *fresh), gathered.data, plan.is_alone, plan.alone_waiting)
-
-
-def nothing(plan: Plan) -> Taken:
-    return Taken(0, (), b"", False, plan.alone_waiting)

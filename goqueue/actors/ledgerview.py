@@ -5,9 +5,11 @@ import trio
 from goqueue.actors.grouprequests import LedgerView
 from goqueue.core.deliverable import batches_in
 from goqueue.core.deliverystart import Start
+from goqueue.core.lanes import LANES
 from goqueue.core.ledger import Ledger
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
+from goqueue.net.groupmessages import LaneDescription
 from goqueue.storage.log import Log
 from goqueue.types import Microseconds, Offset
 
@@ -24,13 +26,27 @@ async def start_in(log: Log, start: Start) -> Offset:
 
 async def view_of(ledger: Ledger, log: Log, clock: WallClock) -> LedgerView:
     """The lag counts those that nobody has looked at as if all of them were to be handed out."""
-    oldest = await _append_time(log, ledger.committed)
+    age = await _age(log, ledger.committed, clock)
+    lanes = [await _lane_of(ledger, log, clock, lane) for lane in LANES]
     progress, end = ledger.progress(trio.current_time()), log.end_offset
-    handed_out = (
-        progress.in_flight + progress.waiting + progress.ready_again + progress.leaving + progress.departing
-    )
-    age = None if oldest is None else max(0, clock.now() - oldest) // 1_000
-    return LedgerView(progress, end, max(0, end - progress.next_fresh) + handed_out, age)
+    return LedgerView(progress, end, progress.lag(end), age, tuple(lanes))
+
+
+async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int) -> LaneDescription:
+    next_fresh = await log.next_of_lane(lane, ledger.fresh_in(lane))
+    held = ledger.held_in(lane)
+    first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
+    age = None if first is None else await _age(log, first, clock)
+    ready = None if next_fresh is not None else held.ready
+    if next_fresh is not None and log.lanes_from(ledger.next_fresh) == 1 << lane:
+        ready = held.ready + max(0, log.high_watermark - next_fresh)  # there is no other lane
+    return LaneDescription(ready, held.in_flight, ledger.shares.served[lane], age)
+
+
+async def _age(log: Log, offset: Offset, clock: WallClock) -> int | None:
+    """In milliseconds."""
+    appended = await _append_time(log, offset)
+    return None if appended is None else max(0, clock.now() - appended) // 1_000
 
 
 async def _append_time(log: Log, offset: Offset) -> Microseconds | None:

@@ -103,11 +103,12 @@ class WaitingDesk(Actor):
             self.waits.add(message, reply)
             self.note_awaited()
 
-    def has(self, plan: Plan) -> bool:
-        return bool(plan.again) or (plan.fresh_max > 0 and plan.fresh_from < self.log.high_watermark)
+    def has(self, here: GroupHere, plan: Plan) -> bool:
+        """Perhaps: nobody knows which lane it is in before it is looked for."""
+        return bool(plan.again) or (plan.fresh_max > 0 and here.ledger.next_fresh < self.log.high_watermark)
 
     def _has_for(self, here: GroupHere, member: str) -> bool:
-        return self.has(here.ledger.plan(trio.current_time(), member, 1, is_busy=False))
+        return self.has(here, here.ledger.plan(trio.current_time(), member, 1, is_busy=False))
 
     @property
     def has_waiting_members(self) -> bool:

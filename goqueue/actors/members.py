@@ -32,6 +32,8 @@ class _Seat:
     """Which partition gave something last."""
     served_at: float = 0.0
     """When that was."""
+    given: int = 0
+    """How often that was."""
     has_backlog: bool = False
     """It was given all that it wanted: there is likely to be more."""
     taking: trio.Lock = field(default_factory=trio.Lock)
@@ -113,7 +115,12 @@ class Members:
     def note_served(self, name: Name, partition: ReceivePartition) -> None:
         seat = self._seats.get(name)
         if seat is not None:
-            seat.served, seat.served_at = partition, trio.current_time()
+            seat.served, seat.served_at, seat.given = partition, trio.current_time(), seat.given + 1
+
+    def given(self, name: Name) -> int:
+        """How often it was given something: what it had asked for before knows nothing of that."""
+        seat = self._seats.get(name)
+        return 0 if seat is None else seat.given
 
     def served_at(self, name: Name) -> float:
         """When it was given something last; long ago, if that was not over this connection."""

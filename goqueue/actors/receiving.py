@@ -50,6 +50,7 @@ class Wish:
     lasts_max: int
     """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
     instance: int = 0
+    by_sets: bool = False
 
 
 async def take_what_is_there(
@@ -88,7 +89,7 @@ class _Hand:
                 taken = await partition.call(self._question())
         except GoQueueError as error:
             return error
-        if not taken.runs:
+        if not taken.size:
             return taken
         if self._messages and self._bytes + len(taken.data) > TOGETHER_BYTES_MAX:
             return await self._give_back(partition, taken)
@@ -107,10 +108,11 @@ class _Hand:
             wish.is_busy or self._messages > 0,
             max(0, wish.lasts_max - self._messages),
             wish.instance,
+            wish.by_sets,
         )
 
     def _note(self, taken: Taken) -> None:
-        self._messages += sum(run.size for run in taken.runs)
+        self._messages += taken.size
         self._bytes += len(taken.data)
         is_used_up = self._messages >= self._wish.messages_max or self._bytes >= self._wish.bytes_max
         self.is_full = is_used_up or taken.is_alone
@@ -118,13 +120,13 @@ class _Hand:
     async def _give_back(self, partition: ActorRef, taken: Taken) -> Outcome:
         self.is_full = True
         with suppress(GoQueueError):  # then its lease ends by itself
-            await partition.call(SettleRuns(self._wish.group, taken.nonce, Action.RELEASE, taken.runs))
+            await partition.call(SettleRuns(self._wish.group, taken.nonce, Action.RELEASE, taken.all_runs))
         return NOTHING
 
 
 def leads_on(outcome: Outcome) -> bool:
     """Whether there is something to tell: messages, an error, or that the member is to settle what it holds."""
-    return isinstance(outcome, GoQueueError) or bool(outcome.runs) or outcome.alone_waits
+    return isinstance(outcome, GoQueueError) or bool(outcome.size) or outcome.alone_waits
 
 
 async def await_deliverable(places: Sequence[Place], question: AwaitDeliverable) -> set[int]:

@@ -40,8 +40,8 @@ from goqueue.actors.topicwatching import OutlineTopics, TopicOutline
 from goqueue.core.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.deliverable import records_at
 from goqueue.core.groupregistry import EARLIEST, KnownGroup
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.offsetset import Run
 from goqueue.core.redriving import Choice, Destination

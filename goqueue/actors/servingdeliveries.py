@@ -30,6 +30,7 @@ from goqueue.core.groupmember import check_member_id
 from goqueue.core.ledger import REASON_LENGTH_MAX
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.names import check_group_name
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import GoQueueError
 from goqueue.net import groupmessages as wire
 from goqueue.net.errors import ProtocolError
@@ -55,16 +56,16 @@ async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> 
 
 
 async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
-    deadline = trio.current_time() + request.max_wait_ms / 1_000
+    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, desk.members.given(_name(request))
     with desk.polls.asking(len(request.partitions)) as poll:
         places = [await _place(desk, each) for each in request.partitions]
         asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
-        look, tries = Look(places, poll, deadline, asked), 1
+        look, tries = Look(places, poll, deadline, asked, given), 1
         is_answered = await _answered(desk, correlation, request, look)
         while not is_answered:
             asked = await _ready(desk, places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
-            look = Look(places, poll, patience, asked)
+            look = Look(places, poll, patience, asked, given)
             is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
             if not is_answered and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
@@ -78,13 +79,17 @@ class Look:
     poll: trio.CancelScope
     deadline: float
     asked: set[int] | None
+    given: int
+    """How often the member had been given something when it asked: later on it may be busy though it was not."""
 
 
 async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
-    name = (request.group, request.member)
+    name = _name(request)
     async with desk.members.taking(name):
+        if desk.members.given(name) != look.given:
+            request = request._replace(is_busy=True)
         if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
-            answer: wire.Received | None = wire.Received(tuple(map(_delivery, [NOTHING] * len(look.places))))
+            answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
             answer = await _received(desk, request, look)
         if answer is not None:
@@ -92,16 +97,20 @@ async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: L
         return answer is not None
 
 
+def _name(request: wire.Receive) -> tuple[str, str]:
+    return request.group, request.member
+
+
 def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
     """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
     if len(places) < 2 or not request.max_wait_ms:
         return True
     is_refused = any(isinstance(place, GoQueueError) for place in places)
-    return is_refused or desk.members.has_backlog((request.group, request.member))
+    return is_refused or desk.members.has_backlog(_name(request))
 
 
 async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
-    served_at = desk.members.served_at((request.group, request.member))
+    served_at = desk.members.served_at(_name(request))
     question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
     return await await_deliverable(places, question)
 
@@ -116,7 +125,7 @@ async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
 async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
-    name = (request.group, request.member)
+    name = _name(request)
     first = desk.members.next_turn(name, request.partitions)
     async with desk.polls.reads:
         await desk.speaker.wait_for_room()
@@ -124,11 +133,11 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
             outcomes, is_full = await take_what_is_there(look.places, _wish(request), first, look.asked)
     desk.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
-        if not isinstance(outcome, GoQueueError) and outcome.runs:
+        if not isinstance(outcome, GoQueueError) and outcome.size:
             desk.members.note_served(name, partition)
             if outcome.is_alone:
                 desk.members.note_alone(name)
-            desk.statistics.groups.note_taken(outcome.runs, len(outcome.data))
+            desk.statistics.groups.note_taken(outcome)
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
@@ -146,6 +155,7 @@ def _wish(request: wire.Receive) -> Wish:
         request.is_busy,
         request.at_once,
         request.instance,
+        request.by_sets,
     )
 
 
@@ -153,9 +163,15 @@ def _delivery(outcome: Outcome) -> wire.ReceivedPartition:
     if isinstance(outcome, GoQueueError):
         return wire.ReceivedPartition(error_body(outcome), 0, (), False, False, b"")
     runs = cast(tuple[wire.DeliveryRun, ...], outcome.runs)  # the same three numbers
+    sets = tuple(map(_delivery_set, outcome.sets))
     return wire.ReceivedPartition(
-        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data)
+        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data), sets
     )
+
+
+def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
+    attempt, offsets = each
+    return wire.DeliverySet(attempt, tuple(map(wire.OffsetChunk._make, offsets.chunks())))
 
 
 # Settling

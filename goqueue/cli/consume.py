@@ -22,6 +22,7 @@ from goqueue.net.reader import Start
 VALUE, NDJSON = "value", "ndjson"
 EARLIEST, LATEST = "earliest", "latest"
 QUEUE, STREAM = "queue", "stream"
+WEIGHTED, STRICT = "weighted", "strict"
 OFFSET_MAX = 2**63 - 1
 
 
@@ -65,6 +66,7 @@ class Wanted:
     topic: str
     group: str | None
     mode: str | None
+    lanes: str | None
     partition: int | None
     start: Start | None
     from_time: float | None
@@ -81,6 +83,8 @@ class Wanted:
             raise Misuse("a group shares out partitions and has no end; leave out --partition and --to-time")
         if self.mode is not None and self.group is None:
             raise Misuse("--mode is how a group is served; give --group too")
+        if self.lanes is not None and self.group is None:
+            raise Misuse("--lanes is how the priorities of a group share; give --group too")
 
     @property
     def begin(self) -> Start:
@@ -100,6 +104,11 @@ class Wanted:
     "--mode",
     type=click.Choice([QUEUE, STREAM]),
     help="How the group is served: each message is acked, or offsets are committed in order.  [default: queue]",
+)
+@click.option(
+    "--lanes",
+    type=click.Choice([WEIGHTED, STRICT]),
+    help="How the group's priorities share: by weights, or the highest first.  [default: weighted]",
 )
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
 @click.option("--from", "start", type=Place(), help="Where to begin.  [default: earliest]")
@@ -129,7 +138,9 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
     if wanted.group is not None:
         mode = wanted.mode or QUEUE
-        consumer = client.consumer(wanted.topic, group=wanted.group, mode=mode, start=wanted.begin)
+        consumer = client.consumer(
+            wanted.topic, group=wanted.group, mode=mode, lanes=wanted.lanes, start=wanted.begin
+        )
         await check_there(client, wanted.topic, wanted.follow)
         await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
     else:

@@ -41,6 +41,16 @@ PARTITION_COLUMNS = [
     Column("RETRIES", 7, is_number=True),
     Column("MEMBER", 6),
 ]
+LANE_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("PARTITION", 9, is_number=True),
+    Column("PRIORITY", 8),
+    Column("READY", 5, is_number=True),
+    Column("IN FLIGHT", 9, is_number=True),
+    Column("SERVED", 6, is_number=True),
+    Column("SHARE", 5, is_number=True),
+    Column("OLDEST", 6, is_number=True),
+]
 SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
 RESET_COLUMNS = [
     Column("TOPIC", 5),
@@ -82,6 +92,10 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
     click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
     write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
     click.echo()
+    lanes = [row for each in found.partitions for row in _lane_rows(each)]
+    if lanes:
+        write_table(LANE_COLUMNS, lanes)
+        click.echo()
     write_table(MEMBER_COLUMNS, [_member_row(each) for each in found.members])
     click.echo()
     write_table(SETTING_COLUMNS, [[printable(key), printable(str(each))] for key, each in found.settings.items()])
@@ -181,13 +195,32 @@ def group_fields(found: Group) -> dict[str, Any]:
 
 
 def _partition_fields(partition: GroupPartition) -> dict[str, Any]:
-    return asdict(partition) | {"error": partition.error and partition.error.message}
+    lanes = [asdict(each) | {"priority": each.priority.name.lower()} for each in partition.lanes]
+    return asdict(partition) | {"error": partition.error and partition.error.message, "lanes": lanes}
 
 
 def _partition_row(partition: GroupPartition) -> list[str]:
     numbers = (partition.partition, partition.committed, partition.end, partition.lag, partition.in_flight)
     who = printable(partition.member_id or "nobody")
     return [printable(partition.topic), *map(str, numbers), str(partition.waiting), who]
+
+
+def _lane_rows(partition: GroupPartition) -> list[list[str]]:
+    """Those with something to tell."""
+    told = [each for each in partition.lanes if each.served or each.in_flight or each.oldest_seconds is not None]
+    return [
+        [
+            printable(partition.topic),
+            str(partition.partition),
+            each.priority.name.lower(),
+            "some" if each.ready is None else str(each.ready),
+            str(each.in_flight),
+            str(each.served),
+            f"{100 * each.share:.1f} %",
+            "" if each.oldest_seconds is None else f"{each.oldest_seconds:.1f} s",
+        ]
+        for each in told
+    ]
 
 
 def _member_row(member: GroupMember) -> list[str]:

@@ -14,7 +14,7 @@ import trio
 
 import goqueue
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consume import EARLIEST, Place
+from goqueue.cli.consume import EARLIEST, STRICT, WEIGHTED, Place
 from goqueue.cli.consumegroup import check_there
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Exit, Misuse, end, ended_by_others
@@ -50,6 +50,7 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
+@click.option("--lanes", type=click.Choice([WEIGHTED, STRICT]), help="The group's: how priorities share.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
 @click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
 @broker_options

@@ -73,7 +73,7 @@ def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader
         length, delta, base, count, attributes = unpack(view, position)
         after, last = position + ENVELOPE_SIZE + length, base + delta
         if count != delta + 1 or attributes & _SPECIAL:
-            found = _walked(view, position, start, reader)
+            found = messages_in(view, position, start, reader)
         else:
             found = [Run(base if base > start else start, last)] if last >= start else []
         if found:
@@ -84,7 +84,7 @@ def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader
     return Deliverable(tuple(runs), scanned_to, view[begin:end], last_batch)
 
 
-def _walked(view: memoryview, position: int, start: Offset, reader: Reader) -> list[Run]:
+def messages_in(view: memoryview, position: int, start: Offset, reader: Reader) -> list[Run]:
     """The messages of one batch, by a look at each record."""
     envelope, runs = _envelope_at(view, position), list[Run]()
     records = memoryview(records_of(envelope, body_at(view, position, envelope)))
@@ -94,6 +94,11 @@ def _walked(view: memoryview, position: int, start: Offset, reader: Reader) -> l
         if offset >= start and _is_for(records, place, reader, expires):
             join(runs, [Run(offset, offset)], 1)
     return runs
+
+
+def is_plain(envelope: Envelope) -> bool:
+    """Every offset of its range is a message for everybody."""
+    return envelope.record_count == envelope.last_offset_delta + 1 and not envelope.attributes & _SPECIAL
 
 
 def batches_in(view: memoryview) -> Iterator[tuple[int, Envelope]]:

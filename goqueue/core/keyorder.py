@@ -6,7 +6,7 @@ wait for nobody. A key is known by its hash: two keys that share one wait for ea
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -27,6 +27,10 @@ class Looked(NamedTuple):
     held: list[Offset]
     """These, and those too many."""
 
+    @property
+    def held_set(self) -> OffsetSet:
+        return OffsetSet.of(self.held)
+
 
 class KeyOrder:
     def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
@@ -43,12 +47,31 @@ class KeyOrder:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages behind all that are known. Those too many are held, too."""
-        keys, firsts = dict(keyed), self._firsts
-        looked = Looked(keys, {}, [], [])
-        begun, hold = looked.begun, looked.held.append
+        keys = keyed if isinstance(keyed, dict) else dict(keyed)
         offsets = list(chain.from_iterable([range(first, last + 1) for first, last in fresh]))
+        if len(keys) == len(offsets):
+            return self._look_at_keyed(keys, give_max)
+        return self._look_at_each(offsets, keys, give_max)
+
+    def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
+        """All of them have keys, and stand in order: the same in fewer steps."""
+        offsets, hashes = list(keys), list(keys.values())
+        begun = dict(
+            zip(reversed(hashes), reversed(offsets), strict=True)
+        )  # the first of each comes last, and stays
+        for key in begun.keys() & self._firsts.keys():
+            del begun[key]
+        behind = [(offset, key) for offset, key in keys.items() if begun.get(key) != offset]
+        held = [offset for offset, _ in behind]
+        if len(begun) > give_max:
+            held = sorted([*held, *sorted(begun.values())[max(0, give_max) :]])
+        return Looked(keys, begun, behind, held)
+
+    def _look_at_each(self, offsets: Sequence[Offset], keys: dict[Offset, int], give_max: int) -> Looked:
+        firsts, looked = self._firsts, Looked(keys, {}, [], [])
+        begun, hold = looked.begun, looked.held.append
         for offset, key in zip(offsets, map(keys.get, offsets), strict=True):
             if key is not None:
                 if key in firsts or key in begun:
@@ -68,7 +91,8 @@ class KeyOrder:
         self._firsts.update(looked.begun)
         for offset, key in looked.behind:
             self._rows.setdefault(key, deque()).append(offset)
-        self.waiting.update(OffsetSet((offset, offset) for offset, _ in looked.behind))
+        if looked.behind:
+            self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
 
     def longest_row(self) -> tuple[Offset, int] | None:
         """Of the key for which the most wait: the offset of the first, and how many wait for it."""
@@ -78,14 +102,19 @@ class KeyOrder:
         return self._firsts[key], len(self._rows[key])
 
     def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
-        keys, rows, free = self._keys, self._rows, list[Run]()
-        for offset in chain.from_iterable(self._known(run.first, run.last) for run in runs):
-            key = keys.pop(offset, None)
+        self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
+
+    def settle(self, offsets: Iterable[Offset]) -> None:
+        """These are settled; of some nothing may be known."""
+        rows, firsts, free = self._rows, self._firsts, list[Offset]()
+        known = [(offset, key) for offset in offsets if (key := self._keys.pop(offset, None)) is not None]
+        for offset, key in known:
             if key in rows:
                 free.append(self._take_out(key, offset))
-            elif key is not None:
-                del self._firsts[key]
-        self.waiting.take(OffsetSet(free))
+            else:
+                del firsts[key]
+        if free:
+            self.waiting.take(OffsetSet.of(free))
 
     def _known(self, first: Offset, last: Offset) -> Iterable[Offset]:
         """Of a range however long, as many as there may be something to know of."""
@@ -93,7 +122,7 @@ class KeyOrder:
             return range(first, last + 1)
         return [offset for offset in self._keys if first <= offset <= last]
 
-    def _take_out(self, key: int, offset: Offset) -> Run:
+    def _take_out(self, key: int, offset: Offset) -> Offset:
         """Which of its key waits no more: this one, or the one behind it."""
         row = self._rows[key]
         if self._firsts[key] != offset:
@@ -102,7 +131,7 @@ class KeyOrder:
             self._firsts[key] = offset = row.popleft()
         if not row:
             del self._rows[key]
-        return Run(offset, offset)
+        return offset
 
 
 def joined(offsets: Iterable[Offset]) -> Iterator[Run]:

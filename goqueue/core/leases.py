@@ -13,6 +13,7 @@ heap is made anew.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import Any, NamedTuple
 
 from goqueue.core.ledgerattempts import (
@@ -112,6 +113,10 @@ class Deliveries:
         leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
         return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
 
+    def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
+        leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
+        return (item for lease in leases for item in lease.out.items())
+
     def oldest(self) -> Delivery | None:
         """Of those under way the one that was handed out first."""
         return next(iter(self._deliveries.values()), None)
@@ -180,9 +185,10 @@ class Deliveries:
         acked = self._acked(nonce)
         return acked is not None and len(acked) == size
 
-    def runs_under(self, nonce: int) -> AttemptRuns:
+    def offsets_under(self, nonce: int) -> Iterator[Offset]:
         """Everything that is out under this nonce, be its lease over."""
-        return joined(run for lease in self._deliveries[nonce].leases for run in lease.out.runs())
+        sets = [offsets for lease in self._deliveries[nonce].leases for offsets in lease.out.values()]
+        return chain.from_iterable([offsets.offsets() for offsets in sets])
 
     def _standing(self, now: float, nonce: int) -> Sequence[Lease]:
         delivery = self._deliveries.get(nonce)

@@ -26,15 +26,13 @@ settled. A release does not change what was known of a message before.
 reached, whether `tick` has been asked yet or not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from heapq import merge
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from goqueue.core.backoff import DELAY_FIRST, DELAY_MAX, backoff
+from goqueue.core.backoff import backoff
 from goqueue.core.leases import Delivery, Lease
-from goqueue.core.ledgerattempts import FRESH, AttemptRun, AttemptRuns, Standing, count, first_messages, in_order
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, in_order
 from goqueue.core.ledgerdepartures import DeadRun, Departure
 from goqueue.core.ledgerentries import (
     Acked,
@@ -47,6 +45,8 @@ from goqueue.core.ledgerentries import (
     Entry,
     Expired,
     Extended,
+    LanesDelivered,
+    LaneTaken,
     Nacked,
     PassedOver,
     Rejected,
@@ -55,54 +55,27 @@ from goqueue.core.ledgerentries import (
     Reset,
     Retry,
 )
-from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX, LedgerKeys, how_far_to_look
+from goqueue.core.ledgerplanning import Planning
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerstate import LedgerState
-from goqueue.core.ledgerviews import Plan, Progress
-from goqueue.core.offsetset import Run
-from goqueue.core.receipts import NONCE_BITS
-from goqueue.types import Microseconds, Offset
+from goqueue.core.ledgerviews import LaneHeld, Progress
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.receipts import NONCE_BITS, OFFSET_MAX
+from goqueue.types import Microseconds, Offset, Priority
 
 REASON_LENGTH_MAX = 1_000
 REPLACED = "not settled when another consumer came in the place of this one"
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerSettings:
-    max_deliveries: int = 3
-    """0: a message is handed out again for ever."""
-    backoff_first: float = DELAY_FIRST
-    backoff_max: float = DELAY_MAX
-    key_order: bool = False
-
-
-class Ledger:
-    def __init__(self, settings: LedgerSettings) -> None:
-        self._settings = settings
-        self._state = LedgerState()
-        self.keys = LedgerKeys()
-
-    @property
-    def settings(self) -> LedgerSettings:
-        """They may be replaced at any time: entries say what was decided by them."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: LedgerSettings) -> None:
-        self._settings = settings
-        if not settings.key_order:
-            self.keys.forget()
-
+class Ledger(Planning):
     def apply(self, entry: Entry, now: float) -> None:
         """The entry is journaled, or was. `now` is the time at which it was."""
         if self.keys.are_known:
-            self.keys.note_entry(self._named(entry))
+            if isinstance(entry, Acked) and entry.runs is None:  # it does not say what is in it
+                self.keys.note_acked(self._state.deliveries.offsets_under(entry.nonce))
+            else:
+                self.keys.note_entry(entry)
         self._state.apply(entry, now)
-
-    def _named(self, entry: Entry) -> Entry:
-        """An ack of a whole delivery does not say what is in it."""
-        if isinstance(entry, Acked) and entry.runs is None:
-            return Acked(entry.nonce, self._state.deliveries.runs_under(entry.nonce))
-        return entry
 
     # Where the group stands
 
@@ -112,11 +85,7 @@ class Ledger:
 
     @property
     def committed(self) -> Offset:
-        return min(lane.committed for lane in self._state.lanes)
-
-    @property
-    def next_fresh(self) -> Offset:
-        return self._state.lane.next_fresh
+        return self._state.lanes.committed
 
     @property
     def next_sequence(self) -> int:
@@ -140,7 +109,8 @@ class Ledger:
             leaving=state.departures.leaving_count,
             departing=state.departures.departing_count,
             removed_unacked=state.removed_unacked,
-            first_unsettled=committed if committed < next_fresh else None,
+            first_unsettled=state.lanes.open.first,
+            ahead=len(state.lanes.ahead),
         )
 
     @property
@@ -153,17 +123,21 @@ class Ledger:
         self._state.returns.move_on(now)
         return self.keys.count_waiting(self._state.returns.ready(lambda _: True))
 
-    @property
-    def looks_no_further(self) -> bool:
-        """So many wait for their keys that fresh ones are not looked at."""
-        return self.settings.key_order and self._state.returns.ready_count >= LOOK_AHEAD_MAX
-
     def unsettled(self) -> list[Run]:
         """What is in flight, waits for its retry or is ready again, in order."""
         return self._state.unsettled()
 
     def in_flight_by_member(self) -> dict[str, int]:
         return self._state.deliveries.counts()
+
+    def held_in(self, lane: int) -> LaneHeld:
+        in_flight, returned = OffsetSet(), OffsetSet()
+        for sets, found in ((self._state.deliveries, in_flight), (self._state.returns, returned)):
+            for standing, offsets in sets.standing_sets():
+                if standing.lane == lane:
+                    found.update(offsets)
+        firsts = [first for first in (in_flight.first, returned.first) if first is not None]
+        return LaneHeld(len(in_flight), len(returned), min(firsts, default=None))
 
     def held_alone(self) -> frozenset[str]:
         """Members that hold a message handed out alone."""
@@ -187,52 +161,6 @@ class Ledger:
 
     # Handing out
 
-    def plan(self, now: float, member: str, count_max: int, *, is_busy: bool, lasts_max: int | None = None) -> Plan:
-        """`is_busy`: the member holds messages that it has not settled, of whatever partition.
-
-        `lasts_max`: so many may be on their last permitted delivery, those that its program sees at once. What
-        waits in a client that dies would be given up unseen.
-        """
-        self._state.returns.move_on(now)
-        held = self._state.deliveries.held_by(member)
-        lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
-        if not self._state.returns.ready_count and not held.is_alone:  # as most often
-            return self._plan((), self._fresh_max(count_max, lasts_max))
-        alone = first_messages(self._ready(self._goes_alone), 1)
-        if held.is_alone or count_max <= 0:
-            return self._plan((), 0, alone_waiting=bool(alone))
-        if alone and lasts_max and not is_busy and not held.count:
-            return self._plan(alone, 0, is_alone=True)
-        lasts = first_messages(self._ready(self._is_last_with_others), lasts_max)
-        others = self._ready(lambda standing: not self._is_last(standing.attempt))
-        again = first_messages(merge(lasts, others) if lasts else others, count_max)
-        fresh_max = self._fresh_max(count_max - count(again), lasts_max - count(lasts))
-        return self._plan(again, fresh_max, alone_waiting=bool(alone))
-
-    def _fresh_max(self, count_max: int, lasts_max: int) -> int:
-        return max(0, min(count_max, lasts_max) if self._is_last(FRESH.attempt) else count_max)
-
-    def _ready(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
-        return in_order(self.keys.those_that_may_leave(self._state.returns.ready(chosen)))
-
-    def _plan(
-        self, again: AttemptRuns, fresh_max: int, *, is_alone: bool = False, alone_waiting: bool = False
-    ) -> Plan:
-        look_max = fresh_max
-        if self.settings.key_order:
-            look_max = how_far_to_look(fresh_max, self._state.returns.ready_count)
-            fresh_max = min(fresh_max, look_max)
-        return Plan(again, self.next_fresh, fresh_max, look_max, is_alone, alone_waiting)
-
-    def _goes_alone(self, standing: Standing) -> bool:
-        return standing.lost and self._is_last(standing.attempt)
-
-    def _is_last_with_others(self, standing: Standing) -> bool:
-        return self._is_last(standing.attempt) and not standing.lost
-
-    def _is_last(self, attempt: int) -> bool:
-        return 0 < self.settings.max_deliveries <= attempt
-
     def deliver(
         self,
         now: float,
@@ -244,36 +172,64 @@ class Ledger:
         again: Sequence[AttemptRun],
         fresh: Sequence[Run],
         scanned_to: Offset,
+        lane: int = Priority.NORMAL,
     ) -> Delivered | PassedOver | None:
         """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
 
-        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged.
+        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged. There
+        is nothing of other lanes.
         """
-        self._check_delivery(now, nonce, again, fresh, scanned_to)
+        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
+        at = self.fresh_in(lane)
+        for first, last in fresh:
+            assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
+            at = last + 1
+        assert at <= scanned_to
         if not again and not fresh:
             return PassedOver((), scanned_to, "") if scanned_to > self.next_fresh else None
-        held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
-        assert not held.is_alone, "whoever holds a message alone is given nothing else"
-        assert not is_alone or (count(again), len(fresh), held.count) == (1, 0, 0)
-        return Delivered(wall, member, nonce, visibility, tuple(again), tuple(fresh), scanned_to, is_alone)
+        return Delivered(wall, member, nonce, visibility, tuple(again), tuple(fresh), scanned_to, is_alone, lane)
 
-    def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
-        return any(map(self._goes_alone, self._state.returns.standings_of(again)))
+    def deliver_lanes(
+        self,
+        now: float,
+        wall: Microseconds,
+        member: str,
+        nonce: int,
+        visibility: float,
+        *,
+        again: Sequence[AttemptRun],
+        lanes: Sequence[LaneTaken],
+    ) -> LanesDelivered | PassedOver | None:
+        """The same, of several lanes, each of which has come to a place of its own."""
+        taken = [each for each in lanes if each.offsets]
+        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(taken))
+        places = self._state.lanes.fresh[:]
+        for lane, scanned_to, offsets in lanes:
+            first = offsets.first
+            assert places[lane] <= (scanned_to if first is None else first), f"lane {lane} was looked at before"
+            assert not offsets.count(scanned_to, OFFSET_MAX)
+            places[lane] = scanned_to
+        if not again and not taken:
+            return PassedOver((), self.next_fresh, "", tuple(places)) if places != self._state.lanes.fresh else None
+        moved = tuple(each for each in lanes if each.offsets or each.scanned_to > self.fresh_in(each.lane))
+        return LanesDelivered(wall, member, nonce, visibility, tuple(sorted(again)), moved, is_alone)
 
     def _check_delivery(
-        self, now: float, nonce: int, again: Sequence[AttemptRun], fresh: Iterable[Run], scanned_to: Offset
-    ) -> None:
-        """A delivery that does not fit must not reach the journal (G7)."""
+        self, now: float, member: str, nonce: int, again: Sequence[AttemptRun], *, has_fresh: bool
+    ) -> bool:
+        """A delivery that does not fit must not reach the journal (G7). Whether it is of one message alone."""
         assert self.has_begun
         assert 0 <= nonce < 1 << NONCE_BITS
         assert nonce not in self._state.deliveries, "a nonce names one delivery"
         self._state.returns.move_on(now)
         assert self._state.returns.count_ready(again) == count(again), f"some of {again} are not ready"
-        at = self.next_fresh
-        for first, last in fresh:
-            assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
-            at = last + 1
-        assert at <= scanned_to
+        held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
+        assert not held.is_alone or not (again or has_fresh), "whoever holds a message alone is given nothing else"
+        assert not is_alone or (count(again), has_fresh, held.count) == (1, False, 0)
+        return is_alone
+
+    def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
+        return any(map(self._goes_alone, self._state.returns.standings_of(again))) if again else False
 
     def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
         """These were to be handed out again, or to leave, and are no longer in the log: they are done."""
@@ -411,11 +367,11 @@ class Ledger:
         if offset <= self.committed:
             return None
         departing = self._state.departures.count_departing(offset)
-        return Removed(offset, self._state.lane.count_unsettled(offset) - departing)
+        return Removed(offset, self._state.lanes.count_unsettled(offset) - departing)
 
     def cut_back(self, end: Offset) -> CutBack | None:
         """The log ends here, and what was done beyond was not."""
-        return CutBack(end) if end < self.next_fresh else None
+        return CutBack(end) if end < max(self._state.lanes.fresh) else None
 
     def reset(self, offset: Offset) -> Reset:
         return Reset(offset)
@@ -425,7 +381,7 @@ class Ledger:
     def commit(self, offset: Offset) -> Committed | None:
         """The group has come to here, be it forwards or backwards; None when it stands there."""
         assert self.has_begun
-        is_there = self.committed == self.next_fresh == offset
+        is_there = self.committed == self.next_fresh == max(self._state.lanes.fresh) == offset
         return None if is_there else Committed(offset)
 
     # Written down

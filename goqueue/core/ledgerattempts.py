@@ -1,8 +1,8 @@
 """Offsets by the delivery they are on.
 
-Where a message that was handed out stands is said by two things: the number of its delivery (the one under way, or
-the one that comes next), and whether the delivery before ended without a word. Many messages stand alike, so these
-are few sets, not many messages.
+Where a message that was handed out stands is said by three things: the number of its delivery (the one under way,
+or the one that comes next), whether the delivery before ended without a word, and its lane. Many messages stand
+alike, so these are few sets, not many messages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.types import Offset
+from goqueue.types import LANE_COUNT, Offset, Priority
 
 
 class AttemptRun(NamedTuple):
@@ -29,13 +29,31 @@ class AttemptRun(NamedTuple):
 AttemptRuns: TypeAlias = tuple[AttemptRun, ...]
 
 
+class AttemptSets(tuple[tuple[int, OffsetSet], ...]):
+    """The messages of a delivery that lie here and there, by the number of their delivery."""
+
+    @property
+    def size(self) -> int:
+        return sum(len(offsets) for _, offsets in self)
+
+    def runs(self) -> AttemptRuns:
+        """The same, in order."""
+        return tuple(merge(*[_attempt_runs(attempt, offsets) for attempt, offsets in self]))
+
+
+NO_SETS = AttemptSets()
+
+
 class Standing(NamedTuple):
     attempt: int
     lost: bool
     """The delivery before expired. A nack says that the consumer lives; an expiry does not."""
+    lane: int = Priority.NORMAL
 
 
-FRESH = Standing(1, lost=False)
+FRESH_ATTEMPT = 1
+FRESH = tuple(Standing(FRESH_ATTEMPT, lost=False, lane=lane) for lane in range(LANE_COUNT))
+"""Of each lane those that are handed out for the first time."""
 
 StandingRun: TypeAlias = tuple[Standing, Run]
 
@@ -123,13 +141,16 @@ class Attempts:
         return in_order(self._sets.items())
 
     def to_plain(self) -> list[Any]:
-        return [[*standing, offsets.to_plain()] for standing, offsets in sorted(self._sets.items(), key=_standing)]
+        return [
+            [standing.attempt, standing.lost, offsets.to_plain(), int(standing.lane)]
+            for standing, offsets in sorted(self._sets.items(), key=_standing)
+        ]
 
     @classmethod
     def from_plain(cls, plain: Any) -> "Attempts":
         attempts = cls()
-        for attempt, lost, offsets in plain:
-            attempts._sets[Standing(attempt, lost)] = OffsetSet.from_plain(offsets)
+        for attempt, lost, offsets, *lane in plain:
+            attempts._sets[Standing(attempt, lost, *lane[:1])] = OffsetSet.from_plain(offsets)
         return attempts
 
 
@@ -157,6 +178,15 @@ def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
         taken.append(run)
         room -= last - first + 1
     return tuple(taken)
+
+
+def split_messages(runs: AttemptRuns, count_max: int) -> tuple[AttemptRuns, AttemptRuns]:
+    """The first so many messages of these runs, and the others."""
+    taken = first_messages(iter(runs), count_max)
+    rest, place = runs[len(taken) :], len(taken) - 1
+    if taken and taken[-1].last < runs[place].last:
+        rest = (runs[place]._replace(first=taken[-1].last + 1), *rest)
+    return taken, rest
 
 
 def by_attempt(runs: Iterable[AttemptRun]) -> dict[int, OffsetSet]:

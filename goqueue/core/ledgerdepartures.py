@@ -7,7 +7,7 @@ here: retention, a cut or a reset only take from it the right to settle them.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -117,6 +117,11 @@ class Departures:
         """These messages are no longer this group's: they leave no more, and if under way settle nothing here."""
         self.take(first, last)
         self._to_settle.discard(first, last)
+
+    def runs(self) -> Iterator[Run]:
+        """Those that wait, and those under way that hold the group's progress."""
+        yield from (Run(run.first, run.last) for run in self._leaving)
+        yield from self._to_settle.runs()
 
     def to_plain(self) -> list[Any]:
         under_way = self.under_way and [self.under_way.sequence, [list(run) for run in self.under_way.runs]]

@@ -5,8 +5,9 @@ under other settings gives the same state. Times are durations, counted from the
 written. The one exception is `wall`, which nothing is decided by: it ends up in a header.
 
 Written down, an entry is an array: the number of its kind, then its fields in order. Arrays grow at their end only;
-fields that are not known are passed over, a kind that is not known is refused, since to pass over it could hand
-out again what is done. Runs are written flat.
+fields that are not known are passed over, those that came later may be left out, a kind that is not known is
+refused, since to pass over it could hand out again what is done. Runs are written flat. What is taken from several
+lanes lies here and there, and is written as a set of offsets.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +17,9 @@ from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import UnknownFormat
-from goqueue.types import Microseconds, Offset
+from goqueue.types import LANE_COUNT, Microseconds, Offset, Priority
 
 Runs: TypeAlias = tuple[Run, ...]
 
@@ -28,12 +29,24 @@ class Retry(NamedTuple):
     runs: AttemptRuns
 
 
+class LaneTaken(NamedTuple):
+    """What of one lane is handed out for the first time. Everything of this lane before `scanned_to` was looked
+    at."""
+
+    lane: int
+    scanned_to: Offset
+    offsets: OffsetSet
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     def to_plain(self) -> list[Any]:
         kind = _KINDS[type(self)]
-        values = (getattr(self, field.name) for field in fields(self))
-        return [kind.number, *(shape.write(value) for shape, value in zip(kind.shapes, values, strict=True))]
+        values = [getattr(self, field.name) for field in fields(self)]
+        for default in kind.defaults:
+            if values[-1] == default:
+                values.pop()
+        return [kind.number, *(shape.write(value) for shape, value in zip(kind.shapes, values, strict=False))]
 
     @staticmethod
     def from_plain(plain: object) -> "Entry":
@@ -56,7 +69,8 @@ class Began(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Entry):
-    """What lies before `scanned_to` and was neither handed out nor is named as fresh here is passed over."""
+    """What lies before `scanned_to` and was neither handed out nor is named as fresh here is passed over: there is
+    nothing of other lanes than the one named."""
 
     wall: Microseconds
     member: str
@@ -66,15 +80,31 @@ class Delivered(Entry):
     fresh: Runs
     scanned_to: Offset
     is_alone: bool
+    lane: int = Priority.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class LanesDelivered(Entry):
+    """Of several lanes, each of which has come to a place of its own."""
+
+    wall: Microseconds
+    member: str
+    nonce: int
+    visibility: float
+    again: AttemptRuns
+    lanes: tuple[LaneTaken, ...]
+    is_alone: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PassedOver(Entry):
-    """These were to be handed out again and are not there; and there is nothing before `scanned_to`."""
+    """These were to be handed out again and are not there; and there is nothing before `scanned_to`, or of each
+    lane before its own place."""
 
     runs: Runs
     scanned_to: Offset
     why: str
+    lanes: tuple[Offset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +199,8 @@ class _Kind(NamedTuple):
     number: int
     entry: Callable[..., Entry]
     shapes: Sequence[_Shape]
+    defaults: tuple[Any, ...] = ()
+    """Of a field at the end that came later: it is left out where it says nothing new."""
 
 
 def _flat(runs: Iterable[Sequence[int]]) -> list[int]:
@@ -191,6 +223,29 @@ def _read_retries(plain: Any) -> tuple[Retry, ...]:
     return tuple(Retry(delay, _read_attempt_runs(flat)) for delay, flat in plain)
 
 
+def _write_lanes(lanes: Iterable[LaneTaken]) -> list[Any]:
+    return [[lane, scanned_to, offsets.to_plain()] for lane, scanned_to, offsets in lanes]
+
+
+def _read_lanes(plain: Any) -> tuple[LaneTaken, ...]:
+    return tuple(
+        LaneTaken(_read_lane(lane), scanned_to, OffsetSet.from_plain(offsets))
+        for lane, scanned_to, offsets in plain
+    )
+
+
+def _read_lane(lane: Any) -> int:
+    if type(lane) is not int or not 0 <= lane < LANE_COUNT:
+        raise ValueError(f"{shortened(lane)} is no lane")
+    return lane
+
+
+def _read_places(plain: Any) -> tuple[Offset, ...]:
+    if len(plain) not in (0, LANE_COUNT):
+        raise ValueError(f"{len(plain)} places are not one for each lane")
+    return tuple(plain)
+
+
 def _perhaps(shape: _Shape) -> _Shape:
     def or_none(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return lambda value: None if value is None else change(value)
@@ -211,11 +266,17 @@ _whole, _seconds, _text, _flag = map(_exactly, (int, float, str, bool))
 _runs = _Shape(_flat, _read_runs)
 _attempt_runs = _Shape(_flat, _read_attempt_runs)
 _retries = _Shape(_write_retries, _read_retries)
+_lane, _places, _lanes = _Shape(int, _read_lane), _Shape(list, _read_places), _Shape(_write_lanes, _read_lanes)
 
 _TABLE = (
     _Kind(1, Began, (_whole,)),
-    _Kind(2, Delivered, (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag)),
-    _Kind(3, PassedOver, (_runs, _whole, _text)),
+    _Kind(
+        2,
+        Delivered,
+        (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag, _lane),
+        (Priority.NORMAL,),
+    ),
+    _Kind(3, PassedOver, (_runs, _whole, _text, _places), ((),)),
     _Kind(4, Acked, (_whole, _perhaps(_attempt_runs))),
     _Kind(5, Nacked, (_whole, _retries, _attempt_runs, _text)),
     _Kind(6, Rejected, (_whole, _attempt_runs, _text)),
@@ -228,6 +289,7 @@ _TABLE = (
     _Kind(13, CutBack, (_whole,)),
     _Kind(14, Reset, (_whole,)),
     _Kind(15, Committed, (_whole,)),
+    _Kind(16, LanesDelivered, (_whole, _text, _whole, _seconds, _attempt_runs, _lanes, _flag)),
 )
 _KINDS: dict[Any, _Kind] = {kind.entry: kind for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}

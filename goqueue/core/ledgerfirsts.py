@@ -1,24 +1,24 @@
 """When each message was first handed out, for the header of its dead letter.
 
-First deliveries follow offset order (G4), so a row of starts, each with its time, answers for every offset by a
-search. Two arrays of numbers hold it. Starts behind which everything is done are left out: always when the row is
-written down, and in memory whenever the row has doubled.
+First deliveries follow offset order within a lane (G4), so a row of starts for each lane, each with its time,
+answers for every offset by a search. Two arrays of numbers hold it. Starts behind which everything is done are left
+out: always when the row is written down, and in memory whenever the row has doubled.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
-
-FirstUnsettled: TypeAlias = Callable[[Offset], Offset]
 
 _TIDY_FROM = 1_024
 
 
 class FirstDeliveries:
+    """Of one lane."""
+
     def __init__(self) -> None:
         self._starts, self._walls = array("q"), array("q")
         self._tidy_at = _TIDY_FROM
@@ -39,18 +39,22 @@ class FirstDeliveries:
             yield Run(first, min(run.last, end - 1)), self._walls[place - 1]
             first = end
 
-    def tidy(self, first_unsettled: FirstUnsettled, end: Offset) -> None:
-        """Let go of what nobody will ask for, now and then."""
-        if len(self._starts) >= self._tidy_at:
-            self._keep(self._needed(first_unsettled, end))
-            self._tidy_at = max(_TIDY_FROM, 2 * len(self._starts))
+    @property
+    def have_grown(self) -> bool:
+        """It is time to tidy."""
+        return len(self._starts) >= self._tidy_at
+
+    def tidy(self, held: OffsetSet, end: Offset) -> None:
+        """Let go of what nobody will ask for. `held`: what of the lane may leave still."""
+        self._keep(self._needed(held, end))
+        self._tidy_at = max(_TIDY_FROM, 2 * len(self._starts))
 
     def cut_back(self, end: Offset) -> None:
         place = bisect_left(self._starts, end)
         del self._starts[place:], self._walls[place:]
 
-    def to_plain(self, first_unsettled: FirstUnsettled, end: Offset) -> list[Any]:
-        places = self._needed(first_unsettled, end)
+    def to_plain(self, held: OffsetSet, end: Offset) -> list[Any]:
+        places = self._needed(held, end)
         return [[self._starts[place] for place in places], [self._walls[place] for place in places]]
 
     @classmethod
@@ -60,9 +64,9 @@ class FirstDeliveries:
         firsts._walls.extend(plain[1])
         return firsts
 
-    def _needed(self, first_unsettled: FirstUnsettled, end: Offset) -> list[int]:
-        ends = [*self._starts[1:], end]
-        return [place for place, start in enumerate(self._starts) if first_unsettled(start) < ends[place]]
+    def _needed(self, held: OffsetSet, end: Offset) -> list[int]:
+        ends, found = [*self._starts[1:], end], map(held.first_run, self._starts)
+        return [place for place, run in enumerate(found) if run is not None and run.first < ends[place]]
 
     def _keep(self, places: list[int]) -> None:
         self._starts = array("q", [self._starts[place] for place in places])

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from goqueue.core.keyorder import Keyed, KeyOrder, Looked, joined
-from goqueue.core.ledgerattempts import FRESH, AttemptRun, Standing
+from goqueue.core.ledgerattempts import FRESH_ATTEMPT, AttemptRun, Standing
 from goqueue.core.ledgerentries import (
     Acked,
     CutBack,
-    Delivered,
     Entry,
     Expired,
     Nacked,
@@ -58,7 +57,7 @@ class LedgerKeys:
     def forget(self) -> None:
         self._order = None
 
-    def look(self, fresh: Iterable[Run], keyed: Iterable[Keyed], give_max: int) -> Looked:
+    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages that nobody has looked at before."""
         order = self._order if self._order is not None else KeyOrder()
         return order.look(fresh, keyed, give_max)
@@ -89,10 +88,15 @@ class LedgerKeys:
         """The message that the most wait for, and how many they are; None when nobody waits."""
         return None if self._order is None else self._order.longest_row()
 
-    def hold_back(self, delivered: Delivered, looked: Looked) -> Released | None:
+    def note_acked(self, offsets: Iterable[Offset]) -> None:
+        """The whole of a delivery."""
+        if self._order is not None:
+            self._order.settle(offsets)
+
+    def hold_back(self, nonce: int, looked: Iterable[Looked]) -> Released | None:
         """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""
-        runs = tuple(AttemptRun(first, last, FRESH.attempt) for first, last in joined(looked.held))
-        return Released(delivered.nonce, runs) if runs else None
+        runs = [AttemptRun(first, last, FRESH_ATTEMPT) for each in looked for first, last in joined(each.held)]
+        return Released(nonce, tuple(sorted(runs))) if runs else None
 
 
 def _settled_by(entry: Entry) -> Iterable[Run | AttemptRun]:

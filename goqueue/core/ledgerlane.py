@@ -1,64 +1,125 @@
-"""How far a group has come in one lane: a prefix in which everything is done, and what is done beyond it (G5)."""
+"""How far a group has come in each lane: a prefix of it, and the exceptions (G5).
 
+Of each lane everything below its `fresh` was looked at, and handed out or passed over. Lanes are at different
+places, since higher ones are served more often. Two sets say the rest, both in bitmaps:
+
+    open    handed out and not done: what is in flight, comes again or leaves
+    ahead   looked at, at or behind the lowest `fresh`: done or open, before lower lanes have come there
+
+So everything below the committed offset is done, and of what lies behind it each offset is known. Where all
+messages are of one priority, all lanes are at one place and nothing is ahead.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.lanes import LANES
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Offset
 
 
 class LaneProgress:
-    """`committed` is the first offset that is not done; `next_fresh` the first that was never handed out."""
-
-    __slots__ = ("_done", "committed", "next_fresh")
+    __slots__ = ("ahead", "fresh", "next_fresh", "open")
 
     def __init__(self, start: Offset = 0) -> None:
-        self.committed = start
+        self.fresh = [start] * len(LANES)
         self.next_fresh = start
-        self._done = OffsetSet()
+        """The lowest of these."""
+        self.open = OffsetSet()
+        self.ahead = OffsetSet()
+
+    @property
+    def committed(self) -> Offset:
+        """The first offset that is not done."""
+        first, unseen = self.open.first, self.next_fresh
+        if self.ahead:
+            unseen = self.ahead.first_gap(unseen)
+        return unseen if first is None else min(first, unseen)
+
+    # Handed out, and done
+
+    def look_over(self, lane: int, fresh: Iterable[Run], scanned_to: Offset) -> OffsetSet:
+        """These are of this lane, and of the other lanes there is nothing: all of them have come to here."""
+        at = self.fresh[lane]
+        assert scanned_to >= at, f"{scanned_to} was looked at before"
+        for run in fresh:
+            assert at <= run.first <= run.last < scanned_to, f"{run} is not fresh"
+            at = run.last + 1
+        handed_out = OffsetSet(fresh)
+        self.open.update(handed_out)
+        self._move([max(place, scanned_to) for place in self.fresh])
+        return handed_out
+
+    def look_into(self, lane: int, handed_out: OffsetSet, scanned_to: Offset) -> None:
+        """Of this lane, these are handed out, and it has come to here."""
+        first = handed_out.first
+        assert self.fresh[lane] <= scanned_to, f"{scanned_to} of lane {lane} was looked at before"
+        assert first is None or self.fresh[lane] <= first, f"{first} of lane {lane} is not fresh"
+        self.open.update(handed_out)
+        self.ahead.update(handed_out)
+        places = self.fresh[:]
+        places[lane] = scanned_to
+        self._move(places)
+
+    def _move(self, places: list[Offset]) -> None:
+        self.fresh, self.next_fresh = places, min(places)
+        if self.ahead:
+            self.ahead.discard(0, self.next_fresh - 1)
 
     def settle(self, first: Offset, last: Offset) -> None:
         """These are done. Those that were done before stay so."""
-        first = max(first, self.committed)
-        if first > last:
-            return
-        if first > self.committed:
-            self._done.add(first, last)
-            return
-        self.committed = self._done.first_gap(last + 1)
-        self._done.discard(first, self.committed - 1)
+        self.open.discard(first, last)
 
     def settle_all(self, offsets: OffsetSet) -> None:
-        """The same, of many that lie here and there; none of them was done before."""
-        self._done.update(offsets)
-        before, self.committed = self.committed, self._done.first_gap(self.committed)
-        self._done.discard(before, self.committed - 1)
+        """The same, of many that lie here and there."""
+        self.open.take(offsets)
 
-    def first_unsettled(self, at: Offset) -> Offset:
-        """The first offset from here on that is not done."""
-        return self._done.first_gap(max(at, self.committed))
+    # What is known
 
     def count_unsettled(self, end: Offset) -> int:
         """How many below `end` are not done, those among them that nobody has looked at."""
-        return max(0, end - self.committed) - self._done.count(self.committed, end - 1)
+        return self.open.count(0, end - 1) + self.count_fresh(end)
+
+    def count_fresh(self, end: Offset) -> int:
+        """How many below `end` nobody has looked at."""
+        unseen = max(0, end - self.next_fresh)
+        return unseen - self.ahead.count(self.next_fresh, end - 1) if self.ahead and unseen else unseen
+
+    # What happened to the log
 
     def pass_to(self, offset: Offset) -> None:
         """Everything below is done, and is not handed out for the first time either."""
-        self.settle(self.committed, offset - 1)
-        self.next_fresh = max(self.next_fresh, offset)
+        self.open.discard(0, offset - 1)
+        self._move([max(place, offset) for place in self.fresh])
 
     def cut_back(self, end: Offset) -> None:
         """The log ends here: what was said about later offsets was about messages that are gone."""
-        if self.next_fresh > end:
-            self._done.discard(end, self.next_fresh)
-        self.committed = min(self.committed, end)
-        self.next_fresh = min(self.next_fresh, end)
+        for offsets in (self.open, self.ahead):
+            offsets.discard(end, max(self.fresh))
+        self._move([min(place, end) for place in self.fresh])
+
+    # Written down
 
     def to_plain(self) -> list[Any]:
-        return [self.committed, self.next_fresh, self._done.to_plain()]
+        return [self.fresh, self.ahead.to_plain()]
 
     @classmethod
-    def from_plain(cls, plain: Any) -> "LaneProgress":
-        lane = cls()
-        lane.committed, lane.next_fresh, done, *_ = plain
-        lane._done = OffsetSet.from_plain(done)
-        return lane
+    def from_plain(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
+        """`not_done`: what is handed out, which others have written down."""
+        fresh, ahead, *_ = plain
+        return cls._made(fresh, not_done, OffsetSet.from_plain(ahead))
+
+    @classmethod
+    def from_one_lane(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
+        """As it was written before there were lanes: all of them were at one place."""
+        _, next_fresh, *_ = plain
+        return cls._made([next_fresh] * len(LANES), not_done, OffsetSet())
+
+    @classmethod
+    def _made(cls, fresh: Sequence[Offset], not_done: Iterable[Run], ahead: OffsetSet) -> "LaneProgress":
+        progress = cls()
+        if len(fresh) != len(LANES):
+            raise ValueError(f"{len(fresh)} lanes are unknown")
+        progress.open, progress.ahead = OffsetSet(not_done), ahead
+        progress._move(list(fresh))
+        return progress

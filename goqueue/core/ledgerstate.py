@@ -1,22 +1,23 @@
 """Where every message of a partition stands for one group, and what each entry does to that.
 
-Every offset below `next_fresh` is in exactly one place:
+Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one place:
 
-    done           in the lane: below its prefix, or in the set beyond it
+    done           in none of the others
     in flight      in a delivery, under a lease
     waiting        for its retry
     ready again    behind a retry, an expiry or a release
     leaving        waiting for its way to the dead-letter topic
     departing      on that way
 
-What is not done holds the prefix (G5). Nothing is decided here: an entry was decided before it was journaled, and
-applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and asserts.
+What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
+journaled, and applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and
+asserts.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from goqueue.core import ledgerentries as entries
+from goqueue.core.lanes import LANES
 from goqueue.core.leases import Deliveries, Delivery, Lease
 from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, count
 from goqueue.core.ledgerdepartures import DeadRun, Departures
@@ -28,27 +29,24 @@ from goqueue.core.producers import SEQUENCES
 from goqueue.core.receipts import OFFSET_MAX
 from goqueue.core.returns import Returns
 from goqueue.errors import UnknownFormat
-from goqueue.types import Microseconds, Offset
+from goqueue.types import Microseconds, Offset, Priority
 
-VERSION = 1
+VERSION = 2
+ONE_LANE = 1
+"""As it was written before there were lanes."""
+NOTHING = OffsetSet()
 
 
 class LedgerState:
     def __init__(self) -> None:
         self.has_begun = False
-        self.lanes: tuple[LaneProgress, ...] = (LaneProgress(),)
+        self.lanes = LaneProgress()
         self.deliveries = Deliveries()
         self.returns = Returns()
         self.departures = Departures()
-        self.firsts = FirstDeliveries()
+        self.firsts = [FirstDeliveries() for _ in LANES]
         self.next_sequence = 0
         self.removed_unacked = 0
-
-    @property
-    def lane(self) -> LaneProgress:
-        """The one that all messages are in, until there are more."""
-        (lane,) = self.lanes
-        return lane
 
     def apply(self, entry: Entry, now: float) -> None:
         match entry:
@@ -56,6 +54,8 @@ class LedgerState:
                 self._began(entry)
             case entries.Delivered():
                 self._delivered(entry, now)
+            case entries.LanesDelivered():
+                self._lanes_delivered(entry, now)
             case entries.PassedOver():
                 self._passed_over(entry)
             case entries.Acked():
@@ -90,42 +90,57 @@ class LedgerState:
     def _began(self, entry: entries.Began) -> None:
         assert not self.has_begun, "a group begins once; afterwards it is reset"
         self.has_begun = True
-        self.lanes = (LaneProgress(entry.offset),)
+        self.lanes = LaneProgress(entry.offset)
 
     def _delivered(self, entry: entries.Delivered, now: float) -> None:
+        lease, lanes, lane = self._begun_lease(entry, now), self.lanes, entry.lane
+        if entry.fresh:
+            self.firsts[lane].note(lanes.fresh[lane], entry.wall)
+        lease.out.add_all(FRESH[lane], lanes.look_over(lane, entry.fresh, entry.scanned_to))
+        self._hand_out(entry, lease)
+
+    def _lanes_delivered(self, entry: entries.LanesDelivered, now: float) -> None:
+        lease, lanes = self._begun_lease(entry, now), self.lanes
+        for lane, scanned_to, offsets in entry.lanes:
+            if offsets:
+                self.firsts[lane].note(lanes.fresh[lane], entry.wall)
+            lanes.look_into(lane, offsets, scanned_to)
+            lease.out.add_all(FRESH[lane], offsets)
+        self._hand_out(entry, lease)
+
+    def _begun_lease(self, entry: entries.Delivered | entries.LanesDelivered, now: float) -> Lease:
         lease = Lease(now + entry.visibility, entry.visibility)
         if entry.again:
             lease.out.merge(self._taken_back(entry.again))
-        lease.out.add_all(FRESH, OffsetSet(entry.fresh))
-        if entry.fresh:
-            self.firsts.note(self.lane.next_fresh, entry.wall)
-        self._look_over(entry.fresh, entry.scanned_to)
+        return lease
+
+    def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
         self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, [lease]))
-        self.firsts.tidy(self.lane.first_unsettled, self.lane.next_fresh)
+        for lane in LANES:
+            if self.firsts[lane].have_grown:
+                self.firsts[lane].tidy(self._held_of(lane), self.lanes.fresh[lane])
+
+    def _held_of(self, lane: int) -> OffsetSet:
+        """What of a lane is in flight, waits for its retry or is ready again."""
+        held = OffsetSet()
+        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets()):
+            if standing.lane == lane:
+                held.update(offsets)
+        return held
 
     def _taken_back(self, runs: AttemptRuns) -> Attempts:
         taken = self.returns.take(runs)
         assert len(taken) == count(runs), f"not all of {runs} were to be handed out again"
         return taken
 
-    def _look_over(self, fresh: Iterable[Run], scanned_to: Offset) -> None:
-        """All that was looked at and is not fresh is done."""
-        at = self.lane.next_fresh
-        assert scanned_to >= at, f"{scanned_to} was looked at before"
-        for run in fresh:
-            assert at <= run.first <= run.last < scanned_to, f"{run} is not fresh"
-            self.lane.settle(at, run.first - 1)
-            at = run.last + 1
-        self.lane.settle(at, scanned_to - 1)
-        self.lane.next_fresh = scanned_to
-
     def _passed_over(self, entry: entries.PassedOver) -> None:
         for run in entry.runs:
             assert self.count_unheld(run) == run.size, f"{run} was not to be handed out again, nor leaving"
             self.returns.forget(*run)
             self.departures.take(*run)
-            self.lane.settle(*run)
-        self._look_over((), entry.scanned_to)
+            self.lanes.settle(*run)
+        for lane, place in enumerate(entry.lanes or [entry.scanned_to] * len(LANES)):
+            self.lanes.look_into(lane, NOTHING, max(place, self.lanes.fresh[lane]))
 
     def count_unheld(self, run: Run) -> int:
         """How many of these nobody holds though they were handed out: ready again, waiting or leaving."""
@@ -139,13 +154,13 @@ class LedgerState:
 
     def _acked(self, entry: entries.Acked) -> None:
         for offsets in self.deliveries.ack(entry.nonce, entry.runs).values():
-            self.lane.settle_all(offsets)
+            self.lanes.settle_all(offsets)
 
     def _nacked(self, entry: entries.Nacked, now: float) -> None:
         wall = self._wall(entry.nonce)
         for delay, runs in entry.retries:
             for standing, run in self.deliveries.take(entry.nonce, runs).standing_runs():
-                self.returns.hold_back(now + delay, standing.attempt + 1, run)
+                self.returns.hold_back(now + delay, standing.attempt + 1, run, standing.lane)
         if entry.leaving:
             self._leave(self.deliveries.take(entry.nonce, entry.leaving), wall, entry.reason)
 
@@ -167,7 +182,7 @@ class LedgerState:
             self._leave(taken, wall, entry.reason)
             return
         for standing, run in taken.standing_runs():
-            self.returns.make_ready(Standing(standing.attempt + 1, lost=True), run)
+            self.returns.make_ready(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
 
     def _wall(self, nonce: int) -> Microseconds:
         delivery = self.deliveries.get(nonce)
@@ -178,7 +193,7 @@ class LedgerState:
 
     def _leave(self, taken: Attempts, last_delivery: Microseconds, reason: str) -> None:
         for standing, run in taken.standing_runs():
-            for piece, first_delivery in self.firsts.split(run):
+            for piece, first_delivery in self.firsts[standing.lane].split(run):
                 dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
                 self.departures.add(dead)
 
@@ -191,25 +206,26 @@ class LedgerState:
         assert under_way is not None
         assert under_way.sequence == entry.sequence
         for run in self.departures.end():
-            self.lane.settle(*run)
+            self.lanes.settle(*run)
 
     # What happened to the log, or was wished by an operator
 
     def _removed(self, entry: entries.Removed) -> None:
         self._forget(0, entry.offset - 1)
-        self.lane.pass_to(entry.offset)
+        self.lanes.pass_to(entry.offset)
         self.removed_unacked += entry.unacked
 
     def _cut_back(self, entry: entries.CutBack) -> None:
         self._forget(entry.end, OFFSET_MAX)
-        self.lane.cut_back(entry.end)
-        self.firsts.cut_back(entry.end)
+        self.lanes.cut_back(entry.end)
+        for firsts in self.firsts:
+            firsts.cut_back(entry.end)
 
     def _begin_again(self, offset: Offset) -> None:
         self._forget(0, OFFSET_MAX)
         self.deliveries = Deliveries()  # with what was acked: old receipts are stale
-        self.firsts = FirstDeliveries()
-        self.lanes = (LaneProgress(offset),)
+        self.firsts = [FirstDeliveries() for _ in LANES]
+        self.lanes = LaneProgress(offset)
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)
@@ -219,15 +235,14 @@ class LedgerState:
     # Written down
 
     def to_plain(self, now: float) -> list[Any]:
-        lane = self.lane
         return [
             VERSION,
             self.has_begun,
-            [lane.to_plain() for lane in self.lanes],
+            self.lanes.to_plain(),
             self.deliveries.to_plain(now),
             self.returns.to_plain(now),
             self.departures.to_plain(),
-            self.firsts.to_plain(lane.first_unsettled, lane.next_fresh),
+            [self.firsts[lane].to_plain(self._held_of(lane), self.lanes.fresh[lane]) for lane in LANES],
             self.next_sequence,
             self.removed_unacked,
         ]
@@ -237,15 +252,24 @@ class LedgerState:
         state = cls()
         try:
             version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *_ = plain
-            if version != VERSION:
+            if version not in (ONE_LANE, VERSION):
                 raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
             state.has_begun = has_begun
-            state.lanes = tuple(map(LaneProgress.from_plain, lanes))
             state.deliveries = Deliveries.from_plain(deliveries, now)
             state.returns = Returns.from_plain(returns, now)
             state.departures = Departures.from_plain(departures)
-            state.firsts = FirstDeliveries.from_plain(firsts)
             state.next_sequence, state.removed_unacked = sequence, removed
+            state._read_lanes(version, lanes, firsts)
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownFormat("a ledger is not as it is written; start a goqueue that knows it") from error
         return state
+
+    def _read_lanes(self, version: int, lanes: Any, firsts: Any) -> None:
+        """What was handed out before there were lanes counts as normal."""
+        not_done = [*self.deliveries.runs(), *self.returns.runs(), *self.departures.runs()]
+        if version == ONE_LANE:
+            self.lanes = LaneProgress.from_one_lane(lanes[0], not_done)
+            self.firsts[Priority.NORMAL] = FirstDeliveries.from_plain(firsts)
+        else:
+            self.lanes = LaneProgress.from_plain(lanes, not_done)
+            self.firsts = list(map(FirstDeliveries.from_plain, firsts))

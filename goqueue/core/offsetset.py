@@ -10,6 +10,7 @@ Runs are inclusive at both ends, as receipts and entries name them.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import Any, NamedTuple
 
 from goqueue.errors import UnknownFormat
@@ -20,6 +21,7 @@ CHUNK_SIZE = 1 << CHUNK_BITS
 
 _WITHIN = CHUNK_SIZE - 1
 _FULL = (1 << CHUNK_SIZE) - 1
+_AS_FLAGS = bytes(byte == b"1"[0] for byte in range(256))
 
 
 class Run(NamedTuple):
@@ -41,8 +43,24 @@ class OffsetSet:
         for number, mask in _masks_of(runs).items():
             self._put(number, mask)
 
+    @classmethod
+    def of(cls, offsets: Iterable[Offset]) -> "OffsetSet":
+        """These, one by one."""
+        made, masks = cls(), dict[int, int]()
+        for offset in offsets:
+            number = offset >> CHUNK_BITS
+            masks[number] = masks.get(number, 0) | 1 << (offset & _WITHIN)
+        for number, mask in masks.items():
+            made._put(number, mask)
+        return made
+
     def __len__(self) -> int:
         return self._size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OffsetSet) and self._chunks == other._chunks
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __contains__(self, offset: Offset) -> bool:
         return bool(self._chunks.get(offset >> CHUNK_BITS, 0) >> (offset & _WITHIN) & 1)
@@ -53,6 +71,14 @@ class OffsetSet:
         for number, mask in _masks(first, last):
             self._put(number, self._chunks.get(number, 0) | mask)
         return self._size - before
+
+    def add_mask(self, base: Offset, mask: int) -> None:
+        """Those that a mask names, which begins at this offset."""
+        mask <<= base & _WITHIN
+        number = base >> CHUNK_BITS
+        while mask:
+            self._put(number, self._chunks.get(number, 0) | mask & _FULL)
+            mask, number = mask >> CHUNK_SIZE, number + 1
 
     def discard(self, first: Offset, last: Offset) -> int:
         """How many of them were there. A range however long costs only the chunks that exist in it."""
@@ -110,6 +136,27 @@ class OffsetSet:
         if end > begin:
             yield Run(begin, end - 1)
 
+    def offsets(self) -> Iterator[Offset]:
+        """One by one, in order: in bulk it costs less than runs where these are short."""
+        for number in self._numbers:
+            mask = self._chunks[number]
+            lowest = _lowest(mask)
+            bits = bin(mask >> lowest)[:1:-1].encode().translate(_AS_FLAGS)
+            first = (number << CHUNK_BITS) + lowest
+            yield from compress(range(first, first + len(bits)), bits)
+
+    @property
+    def first(self) -> Offset | None:
+        return self._first_at(0)
+
+    @property
+    def bounds(self) -> Run | None:
+        """From the first to the last of them; None when there is none."""
+        if not self._numbers:
+            return None
+        base = self._numbers[-1] << CHUNK_BITS
+        return Run(self._first_at(0) or 0, base + self._chunks[self._numbers[-1]].bit_length() - 1)
+
     def _masks_within(self, first: Offset, last: Offset | None) -> Iterator[tuple[Offset, int]]:
         """Of each chunk where it begins, and what of it lies in the range."""
         numbers = self._numbers if last is None else self._numbers_within(first, last)
@@ -161,21 +208,30 @@ class OffsetSet:
             del self._chunks[number]
             del self._numbers[bisect_left(self._numbers, number)]
 
+    def chunks(self) -> Iterator[tuple[int, bytes]]:
+        """Numbers of chunks and their masks, the lowest byte first. No bytes at all stand for a full chunk."""
+        return ((number, _bytes_of(self._chunks[number])) for number in self._numbers)
+
+    @classmethod
+    def from_chunks(cls, chunks: Iterable[tuple[int, bytes]]) -> "OffsetSet":
+        offsets = cls()
+        for number, mask in chunks:
+            offsets._put(number, int.from_bytes(mask, "little") & _FULL if mask else _FULL)
+        return offsets
+
     def to_plain(self) -> list[Any]:
-        """Chunk numbers and their masks in turn, the lowest byte first. No bytes at all stand for a full chunk."""
-        return [part for number in self._numbers for part in (number, _bytes_of(self._chunks[number]))]
+        """The chunks, flat."""
+        return [part for chunk in self.chunks() for part in chunk]
 
     @classmethod
     def from_plain(cls, plain: Any) -> "OffsetSet":
-        offsets = cls()
         try:
-            for number, mask in zip(plain[::2], plain[1::2], strict=True):
-                offsets._put(int(number), int.from_bytes(mask, "little") & _FULL if mask else _FULL)
+            numbers = map(int, plain[::2])
+            return cls.from_chunks(zip(numbers, plain[1::2], strict=True))
         except (TypeError, ValueError) as error:
             raise UnknownFormat(
                 "a set of offsets is not as it is written; start a goqueue that knows it"
             ) from error
-        return offsets
 
 
 def _lowest(mask: int) -> int:

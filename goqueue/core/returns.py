@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from goqueue.core.ledgerattempts import AttemptRun, Attempts, Standing, StandingRun, count, offsets_of
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.types import Offset
+from goqueue.types import Offset, Priority
 
 _MILLION = 1_000_000
 
@@ -22,6 +22,11 @@ class Wait(NamedTuple):
     first: Offset
     last: Offset
     attempt: int
+    lane: int = Priority.NORMAL
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.attempt, lost=False, lane=self.lane)
 
 
 class Returns:
@@ -44,16 +49,16 @@ class Returns:
     def move_on(self, now: float) -> None:
         """What has waited long enough is ready."""
         while self._waits and self._waits[0].due <= now:
-            _, first, last, attempt = heappop(self._waits)
-            self._waiting -= last - first + 1
-            self.make_ready(Standing(attempt, lost=False), Run(first, last))
+            wait = heappop(self._waits)
+            self._waiting -= wait.last - wait.first + 1
+            self.make_ready(wait.standing, Run(wait.first, wait.last))
 
     def make_ready(self, standing: Standing, run: Run) -> None:
         self._ready.add(standing, run)
 
-    def hold_back(self, due: float, attempt: int, run: Run) -> None:
+    def hold_back(self, due: float, attempt: int, run: Run, lane: int = Priority.NORMAL) -> None:
         """Until then they are not handed out."""
-        heappush(self._waits, Wait(due, *run, attempt))
+        heappush(self._waits, Wait(due, *run, attempt, lane))
         self._waiting += run.size
 
     def ready(self, chosen: Callable[[Standing], bool]) -> list[tuple[Standing, OffsetSet]]:
@@ -63,6 +68,11 @@ class Returns:
         """Those that are ready and those that wait."""
         yield from (Run(run.first, run.last) for run in self._ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
+
+    def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
+        """Those that are ready and those that wait."""
+        yield from self._ready.items()
+        yield from ((wait.standing, OffsetSet([(wait.first, wait.last)])) for wait in self._waits)
 
     def count_ready(self, runs: Sequence[AttemptRun]) -> int:
         """How many of these are ready, on the delivery that they name."""
@@ -102,7 +112,7 @@ class Returns:
             if inside.size <= 0:
                 kept.append(wait)
                 continue
-            taken.append((Standing(wait.attempt, lost=False), inside))
+            taken.append((wait.standing, inside))
             outside = (wait._replace(last=inside.first - 1), wait._replace(first=inside.last + 1))
             kept += [rest for rest in outside if rest.first <= rest.last]
         heapify(kept)
@@ -113,13 +123,13 @@ class Returns:
     def to_plain(self, now: float) -> list[Any]:
         """Beside what waits, the time that is left in microseconds."""
         self.move_on(now)
-        waits = [[round((due - now) * _MILLION), *what] for due, *what in self._waits]
+        waits = [[round((due - now) * _MILLION), *map(int, what)] for due, *what in self._waits]
         return [self._ready.to_plain(), sorted(waits)]
 
     @classmethod
     def from_plain(cls, plain: Any, now: float) -> "Returns":
         returns = cls()
         returns._ready = Attempts.from_plain(plain[0])
-        for left, first, last, attempt in plain[1]:
-            returns.hold_back(now + left / _MILLION, attempt, Run(first, last))
+        for left, first, last, attempt, *lane in plain[1]:
+            returns.hold_back(now + left / _MILLION, attempt, Run(first, last), *lane[:1])
         return returns

@@ -79,6 +79,21 @@ def _highest_timestamp(body: bytes, count: int, size: int) -> Microseconds:
     return max(int(timestamp) for (timestamp,) in Struct(f">16xQ{size - 24}x").iter_unpack(body))
 
 
+def lanes_of(body: bytes, shape: Shape) -> bytes:
+    """The priority of each record."""
+    return body[_LANE_AT :: shape.size]
+
+
+def offsets_of(body: bytes, count: int, shape: Shape) -> tuple[int, ...] | None:
+    """Of each record its offset within the batch, when all of them are small."""
+    size = shape.size
+    if any(body[at::size].count(0) != count for at in range(_OFFSET_AT, _OFFSET_AT + 6)):
+        return None
+    columns = bytearray(2 * count)
+    columns[::2], columns[1::2] = body[_OFFSET_AT + 6 :: size], body[_OFFSET_AT + 7 :: size]
+    return Struct(f">{count}H").unpack(columns)
+
+
 def values_of(body: bytes, count: int, shape: Shape) -> tuple[bytes, ...]:
     """The value of each record."""
     return _values(shape, count).unpack(body)

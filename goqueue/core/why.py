@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from goqueue.core import whystreams
+from goqueue.core.lanes import GUARD_SECONDS
 from goqueue.core.whyfacts import GroupFacts, OldestLease, PartitionFacts
 from goqueue.core.whytakers import but, is_recent, lag_of, ready_in, since, slowest_in, takers_in, waits_for
 from goqueue.core.whywords import counted, listed, one_line, span, verb
@@ -170,7 +171,21 @@ def _going_on(facts: GroupFacts) -> str:
         return whystreams.going_on(facts, last)
     went = "" if last is None else f"the last {span(last.age)} ago to {last.member}, "
     flying = sum(each.in_flight for each in facts.partitions)
-    return f"messages are being delivered: {went}{flying:,} in flight, lag {lag_of(facts.partitions):,}{but(facts)}"
+    said = f"messages are being delivered: {went}{flying:,} in flight, lag {lag_of(facts.partitions):,}{but(facts)}"
+    return said + _lane_that_waits(facts)
+
+
+def _lane_that_waits(facts: GroupFacts) -> str:
+    """Nothing starves silently."""
+    waits = [(each.lane_wait.seconds, each) for each in facts.partitions if each.lane_wait is not None]
+    if not waits:
+        return ""
+    seconds, longest = max(waits, key=lambda wait: wait[0])
+    assert longest.lane_wait is not None
+    return (
+        f"; {longest.lane_wait.priority} messages of {longest.name} wait for {span(seconds)} while other "
+        f"priorities are served, and for {span(GUARD_SECONDS)} at most"
+    )
 
 
 # Nothing is ready

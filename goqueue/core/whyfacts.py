@@ -31,6 +31,14 @@ class LastDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneWait:
+    """A priority that has messages, and was not served for so long while others were."""
+
+    priority: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class KeyRow:
     """Messages of one key that wait for an earlier one of it."""
 
@@ -79,6 +87,8 @@ class PartitionFacts:
     stands_before_damage: bool = False
     last_message: LastMessage | None = None
     last_delivery: LastDelivery | None = None
+    lane_wait: LaneWait | None = None
+    """Of the priority that waits longest."""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import trio
 
 from goqueue.errors import GoQueueError
+from goqueue.net.deliverynames import count_named
 from goqueue.net.groupmessages import AssignedPartition, Receive, Received
 
 
@@ -54,7 +55,7 @@ NOTHING = Arrived(0, 0, is_alone=False)
 def arrived_in(answer: Received) -> Arrived:
     partitions = answer.partitions
     return Arrived(
-        sum(run.last - run.first + 1 for each in partitions for run in each.runs),
+        sum(count_named(each.runs, each.sets) for each in partitions),
         sum(len(each.data) for each in partitions),
         any(each.is_alone or each.alone_waits for each in partitions),
     )

@@ -28,11 +28,11 @@ from goqueue.net.bodies import Request
 from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
 from goqueue.net.consumerstock import Stock
 from goqueue.net.delivery import Delivery, Origin
+from goqueue.net.deliverynames import Names
 from goqueue.net.errors import ConnectionLost, GoingAway
 from goqueue.net.failures import error_of
 from goqueue.net.groupmessages import (
     AssignedPartition,
-    DeliveryRun,
     Receive,
     Received,
     ReceivedPartition,
@@ -57,7 +57,7 @@ OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
 """The membership is not what it was; the newest word about it is under way."""
 
 AnswerT = TypeVar("AnswerT")
-OpenDelivery: TypeAlias = Callable[[Origin, tuple[DeliveryRun, ...], Buffer], Delivery]
+OpenDelivery: TypeAlias = Callable[[Origin, Names, Buffer], Delivery]
 
 
 class Caller(Protocol):
@@ -194,6 +194,7 @@ class Receiving:
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
             need.at_once,
             membership.instance,
+            by_sets=True,
         )
         return Question(request, partitions, now + patience)
 
@@ -343,13 +344,13 @@ class Receiving:
             return
         if received.is_alone or (received.alone_waits and request.at_once):
             self._alone_waits = True
-        if not received.runs:
+        if not received.runs and not received.sets:
             if received.alone_waits and request.at_once and not (request.is_busy or self._stock.is_busy):
                 self._rest([partition])  # for what an answer brought that was lost: its lease has to end first
             return
         origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
         try:
-            delivery = asker.opened(origin, received.runs, received.data)
+            delivery = asker.opened(origin, Names(received.runs, received.sets), received.data)
         except GoQueueError as error:
             self._note(partition, error)  # changed on its way: the lease ends, and it comes again
         else:

@@ -111,18 +111,24 @@ def _frame(group: str, word: Word, portions: Sequence[Portion]) -> Settle:
 
 def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
     origin = portion.delivery.origin
-    said = SettleDelivery(
-        origin.uuid, origin.partition, origin.nonce, int(word.action), portion.runs, word.delay_ms, word.reason
+    is_whole = _is_whole(word, portion)
+    return SettleDelivery(
+        origin.uuid,
+        origin.partition,
+        origin.nonce,
+        int(word.action),
+        () if is_whole else portion.runs,
+        word.delay_ms,
+        word.reason,
+        portion.delivery.names.count if is_whole else 0,
     )
-    if not _is_whole(word, portion):
-        return said
-    return said._replace(runs=(), whole=sum([last - first + 1 for first, last, _ in said.runs]))
 
 
 def _is_whole(word: Word, portion: Portion) -> bool:
-    """Worth it only where there are many runs, as in the order of keys."""
-    is_ack = word.action is Action.ACK and not portion.is_named
-    return is_ack and portion.messages is None and len(portion.delivery.runs) >= RUNS_OF_A_WHOLE
+    """Worth it only where there are many runs, as of several lanes, and in the order of keys."""
+    is_ack, names = word.action is Action.ACK and not portion.is_named, portion.delivery.names
+    is_worth_it = names.are_scattered or len(names.runs) >= RUNS_OF_A_WHOLE
+    return is_ack and portion.messages is None and is_worth_it
 
 
 def _is_stale(error: Error) -> bool:

@@ -8,13 +8,12 @@ Messages, batches and their delivery refer to each other in a circle. It is cut 
 a busy consumer leaves nothing to the garbage collector.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goqueue.core.receipts import Receipt
 from goqueue.errors import InvalidMessage
+from goqueue.net.deliverynames import Names
 from goqueue.net.groupmessages import DeliveryRun
 from goqueue.net.message import Batch, FlaggedMessage, Message, Slice
 from goqueue.types import Buffer, Offset
@@ -41,16 +40,16 @@ class Delivery:
         "kept_until",
         "lost",
         "messages",
+        "names",
         "origin",
         "owner",
-        "runs",
         "size",
         "until",
     )
 
-    def __init__(self, origin: Origin, runs: tuple[DeliveryRun, ...], size: int, owner: Any) -> None:
+    def __init__(self, origin: Origin, names: Names, size: int, owner: Any) -> None:
         self.origin = origin
-        self.runs = runs
+        self.names = names
         self.size = size
         """In bytes, as it came."""
         self.owner = owner
@@ -71,9 +70,7 @@ class Delivery:
         return len(self.messages) if self._unsettled is None else len(self._unsettled)
 
     def attempt_of(self, offset: Offset) -> int:
-        if len(self.runs) == 1:
-            return self.runs[0].attempt
-        return next((run.attempt for run in self.runs if run.first <= offset <= run.last), 0)
+        return self.names.attempt_of(offset)
 
     def receipt_of(self, offset: Offset) -> str | None:
         group, topic, _, partition, nonce = self.origin
@@ -194,25 +191,19 @@ class DeliveredSlice(Slice):
         return _DeliveredBatch(self._delivery, body)
 
 
-def open_delivery(
-    origin: Origin, runs: tuple[DeliveryRun, ...], data: Buffer, owner: object, kinds: Kinds = OF_TRIO
-) -> Delivery:
-    """The delivery that the broker has made. Its data is whole batches, of which only the runs are delivered."""
-    delivery = Delivery(origin, runs, len(data), owner)
+def open_delivery(origin: Origin, names: Names, data: Buffer, owner: object, kinds: Kinds = OF_TRIO) -> Delivery:
+    """The delivery that the broker has made. Its data is batches in the order in which their messages are handed
+    out; of these only the ones that are named are delivered."""
+    delivery = Delivery(origin, names, len(data), owner)
     found = DeliveredSlice(delivery, data, kinds)
-    first, last = min(run.first for run in runs), max(run.last for run in runs)
+    first, last = names.bounds
     # Whether one has expired was the broker's to say: passed over here, it would stay in flight.
     messages: list[Any] = list(found.messages(first, last + 1, now=0))
-    delivery.messages = messages if len(runs) == 1 else list(_in_runs(messages, runs))
+    if len(messages) != names.count:
+        named = set(names.offsets())
+        messages = [message for message in messages if message.offset in named]
+    delivery.messages = messages
     return delivery
-
-
-def _in_runs(messages: Sequence[Message], runs: Iterable[DeliveryRun]) -> Iterator[Message]:
-    """Those that the runs name, in the order of the runs."""
-    offsets = [message.offset for message in messages]
-    return chain.from_iterable(
-        messages[bisect_left(offsets, run.first) : bisect_right(offsets, run.last)] for run in runs
-    )
 
 
 # What is to be settled
@@ -228,7 +219,7 @@ class Portion(NamedTuple):
 
     @property
     def runs(self) -> tuple[DeliveryRun, ...]:
-        return self.delivery.runs if self.messages is None else runs_of(self.delivery, self.messages)
+        return self.delivery.names.runs if self.messages is None else runs_of(self.delivery, self.messages)
 
     @property
     def offsets(self) -> list[Offset] | None:

@@ -80,6 +80,21 @@ class DeliveryRun(NamedTuple):
     attempt: U32
 
 
+class OffsetChunk(NamedTuple):
+    """Some of the 4,096 offsets from 4,096 times `number` on: a bit for each, the lowest of the first byte for the
+    first of them. No bytes at all stand for all of them."""
+
+    number: U63
+    mask: Blob
+
+
+class DeliverySet(NamedTuple):
+    """Messages here and there, on their `attempt`-th delivery."""
+
+    attempt: U32
+    chunks: Annotated[tuple[OffsetChunk, ...], Many]
+
+
 class ReceivePartition(NamedTuple):
     topic: Uuid
     partition: U32
@@ -103,10 +118,14 @@ class Receive(NamedTuple):
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
     at_once: U32 = 2**32 - 1
     instance: U63 = 0
+    by_sets: bool = False
+    """It knows `sets`, and hands messages out in the order in which `data` has them."""
 
 
 class ReceivedPartition(NamedTuple):
-    """One delivery, or none when there are no runs. `data` is whole batches; only what the runs name is delivered.
+    """One delivery, or none when there are neither runs nor sets. `data` is batches; only what the runs, or in
+    their place the sets, name is delivered. A batch may come in several pieces, each with other records of its
+    range.
 
     `is_alone`: nothing else is given out until it is settled. `alone_waits`: such a message waits until the member
     has settled everything it holds.
@@ -118,6 +137,7 @@ class ReceivedPartition(NamedTuple):
     is_alone: bool
     alone_waits: bool
     data: Blob
+    sets: Annotated[tuple[DeliverySet, ...], Many] = ()
 
 
 class Received(NamedTuple):
@@ -181,6 +201,18 @@ class MemberDescription(NamedTuple):
     """Its connection ended, or it closed: its place is kept for it."""
 
 
+class LaneDescription(NamedTuple):
+    """One lane of a partition, as a group has it."""
+
+    ready: U63 | None
+    """To be handed out, as far as is known without looking at each; None: some."""
+    in_flight: U63
+    served: U63
+    """Handed out since the partition was opened."""
+    oldest_ms: U63 | None
+    """How old the first message is that is not done."""
+
+
 class GroupPartition(NamedTuple):
     """How far a group is with a partition. `lag` counts what is deliverable and not done."""
 
@@ -198,6 +230,8 @@ class GroupPartition(NamedTuple):
     removed_unacked: U63
     oldest_unacked_ms: U63 | None
     error: Error | None = None
+    lanes: Annotated[tuple[LaneDescription, ...], Many] = ()
+    """One for each priority, the highest first."""
 
 
 class GroupDescription(NamedTuple):

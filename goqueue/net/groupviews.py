@@ -1,14 +1,14 @@
 """What a client is told of groups: their members, and how far they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from goqueue.errors import GoQueueError
 from goqueue.net.failures import error_of
-from goqueue.net.groupmessages import GroupDescription, MemberDescription
+from goqueue.net.groupmessages import GroupDescription, LaneDescription, MemberDescription
 from goqueue.net.groupmessages import GroupPartition as PartitionDescription
-from goqueue.types import Offset
+from goqueue.types import Offset, Priority
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,22 @@ class GroupMember:
     """Since its last sign of life."""
     is_away: bool = False
     """Its connection ended, or it closed: its place is kept for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLane:
+    """One priority of a partition, as a group has it."""
+
+    priority: Priority
+    ready: int | None
+    """To be handed out; None: some, and nobody has counted them."""
+    in_flight: int
+    served: int
+    """Handed out since the partition was opened."""
+    share: float
+    """Of all that were served, from 0 to 1."""
+    oldest_seconds: float | None
+    """How old the first message is that is not done; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,8 @@ class GroupPartition:
     oldest_unacked_seconds: float | None
     error: GoQueueError | None = None
     """Why nothing is known of it."""
+    lanes: list[GroupLane] = field(default_factory=list)
+    """The highest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +139,20 @@ def _partition_of(described: PartitionDescription) -> GroupPartition:
         described.removed_unacked,
         None if oldest is None else oldest / 1000,
         described.error and error_of(described.error),
+        _lanes_of(described.lanes),
     )
+
+
+def _lanes_of(described: Sequence[LaneDescription]) -> list[GroupLane]:
+    total = sum(each.served for each in described)
+    return [
+        GroupLane(
+            priority,
+            each.ready,
+            each.in_flight,
+            each.served,
+            each.served / total if total else 0.0,
+            None if each.oldest_ms is None else each.oldest_ms / 1000,
+        )
+        for priority, each in zip(Priority, described, strict=False)
+    ]

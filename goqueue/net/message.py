@@ -1,6 +1,7 @@
 """What a reader gets: messages that decode themselves on first use."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from struct import Struct
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from goqueue.core.record import (
     MESSAGE_ID_HEADER,
     Flag,
 )
-from goqueue.core.uniform import Shape, shape_of, values_of
+from goqueue.core.uniform import Shape, offsets_of, shape_of, values_of
 from goqueue.errors import CorruptMessage
 from goqueue.types import Buffer, Microseconds, Offset, Priority
 
@@ -185,12 +186,28 @@ class Slice:
             return iter(())
         body = bytes(records_of(envelope, stored))
         count = envelope.record_count
-        shape = shape_of(body, count) if count == envelope.last_offset_delta + 1 else None
-        if shape is not None:
+        shape = shape_of(body, count)
+        if shape is None:
+            return self._walk(envelope, body, start, end)
+        if count == envelope.last_offset_delta + 1:
             return self._uniform_messages(body, shape, range(start, end), start - envelope.base_offset)
-        return self._walk(envelope, body, start, end)
+        return self._some_of_one_shape(envelope, body, shape, start, end)
 
-    def _uniform_messages(self, body: bytes, shape: Shape, offsets: range, passed: int) -> Iterator[Message]:
+    def _some_of_one_shape(
+        self, envelope: Envelope, body: bytes, shape: Shape, start: Offset, end: Offset
+    ) -> Iterator[Message]:
+        """Of a batch that was cut down: records that are all alike, with gaps between their offsets."""
+        relative = offsets_of(body, envelope.record_count, shape)
+        if relative is None:
+            return self._walk(envelope, body, start, end)
+        base = envelope.base_offset
+        begin, after = bisect_left(relative, start - base), bisect_left(relative, end - base)
+        offsets = [base + each for each in relative[begin:after]]
+        return self._uniform_messages(body, shape, offsets, begin)
+
+    def _uniform_messages(
+        self, body: bytes, shape: Shape, offsets: Sequence[Offset], passed: int
+    ) -> Iterator[Message]:
         """Of records that are all alike, behind some that are passed over: no step of Python for each."""
         begin, end = passed * shape.size, (passed + len(offsets)) * shape.size
         values = values_of(body[begin:end], len(offsets), shape)

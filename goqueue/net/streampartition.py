@@ -15,6 +15,7 @@ from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.deliverable import FOR_GROUP_HEADER
 from goqueue.errors import GoQueueError
 from goqueue.net.delivery import Delivered, DeliveredSlice, Delivery, Kinds, Origin
+from goqueue.net.deliverynames import NO_NAMES
 from goqueue.net.groupmessages import AssignedPartition
 from goqueue.net.message import Message
 from goqueue.types import Buffer, Microseconds, Offset
@@ -175,7 +176,7 @@ class StreamDelivery(Delivery):
 
     def __init__(self, stream: StreamPartition, owner: Owner, size: int) -> None:
         topic, uuid, partition = stream.assigned
-        super().__init__(Origin(owner.group, topic, uuid, partition, 0), (), size, owner.consumer)
+        super().__init__(Origin(owner.group, topic, uuid, partition, 0), NO_NAMES, size, owner.consumer)
         self.stream = stream
         self.moves = stream.moves
 

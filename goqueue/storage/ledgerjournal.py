@@ -29,8 +29,9 @@ from typing import Any
 import msgpack
 import trio
 
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerentries import Entry
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journal import Journal
 from goqueue.storage.journalfile import Replay
@@ -166,7 +167,13 @@ def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
 
 
 def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
-    return [settings.max_deliveries, float(settings.backoff_first), float(settings.backoff_max), settings.key_order]
+    return [
+        settings.max_deliveries,
+        float(settings.backoff_first),
+        float(settings.backoff_max),
+        settings.key_order,
+        settings.strict_lanes,
+    ]
 
 
 def _to_plain(written: WrittenLedger, now: float) -> list[Any]:

@@ -89,6 +89,24 @@ class Log(GrowingLog):
                     return found if found < self._high_watermark else None
         return None
 
+    def lanes_from(self, offset: Offset) -> int:
+        """Which priorities there may be from this offset on, as a mask."""
+        return self._segments.lanes_from(offset)
+
+    async def stretch_of_lane(self, lane: int, offset: Offset, end: Offset) -> Offset | None:
+        """From where to read on for the next record of this priority before `end`; None when there is none.
+
+        By the lane index alone: what lies between is neither read nor walked.
+        """
+        for segment in self._segments.behind(offset):
+            if segment.base_offset >= end:
+                break
+            if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:
+                found = await segment.stretch_of_lane(lane, max(offset, self._log_start))
+                if found is not None:
+                    return found if found < end else None
+        return None
+
     # Retiring
 
     async def truncate(self, offset: Offset) -> Offset:

@@ -317,9 +317,7 @@ class Segment:
     async def first_offset_of_lane(self, lane: int, from_offset: Offset) -> Offset | None:
         """The first record, from this offset on, of this priority."""
         with self.volume.reader(self.path()) as file:
-            index = await self.index(file)
-            begin = index.place_of_offset(max(0, from_offset - self.base_offset)).position
-            place = next(index.places_of_lane(lane, begin), None)
+            place = (await self.index(file)).place_of_lane(lane, max(0, from_offset - self.base_offset))
             if place is None:
                 return None
             return await self._first(
@@ -328,6 +326,16 @@ class Segment:
                 lambda envelope: bool(envelope.priority_mask >> lane & 1),
                 lambda record: record.priority == lane,
             )
+
+    async def stretch_of_lane(self, lane: int, from_offset: Offset) -> Offset | None:
+        """Where to look for the first record, from this offset on, of this priority; None when there is none."""
+        if self.sealed:
+            with self.volume.reader(self.path()) as file:
+                index = await self.index(file)
+        else:
+            index = self._index
+        place = index.place_of_lane(lane, max(0, from_offset - self.base_offset))
+        return None if place is None else max(from_offset, self.base_offset + place.relative_offset)
 
     async def _first(
         self,

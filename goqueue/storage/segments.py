@@ -20,6 +20,9 @@ class Segments:
         self.growing = recovered.growing
         self.name_changes = 1
         """Counts creations and removals, each of which wants the folder synced."""
+        self._masks: list[int] = []
+        """For each segment, which lanes it and those behind it hold, but for the last, which may grow."""
+        self._masks_of = 0
 
     def __len__(self) -> int:
         return len(self._row)
@@ -38,6 +41,18 @@ class Segments:
         """Where the first segment behind this offset begins, or the end of the log."""
         number = bisect_right(self._row, offset, key=_base)
         return self._row[number].base_offset if number < len(self._row) else end
+
+    def lanes_from(self, offset: Offset) -> int:
+        """Which lanes have records in the segment with this offset, or in those behind it, as a mask."""
+        if self._masks_of != self.name_changes or len(self._masks) != len(self._row):
+            self._masks, self._masks_of = _joined_masks(self._row), self.name_changes
+        number = max(0, bisect_right(self._row, offset, key=_base) - 1)
+        grows = self._row[-1].summary.priority_mask if self._row else 0
+        return self._masks[number] | grows if number < len(self._masks) else 0
+
+    def behind(self, offset: Offset) -> list[Segment]:
+        """The one with this offset and those behind it, as they are now."""
+        return self._row[max(0, bisect_right(self._row, offset, key=_base) - 1) :]
 
     def finished(self) -> list[Segment]:
         return [segment for segment in self._row if segment is not self.growing]
@@ -88,6 +103,14 @@ class Segments:
     def close(self) -> None:
         for segment in self._row:
             segment.close()
+
+
+def _joined_masks(row: list[Segment]) -> list[int]:
+    """The last may grow, and is left out."""
+    masks = [0] * len(row)
+    for number in range(len(row) - 2, -1, -1):
+        masks[number] = masks[number + 1] | row[number].summary.priority_mask
+    return masks
 
 
 def _base(segment: Segment) -> Offset:

@@ -8,7 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.grouprequests import AssignPartition, ForgetGroup, ReleaseMember, ResetLedger
 from goqueue.actors.partitionrequests import Produce
-from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import encode_record
 from goqueue.errors import InvalidConfig, StaleGeneration, StaleReceipt, UnknownGroup
 from goqueue.net.groupmessages import Action

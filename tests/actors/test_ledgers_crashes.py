@@ -16,8 +16,8 @@ from goqueue.actors.grouprequests import (
     TakeDeadLetters,
     Taken,
 )
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.errors import DiskFull, UnknownGroup
 from goqueue.net.groupmessages import Action
 from goqueue.storage import ledgerjournal

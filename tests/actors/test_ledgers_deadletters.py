@@ -8,7 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.grouprequests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
 from goqueue.actors.partitionrequests import DeleteBefore, Maintain, Produce
-from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import decode_records, encode_record
 from goqueue.net.groupmessages import Action
 from goqueue.storage.journal import Journal

@@ -25,14 +25,14 @@ from goqueue.actors.partitionrequests import Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.config import LogConfig
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import encode_record
 from goqueue.net.groupmessages import Action
 from goqueue.storage.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
-from goqueue.types import Acks
+from goqueue.types import Acks, Priority
 from tests.storage.logs import DIRECTORY, records_in
 
 GROUP, OTHER = "billing", "audit"
@@ -74,9 +74,14 @@ class Desk:
             AttachGroup(group, group_id, settings, start, self.listener, member, generation, is_shared)
         )
 
-    async def publish(self, *values: bytes, acks: Acks = Acks.ALL, keys: Sequence[bytes] = ()) -> int:
-        pairs = enumerate(zip_longest(values, keys))
-        body = b"".join(encode_record(number, 1, value, key=key) for number, (value, key) in pairs)
+    async def publish(
+        self, *values: bytes, acks: Acks = Acks.ALL, keys: Sequence[bytes] = (), lanes: Sequence[int] = ()
+    ) -> int:
+        pairs = enumerate(zip_longest(values, keys, lanes))
+        body = b"".join(
+            encode_record(number, 1, value, key=key, priority=Priority.NORMAL if lane is None else lane)
+            for number, (value, key, lane) in pairs
+        )
         return (await self.ref.call(Produce(body, len(values), acks=acks))).base_offset
 
     async def take(
@@ -90,9 +95,10 @@ class Desk:
         visibility: float = 30.0,
         is_busy: bool = False,
         instance: int = 0,
+        by_sets: bool = False,
     ) -> Taken:
         return await self.ref.call(
-            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance)
+            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance, by_sets)
         )
 
     async def wait(
@@ -114,7 +120,7 @@ class Desk:
         reason: str = "",
     ) -> tuple[AttemptRun, ...]:
         """Those that are stale."""
-        settled = taken.runs if runs is None else tuple(runs)
+        settled = taken.all_runs if runs is None else tuple(runs)
         return await self.ref.call(SettleRuns(group, taken.nonce, action, settled, delay, reason))
 
     async def view(self, group: str = GROUP) -> LedgerView:
@@ -131,7 +137,15 @@ def run(first: int, last: int | None = None, attempt: int = 1) -> AttemptRun:
 
 
 def offsets(taken: Taken) -> list[int]:
-    return [offset for run in taken.runs for offset in range(run.first, run.last + 1)]
+    return [offset for run in taken.all_runs for offset in range(run.first, run.last + 1)]
+
+
+def handed_out(taken: Taken) -> list[int]:
+    """As a client that knows sets shows them: those that are named, in the order of the data."""
+    named = offsets(taken)
+    shown = [offset for offset in held(taken) if offset in named]
+    assert sorted(shown) == sorted(named), "each message is there once"
+    return shown
 
 
 def held(taken: Taken) -> list[int]:

@@ -6,8 +6,8 @@ import pytest
 from trio.testing import MockClock
 
 from goqueue.actors.grouprequests import AssignPartition, Taken
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.net.groupmessages import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, Desk, offsets, run

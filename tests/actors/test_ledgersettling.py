@@ -4,9 +4,10 @@ import pytest
 
 from goqueue.actors.grouprequests import SettleRuns
 from goqueue.actors.ledgersettling import leaves, settled
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Nacked, Rejected
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.net.groupmessages import Action
 

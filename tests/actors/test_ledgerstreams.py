@@ -16,7 +16,7 @@ from goqueue.actors.grouprequests import (
     ResetLedger,
 )
 from goqueue.actors.partitionrequests import DeleteBefore
-from goqueue.core.ledger import LedgerSettings
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.errors import GroupConflict, OffsetOutOfRange, StaleGeneration, UnknownGroup
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, OTHER, Desk, desk

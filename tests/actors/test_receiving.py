@@ -156,7 +156,7 @@ async def test_what_is_there_is_received_at_once(autojump_clock: MockClock) -> N
         nothing, [error, *delivered] = await received(stage)
         assert nothing == wire.ReceivedPartition(None, 0, (), False, False, b"")
         assert error is None
-        assert delivered == [0x1234, (wire.DeliveryRun(10, 509, 2),), False, True, b"batches"]
+        assert delivered == [0x1234, (wire.DeliveryRun(10, 509, 2),), False, True, b"batches", ()]
         assert trio.current_time() < 1
 
 

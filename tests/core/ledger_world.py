@@ -10,14 +10,16 @@ from collections.abc import Iterable
 import msgpack
 
 from goqueue.core.backoff import backoff
-from goqueue.core.ledger import REPLACED, Ledger, LedgerSettings
+from goqueue.core.lanes import LANES
+from goqueue.core.ledger import REPLACED, Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
-from goqueue.core.ledgerviews import Plan
+from goqueue.core.ledgersettings import LedgerSettings
 from tests.core.ledger_parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together
+from tests.core.ledger_receiving import Receiving
 
 
-class LedgerWorld:
+class LedgerWorld(Receiving):
     def __init__(self, choose: Choose) -> None:
         self.now, self.wall, self.nonce = 64.0, 1_000, 0
         self.journal: list[tuple[float, Entry]] = []
@@ -30,8 +32,11 @@ class LedgerWorld:
         self.under_way: list[int] = []
         self.settings = LedgerSettings(max_deliveries=choose((3, 2, 1, 4, 0)))
         self.ledger = Ledger(self.settings)
-        self.next_fresh = self.start = choose((0, 3))
+        self.start = choose((0, 3))
+        self.fresh = [self.start] * len(LANES)
+        self.palette = choose(((2,), (2,), (4,), (0, 2), (2, 2, 2, 4, 0), (0, 1, 2, 3, 4)))
         self.log = [True] * (self.start + 6)
+        self.lanes = [choose(self.palette) for _ in self.log]
         self.write(self.ledger.begin(self.start))
 
     # What the model knows
@@ -78,6 +83,9 @@ class LedgerWorld:
 
     def grow(self, choose: Choose) -> None:
         self.log += [choose((True, True, True, False)) for _ in range(choose(range(1, 9)))]
+        if seldom(choose):
+            self.palette = choose(((2,), (0, 2), (0, 1, 2, 3, 4)))
+        self.lanes += [choose(self.palette) for _ in self.log[len(self.lanes) :]]
 
     def wait(self, choose: Choose) -> None:
         self.now += choose((30.0, 5.0, 2.0, 1.0, 0.25, 70.0))
@@ -102,61 +110,7 @@ class LedgerWorld:
         else:
             message.state, message.attempt, message.lost = State.READY, message.attempt + 1, True
 
-    # Handing out
-
-    def receive(self, choose: Choose) -> None:
-        member, count, elsewhere = choose(MEMBERS), choose((4, 6, 2, 1, 3, 0)), choose((False, False, True))
-        plan = self.ledger.plan(self.now, member, count, is_busy=elsewhere or bool(self.held(member)))
-        self.check_plan(plan, member, count, elsewhere)
-        left_out = choose((9, 9, 0, 1))
-        again = [run for place, run in enumerate(plan.again) if place != left_out]
-        end = min(len(self.log), plan.fresh_from + choose((10, 3, 0))) if plan.fresh_max else plan.fresh_from
-        found = [offset for offset in range(plan.fresh_from, end) if self.log[offset]]
-        if len(found) > plan.fresh_max:
-            found = found[: plan.fresh_max]
-            end = found[-1] + 1
-        self.deliver(member, choose((3.0, 30.0, 0.5)), again, found, end, plan)
-
-    def check_plan(self, plan: Plan, member: str, count: int, elsewhere: bool) -> None:
-        self.move_on()
-        alone = [offset for offset in self.state(State.READY) if self.goes_alone(offset)]
-        ordinary = [offset for offset in self.state(State.READY) if not self.goes_alone(offset)]
-        held = self.held(member)
-        if any(message.is_alone for message in held) or not count:
-            offsets, room, is_alone = [], 0, False
-        elif alone and not held and not elsewhere:
-            offsets, room, is_alone = alone[:1], 0, True
-        else:
-            offsets, room, is_alone = ordinary[:count], count - len(ordinary[:count]), False
-        assert singles(plan.again) == [(offset, self.messages[offset].attempt) for offset in offsets]
-        assert (plan.fresh_from, plan.fresh_max, plan.is_alone) == (self.next_fresh, room, is_alone)
-        assert plan.alone_waiting == (bool(alone) and not is_alone)
-
-    def deliver(
-        self, member: str, visibility: float, again: list[AttemptRun], found: list[int], end: int, plan: Plan
-    ) -> None:
-        self.wall, self.nonce = self.wall + 1, self.nonce + 1
-        entry = self.ledger.deliver(
-            self.now,
-            self.wall,
-            member,
-            self.nonce,
-            visibility,
-            again=again,
-            fresh=together(found),
-            scanned_to=end,
-        )
-        self.write(entry)
-        for offset in range(self.next_fresh, end):
-            assert offset not in self.messages, "a first delivery comes once, in offset order (G4)"
-            self.messages[offset] = Message(State.DONE, first_delivery=self.wall)
-        self.next_fresh = end
-        for offset in [offset for offset, _ in singles(again)] + found:
-            message = self.messages[offset]
-            message.state, message.member, message.nonce = State.IN_FLIGHT, member, self.nonce
-            message.time, message.visibility = self.now + visibility, visibility
-            message.last_delivery, message.is_alone = self.wall, plan.is_alone
-            self.slips.append(Slip(self.nonce, offset, message.attempt))
+    # What is no longer there
 
     def pass_over(self, choose: Choose) -> None:
         unheld = self.state(State.READY, State.WAITING, State.LEAVING)
@@ -329,10 +283,8 @@ class LedgerWorld:
     def remove(self, choose: Choose) -> None:
         offset = min(len(self.log), self.committed() + choose((1, 3, 0, 8)))
         before = self.committed()
-        unread = range(max(self.next_fresh, self.start), offset)
-        lost = [
-            place for place in range(self.start, min(offset, self.next_fresh)) if self.is_lost_by_removal(place)
-        ]
+        unread = [place for place in range(max(self.next_fresh, self.start), offset) if self.is_unseen(place)]
+        lost = [place for place in self.messages if place < offset and self.is_lost_by_removal(place)]
         entry = self.ledger.removed_below(offset)
         assert (entry is not None) == (offset > before)
         if entry is not None:
@@ -340,34 +292,35 @@ class LedgerWorld:
             self.removed += entry.unacked
             for place in range(self.start, offset):
                 self.messages[place] = Message(State.DONE)
-            self.next_fresh = max(self.next_fresh, offset)
+            self.fresh = [max(place, offset) for place in self.fresh]
         self.write(entry)
 
     def is_lost_by_removal(self, offset: int) -> bool:
         return self.messages[offset].state not in (State.DONE, State.DEPARTING)
 
     def cut(self, choose: Choose) -> None:
-        end = min(len(self.log), max(0, self.next_fresh + 1 - choose(range(6))))
+        end = min(len(self.log), max(0, max(self.fresh) + 1 - choose(range(6))))
         entry = self.ledger.cut_back(end)
-        assert (entry is not None) == (end < self.next_fresh)
-        del self.log[end:]
+        assert (entry is not None) == (end < max(self.fresh))
+        del self.log[end:], self.lanes[end:]
         self.messages = {offset: message for offset, message in self.messages.items() if offset < end}
-        self.next_fresh, self.start = min(self.next_fresh, end), min(self.start, end)
+        self.fresh, self.start = [min(place, end) for place in self.fresh], min(self.start, end)
         self.write(entry)
 
     def reset(self, choose: Choose) -> None:
-        self.start = self.next_fresh = choose(range(len(self.log) + 1))
+        self.start = choose(range(len(self.log) + 1))
+        self.fresh = [self.start] * len(LANES)
         self.messages, self.acked = {}, set()
         self.write(self.ledger.reset(self.start))
 
     def commit(self, choose: Choose) -> None:
         """The group becomes a stream for a moment: wherever it stood, it stands there, and nothing is under way."""
         offset = choose(range(len(self.log) + 1))
-        was_there = self.committed() == self.next_fresh == offset
+        was_there = self.committed() == self.next_fresh == max(self.fresh) == offset
         entry = self.ledger.commit(offset)
         assert (entry is None) == was_there
         if entry is not None:
-            self.start = self.next_fresh = offset
+            self.start, self.fresh = offset, [offset] * len(LANES)
             self.messages, self.acked = {}, set()
         self.write(entry)
 
@@ -404,7 +357,8 @@ class LedgerWorld:
 
     def committed(self) -> int:
         undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
-        return min(undone, default=self.next_fresh)
+        unseen = next(offset for offset in range(self.next_fresh, len(self.log) + 1) if self.is_unseen(offset))
+        return min(*undone, unseen) if undone else unseen
 
     def the_progress_is_that_of_the_model(self) -> None:
         """G5: what is not done is not passed; and nothing is lost, every offset is counted in one place."""
@@ -414,7 +368,11 @@ class LedgerWorld:
         assert (progress.in_flight, progress.waiting) == (counted[State.IN_FLIGHT], counted[State.WAITING])
         assert (progress.leaving, progress.departing) == (counted[State.LEAVING], counted[State.DEPARTING])
         assert (progress.committed, progress.next_fresh) == (committed, self.next_fresh)
-        assert progress.first_unsettled == (None if committed == self.next_fresh else committed)
+        undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
+        assert progress.first_unsettled == min(undone, default=None)
+        assert self.ledger.fresh_places == self.fresh
+        unseen = [offset for offset in range(self.next_fresh, len(self.log)) if self.is_unseen(offset)]
+        assert progress.lag(len(self.log)) == len(undone) + len(unseen)
         assert progress.removed_unacked == self.removed
         assert (progress.ready_again, self.ledger.has_ready(self.now)) == (ready := counted[State.READY], ready > 0)
 

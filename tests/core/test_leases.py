@@ -3,7 +3,8 @@
 import pytest
 
 from goqueue.core.leases import SETTLED_REMEMBERED
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
+from goqueue.core.ledgersettings import LedgerSettings
 from tests.core.test_ledger_desk import Desk, run
 
 # Receipts

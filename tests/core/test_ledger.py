@@ -2,9 +2,9 @@
 
 import pytest
 
-from goqueue.core.ledger import LedgerSettings
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Committed, CutBack, Delivered, Entry, PassedOver, Removed, Reset
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from tests.core.test_ledger_desk import Desk, run
 

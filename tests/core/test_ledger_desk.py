@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Entry
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import Run
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import (
     Acked,
@@ -18,6 +18,8 @@ from goqueue.core.ledgerentries import (
     Entry,
     Expired,
     Extended,
+    LanesDelivered,
+    LaneTaken,
     Nacked,
     PassedOver,
     Rejected,
@@ -26,12 +28,15 @@ from goqueue.core.ledgerentries import (
     Reset,
     Retry,
 )
-from goqueue.core.offsetset import Run
+from goqueue.core.ledgersettings import LedgerSettings
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import UnknownFormat
 from tests.core.test_ledger_desk import Desk, run
 
 RUNS = (AttemptRun(4, 7, 1), AttemptRun(9, 9, 2))
 FLAT = [4, 7, 1, 9, 9, 2]
+
+LANES_TAKEN = (LaneTaken(0, 5_000, OffsetSet([Run(1, 1), Run(4_096, 4_096)])), LaneTaken(4, 15, OffsetSet()))
 
 # These numbers and orders lie on disks: a change here is a new format.
 WRITTEN: list[tuple[Entry, list[Any]]] = [
@@ -40,7 +45,12 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
         Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False),
         [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False],
     ),
+    (
+        Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False, lane=4),
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 4],
+    ),
     (PassedOver((Run(1, 2), Run(4, 4)), 9, "compacted"), [3, [1, 2, 4, 4], 9, "compacted"]),
+    (PassedOver((), 3, "", (9, 8, 7, 6, 5)), [3, [], 3, "", [9, 8, 7, 6, 5]]),
     (Acked(7, RUNS), [4, 7, FLAT]),
     (Acked(7, None), [4, 7, None]),
     (Nacked(7, (Retry(2.5, RUNS),), RUNS, "broken"), [5, 7, [[2.5, FLAT]], FLAT, "broken"]),
@@ -56,6 +66,10 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     (CutBack(8), [13, 8]),
     (Reset(8), [14, 8]),
     (Committed(8), [15, 8]),
+    (
+        LanesDelivered(99, "ann", 7, 30.0, RUNS, LANES_TAKEN, is_alone=False),
+        [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False],
+    ),
 ]
 
 
@@ -71,7 +85,8 @@ def test_every_kind_of_entry_is_written_above() -> None:
 
 @pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
 def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: list[Any]) -> None:
-    assert Entry.from_plain([*plain, "new", 1]) == entry
+    whole = {2: [*plain, 2][:10], 3: [*plain, []][:5]}.get(plain[0], plain)
+    assert Entry.from_plain([*whole, "new", 1]) == entry
 
 
 @pytest.mark.parametrize(
@@ -82,7 +97,12 @@ def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: 
         {},
         "text",
         [0],
+        [17, 1],
         [16, 1],
+        [16, 99, "ann", 7, 30.0, [], [[5, 9, []]], False],
+        [16, 99, "ann", 7, 30.0, [], [[0, 9, [0]]], False],
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 5],
+        [3, [], 3, "", [9, 8, 7, 6]],
         ["1", 1],
         [True, 1],
         [[1], 1],
@@ -139,9 +159,48 @@ def test_a_snapshot_shares_nothing_with_the_ledger() -> None:
     assert msgpack.packb(plain) == before == msgpack.packb(restored.snapshot(100.0))
 
 
-def test_a_snapshot_has_room_for_more_lanes() -> None:
-    plain = busy_ledger().ledger.snapshot(100.0)
-    assert [len(lane) for lane in plain[2]] == [3]
+BEFORE_LANES = [
+    1,
+    True,
+    [[0, 9, [0, b"\x14"]]],
+    [
+        [
+            [
+                1,
+                "ann",
+                100,
+                False,
+                [[30_000_000, 30.0, [[1, False, [0, b"\x0a"]]]], [60_000_000, 60, [[1, False, [0, b"\x00\x01"]]]]],
+                [[1, False, [0, b"\x14"]]],
+            ]
+        ],
+        [],
+    ],
+    [[[1, False, [0, b"@"]]], [[7_000_000, 5, 5, 2]]],
+    [[[0, 0, 1, 100, 100, "rejected"]], [0, [[7, 7, 1, 100, 100, "rejected"]]], [0, b"\x80"]],
+    [[0], [100]],
+    1,
+    0,
+]
+"""The busy ledger, as it was written when all messages were in one lane."""
+
+
+def test_a_snapshot_from_before_there_were_lanes_is_read_as_if_all_were_at_one_place() -> None:
+    desk = busy_ledger()
+    old = Ledger.restore(BEFORE_LANES, LedgerSettings(), desk.now)
+    assert old.progress(desk.now) == desk.ledger.progress(desk.now)
+    assert old.fresh_places == [9] * 5
+    assert msgpack.packb(old.snapshot(desk.now)) == msgpack.packb(desk.ledger.snapshot(desk.now))
+
+
+def test_a_snapshot_keeps_the_place_of_each_lane_and_what_is_ahead() -> None:
+    desk = busy_ledger()
+    taken = [LaneTaken(0, 40, OffsetSet([Run(20, 20), Run(30, 31)])), LaneTaken(2, 15, OffsetSet([Run(9, 10)]))]
+    desk.write(desk.ledger.deliver_lanes(desk.now, 5, "bob", 99, 30.0, again=(), lanes=taken))
+    restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), desk.now)
+    assert restored.fresh_places == desk.ledger.fresh_places == [40, 9, 15, 9, 9]
+    assert restored.progress(desk.now) == desk.ledger.progress(desk.now)
+    assert restored.progress(desk.now).lag(50) == desk.ledger.progress(desk.now).lag(50) == 41 - 5 + 12
 
 
 @pytest.mark.parametrize("damage", [None, [], [2], 7, ["x"] * 9, [1, True, [], [], [], [], [], 0, 0]])
@@ -152,5 +211,5 @@ def test_a_snapshot_that_cannot_be_read_is_refused(damage: object) -> None:
 
 def test_a_snapshot_of_a_newer_version_is_refused_by_its_number() -> None:
     plain = busy_ledger().ledger.snapshot(100.0)
-    with pytest.raises(UnknownFormat, match="version 2"):
-        Ledger.restore([2, *plain[1:]], LedgerSettings(), 0.0)
+    with pytest.raises(UnknownFormat, match="version 3"):
+        Ledger.restore([3, *plain[1:]], LedgerSettings(), 0.0)

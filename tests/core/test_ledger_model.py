@@ -15,7 +15,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from goqueue.core.ledger import REPLACED
 from goqueue.core.ledgerattempts import AttemptRun
-from goqueue.core.ledgerentries import Acked, Delivered, Entry, Expired, Extended, Nacked
+from goqueue.core.ledgerentries import (
+    Acked,
+    Delivered,
+    Entry,
+    Expired,
+    Extended,
+    LanesDelivered,
+    Nacked,
+    PassedOver,
+)
 from tests.core.ledger_parts import Choose, State
 from tests.core.ledger_world import LedgerWorld
 
@@ -128,6 +137,11 @@ def turns(entry: Entry) -> Iterator[str]:
             yield from ["alone"] * is_alone
             yield from ["again and fresh together"] * bool(again and fresh)
             yield from ["several numbers in one delivery"] * (len({run.attempt for run in again}) > 1)
+        case LanesDelivered(again=again, lanes=lanes):
+            yield from ["several lanes at once"] * (sum(bool(each.offsets) for each in lanes) > 1)
+            yield from ["again and of lanes"] * bool(again and lanes)
+        case PassedOver(lanes=lanes):
+            yield from ["lanes passed over"] * bool(lanes)
         case Acked(runs=runs):
             yield "all acked" if runs is None else "a part acked"
         case Extended(runs=runs):
@@ -145,6 +159,9 @@ RARE = {
     "alone",
     "again and fresh together",
     "several numbers in one delivery",
+    "several lanes at once",
+    "again and of lanes",
+    "lanes passed over",
     "all acked",
     "a part acked",
     "all extended",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from goqueue.core.ledger import REASON_LENGTH_MAX, Ledger, LedgerSettings
+from goqueue.core.ledger import REASON_LENGTH_MAX, Ledger
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import Run
 from tests.core.test_ledger_desk import Desk, run

@@ -92,3 +92,18 @@ def test_ranges_that_cannot_be_hold_nothing() -> None:
 def test_what_was_not_written_so_is_refused(plain: object) -> None:
     with pytest.raises(UnknownFormat):
         OffsetSet.from_plain(plain)
+
+
+@given(st.sets(st.integers(0, 3 * CHUNK_SIZE)), st.integers(0, 2 * CHUNK_SIZE), st.integers(0, 2**200 - 1))
+def test_offsets_one_by_one_and_by_a_mask(offsets: set[int], base: int, mask: int) -> None:
+    found = OffsetSet.of(offsets)
+    assert list(found.offsets()) == sorted(offsets)
+    assert (found.first, found.bounds) == (
+        min(offsets, default=None),
+        Run(min(offsets), max(offsets)) if offsets else None,
+    )
+    found.add_mask(base, mask)
+    offsets |= {base + place for place in range(200) if mask >> place & 1}
+    assert found == OffsetSet.of(offsets)
+    assert OffsetSet.from_chunks(found.chunks()) == found
+    assert found != OffsetSet.of(offsets | {9 * CHUNK_SIZE})

@@ -10,6 +10,7 @@ from goqueue.core.why import RULES, explain
 from goqueue.core.whyfacts import (
     GroupFacts,
     KeyRow,
+    LaneWait,
     LastDelivery,
     LastMessage,
     MemberFacts,
@@ -98,6 +99,12 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         group(replace(ready(1_500), in_flight=500, last_delivery=LAST)),
         "delivering",
         "messages are being delivered: the last 0.2 s ago to ann, 500 in flight, lag 2,000",
+    ),
+    "all is well, but a low priority waits": (
+        group(replace(ready(1_500), last_delivery=LAST, lane_wait=LaneWait("low", 12.0))),
+        "delivering",
+        "messages are being delivered: the last 0.2 s ago to ann, 0 in flight, lag 1,500; low messages of orders/0 "
+        "wait for 12 s while other priorities are served, and for 30 s at most",
     ),
     "all is well, but for one": (
         group(replace(ready(1), last_delivery=LAST), replace(IDLE, partition=1, trouble="gone")),

@@ -14,6 +14,7 @@ from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
 from tests.sim.clientworld import ClientWorld
 from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
 from tests.sim.groupworld import GroupWorld
+from tests.sim.lanebugs import PLANTED_AMONG_LANES
 from tests.sim.shrinking import shrunk
 from tests.sim.streambugs import PLANTED_AMONG_STREAMS
 from tests.sim.world import World
@@ -26,7 +27,7 @@ WORLDS: dict[str, type[World] | type[ClientWorld]] = {
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
     "clients": PLANTED_AMONG_CLIENTS,
-    "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_STREAMS},
+    "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
 }
 
 

@@ -56,6 +56,9 @@ class Desk:
         self.count("sent")
         return f"{sender} {self.tally['sent']} ".encode() + bytes(self.random.choice(SIZES))
 
+    def priority_of(self, value: bytes) -> goqueue.Priority:
+        return goqueue.Priority.NORMAL
+
     async def patiently(self, call: Callable[[], Awaitable[Value]]) -> Value:
         """Only after its time may a call say that nobody answered."""
         began = trio.current_time()
@@ -90,7 +93,14 @@ class Publisher:
         with trio.move_on_after(random.choice([PUBLISH_SECONDS_MAX + 60] * 9 + [0.02])):
             try:
                 published = await desk.patiently(
-                    lambda: desk.client.publish(topic, sent.value, key=key, partition=partition, acks=acks)
+                    lambda: desk.client.publish(
+                        topic,
+                        sent.value,
+                        key=key,
+                        partition=partition,
+                        acks=acks,
+                        priority=desk.priority_of(sent.value),
+                    )
                 )
             except goqueue.OutcomeUnknown:
                 desk.count("outcome unknown")
@@ -157,7 +167,8 @@ class Sender:
         sent = self._new(self._desk.random.choice(KEYS))
         with trio.move_on_after(self._desk.random.choice([DELIVERY_SECONDS + 1] * 9 + [0.02])):
             try:
-                self._desk.history.confirm(sent, await producer.send(sent.value, key=sent.key))
+                priority = self._desk.priority_of(sent.value)
+                self._desk.history.confirm(sent, await producer.send(sent.value, key=sent.key, priority=priority))
             except goqueue.OutcomeUnknown as error:
                 self._unknown(error)
         if not sent.is_confirmed:
@@ -173,7 +184,7 @@ class Sender:
         """Some come while others are under way, so that they gather behind them."""
         for _ in range(self._desk.random.randint(1, 15)):
             sent = self._new(self._desk.random.choice(KEYS))
-            producer.send_nowait(sent.value, key=sent.key)
+            producer.send_nowait(sent.value, key=sent.key, priority=self._desk.priority_of(sent.value))
             self._queued.append(sent)
             await trio.sleep(self._desk.random.choice([0.0, 0.0, 0.002]))
         if self._desk.random.random() < 0.5:
@@ -205,7 +216,8 @@ class Sender:
         messages = [self._new(random.choice(KEYS) if with_keys else None) for _ in range(random.randint(1, 15))]
         keys = [sent.key for sent in messages] if with_keys else None
         try:
-            results: Sequence[object] = await producer.send_many([sent.value for sent in messages], keys)
+            values, priority = [sent.value for sent in messages], self._desk.priority_of(messages[0].value)
+            results: Sequence[object] = await producer.send_many(values, keys, priority=priority)
         except goqueue.PublishFailed as failed:
             results = failed.results
         for sent, result in zip(messages, results, strict=True):

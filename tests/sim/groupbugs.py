@@ -69,7 +69,7 @@ class LosesWhatExpires(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         def expired(self: LedgerState, entry: entries.Expired) -> None:
             for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
-                self.lane.settle(*run)
+                self.lanes.settle(*run)
 
         return replaced(LedgerState, "_expired", expired)
 
@@ -118,7 +118,7 @@ class PassesWhatWasNacked(Buggy):
             before(self, entry, now)
             for retry in entry.retries:
                 for run in retry.runs:
-                    self.lane.settle(run.first, run.last)
+                    self.lanes.settle(run.first, run.last)
 
         return replaced(LedgerState, "_nacked", nacked)
 
@@ -155,7 +155,7 @@ class ForgetsWhatIsGivenBack(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         def released(self: LedgerState, entry: entries.Released) -> None:
             for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
-                self.lane.settle(*run)
+                self.lanes.settle(*run)
 
         return replaced(LedgerState, "_released", released)
 

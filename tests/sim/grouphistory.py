@@ -33,8 +33,8 @@ class GroupHistory(GroupBook):
     stories: dict[Place, Story] = field(default_factory=lambda: defaultdict(Story))
     doubtful: set[Place] = field(default_factory=set)
     """What the group's progress has passed though nobody acked it: dead letters, then."""
-    _highest_firsts: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    _by_key: dict[tuple[str, int, bytes], list[Held]] = field(default_factory=lambda: defaultdict(list))
+    _highest_firsts: dict[tuple[str, str, int, int], int] = field(default_factory=dict)
+    _by_key: dict[tuple[str, int, int, bytes], list[Held]] = field(default_factory=lambda: defaultdict(list))
     _awaited: dict[str, list[Held]] = field(default_factory=dict)
     """What consumers are to be handed first, as the one before them held it when it died."""
     _has_given_back: bool = False
@@ -69,12 +69,12 @@ class GroupHistory(GroupBook):
     def note_received(
         self, holder: str, messages: Sequence[DeliveredMessage], assignment: Collection[tuple[str, int]]
     ) -> None:
-        """§5: the first that somebody gets is what the one before it held; it does not wait for that."""
+        """§5: the first that somebody gets of a lane is what the one before it held; it does not wait for that."""
         came = {place_of(message): message.attempt for message in messages}
-        fresh = {(place.topic, place.partition) for place, attempt in came.items() if attempt == 1}
+        fresh = {(each.topic, each.partition, each.priority) for each in messages if each.attempt == 1}
         for held in self._awaited.pop(holder, ()):
             key, story = (held.place.topic, held.place.partition), self.stories[held.place]
-            is_due = key in fresh or (not came and key in assignment)
+            is_due = (*key, held.lane) in fresh or (not came and key in assignment)
             if is_due and held.place not in came and story.deliveries[-1:] == [held]:
                 raise Violation(f"§5: {holder} came in its place, and was not handed {held} at once")
 
@@ -102,7 +102,7 @@ class GroupHistory(GroupBook):
             held = Held(
                 place_of(message), holder, message.attempt, str(message.receipt), now, until_least, until_most
             )
-            held.member = member
+            held.member, held.lane = member, message.priority
             if self.has_others(member, holder):
                 held.replaceable_from = now
             self._take_up(held, is_prompt)
@@ -110,7 +110,18 @@ class GroupHistory(GroupBook):
                 self._check_key_order(held, message.key)
             row.append(held)
         self._check_last_is_alone(row)
+        self._check_lanes(messages)
         return row
+
+    def _check_lanes(self, messages: Sequence[DeliveredMessage]) -> None:
+        """§8: of one delivery the higher lanes come first, and each in order of offset."""
+        deliveries: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
+        for message in messages:
+            origin = message.delivery.origin
+            deliveries[origin.topic, origin.partition, origin.nonce].append((message.priority, message.offset))
+        for name, order in deliveries.items():
+            if order != sorted(order):
+                raise Violation(f"§8: {name} was handed out in the order {order}")
 
     def latest_end(self, seconds: float) -> float:
         """When a lease ends that was asked for just now: the client's own renewals may be under way."""
@@ -133,16 +144,18 @@ class GroupHistory(GroupBook):
         return trio.current_time() <= self._power_cut_at + window
 
     def _check_order(self, held: Held) -> None:
-        """G4: to one member, unless somebody gave messages back: these come again with number 1. Whoever has lost
-        a partition does so of itself with what it has not opened, when the next one may have begun."""
-        row = (held.holder, held.place.topic, held.place.partition)
+        """G4: to one member, within a lane, unless somebody gave messages back: these come again with number 1.
+        Whoever has lost a partition does so of itself with what it has not opened, when the next one may have
+        begun."""
+        partition = (held.place.topic, held.place.partition)
+        row = (held.holder, *partition, held.lane)
         before, self._highest_firsts[row] = self._highest_firsts.get(row, -1), held.place.offset
-        if held.place.offset <= before and not self._has_given_back and not self.has_just_moved(row[1:]):
+        if held.place.offset <= before and not self._has_given_back and not self.has_just_moved(partition):
             raise Violation(f"G4: {held} came for the first time, after offset {before}")
 
     def _check_key_order(self, held: Held, key: bytes) -> None:
-        """§5: nobody has an earlier one of its key, and none waits for its retry."""
-        row = self._by_key[held.place.topic, held.place.partition, key]
+        """§5: nobody has an earlier one of its key and lane, and none waits for its retry."""
+        row = self._by_key[held.place.topic, held.place.partition, held.lane, key]
         for other in row if held.is_open else ():
             if other.place.offset < held.place.offset and self._is_at_work(other, held.at):
                 raise Violation(f"§5: {held} came before {other}, of the same key {key!r}, was done")

@@ -18,6 +18,9 @@ DELAYING = (Trouble.SLOW_CLIENT, Trouble.SLOW_BROKER, Trouble.CUT_ONE_BY_ONE)
 """The broker may hear late what was said, from a line that its client has given up already."""
 
 
+PRIORITIES = ((2,), (0, 2), (2, 2, 2, 2, 4, 0), (0, 1, 2, 3, 4), (0, 1, 2, 3, 4))
+
+
 class Habit(Enum):
     """What a member does with what it has received."""
 
@@ -73,6 +76,7 @@ class GroupSetup:
     """Some messages kill whoever gets them."""
     members: tuple[MemberPlan, ...]
     keeps_key_order: bool = False
+    lanes: str = "weighted"
     streams: tuple[StreamMemberPlan, ...] = ()
     """Of a group in mode "stream": its members."""
 
@@ -91,6 +95,7 @@ class GroupSetup:
             **asked,
             "shared": self.is_shared,
             "key_order": self.keeps_key_order,
+            "lanes": self.lanes,
             "max_deliveries": self.max_deliveries,
         }
 
@@ -103,6 +108,7 @@ class GroupSetup:
         if self.is_stream:
             return f"a stream, {self.start}"
         manner = ("shared, " if self.is_shared else "") + ("in order of keys, " if self.keeps_key_order else "")
+        manner += "strict lanes, " if self.lanes == "strict" else ""
         return f"{manner}{self.start}, {self.max_deliveries} deliveries{', poison' if self.has_poison else ''}"
 
     def __str__(self) -> str:
@@ -131,6 +137,8 @@ class FailingSync:
 class GroupPlan(ClientPlan):
     groups: tuple[GroupSetup, ...] = ()
     failing: tuple[FailingSync, ...] = ()
+    priorities: tuple[int, ...] = (2,)
+    """Those that messages are published with; how often each is there says how often it is taken."""
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "GroupPlan":
@@ -148,10 +156,14 @@ class GroupPlan(ClientPlan):
             faults=tuple(fault for fault in faults if fault.number not in without),
             groups=groups,
             failing=_failing(random, lives, topics, faults) if random.random() < 0.2 else (),
+            priorities=Random(f"priorities {groups}").choice(PRIORITIES),
         )
 
     def __str__(self) -> str:
-        return "\n".join([super(GroupPlan, self).__str__(), *map(str, self.failing), *map(str, self.groups)])
+        priorities = f"priorities {self.priorities}"
+        return "\n".join(
+            [super(GroupPlan, self).__str__(), priorities, *map(str, self.failing), *map(str, self.groups)]
+        )
 
     def is_prompt(self, machine: int) -> bool:
         """Whether what it says and hears is heard soon, unless it is lost."""
@@ -206,6 +218,7 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
         has_poison=max_deliveries > 0 and random.random() < 0.5,
         members=tuple(_with_id(others, member, own) for member, own in zip(members, ids, strict=True)),
         keeps_key_order=Random(f"order of keys {members}").random() < 0.3,
+        lanes=Random(f"lanes {members}").choice(["weighted", "weighted", "strict"]),
         streams=tuple(drawn_stream_member(others, own) for own in ids) if is_stream else (),
     )
 

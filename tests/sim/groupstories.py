@@ -39,6 +39,7 @@ class Held:
     """The id of its own under which the holder came."""
     replaceable_from: float = math.inf
     """From then on another consumer may have come under that id, which ends the lease."""
+    lane: int = 2
 
     @property
     def stands_until(self) -> float:

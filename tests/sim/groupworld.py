@@ -12,6 +12,7 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 from uuid import UUID
+from zlib import crc32
 
 import trio
 
@@ -58,6 +59,11 @@ async def _patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> Answer
 
 class CalmDesk(Desk):
     """Publishers take their time: each message is consumed by all groups, and comes again."""
+
+    priorities: tuple[int, ...] = (2,)
+
+    def priority_of(self, value: bytes) -> goqueue.Priority:
+        return goqueue.Priority(self.priorities[crc32(value) % len(self.priorities)])
 
     async def pause(self) -> None:
         await trio.sleep(self.random.choice(PAUSES))
@@ -118,7 +124,9 @@ class GroupWorld(ClientWorld):
         return QueueMember(site, name, group.setup.members[number], group, self._generator(name), by)
 
     def _start_job(self, tasks: trio.Nursery, desk: Desk, job: Job, name: str) -> None:
-        super()._start_job(tasks, CalmDesk(*(getattr(desk, each.name) for each in fields(desk))), job, name)
+        calm = CalmDesk(*(getattr(desk, each.name) for each in fields(desk)))
+        calm.priorities = self.plan.priorities
+        super()._start_job(tasks, calm, job, name)
 
     def _site(self) -> Site:
         return Site(URL, self.network, self.clock, self._stopping, self.tally.counts, self._has_sound_disk)

@@ -5,7 +5,8 @@ from crc32c import crc32c
 from trio.testing import MockClock
 
 from goqueue.core.batch import seal_envelope
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.errors import IncompleteCopy
 from goqueue.storage.backup import CopiedPartition, Lost, PartitionCopy
 from goqueue.storage.backupgroups import read_journal, write_journal

@@ -7,9 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.core.ledger import Ledger, LedgerSettings
+from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
+from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journal import Journal

@@ -6,6 +6,7 @@ import trio
 from goqueue.config import LogConfig
 from goqueue.core.batch import Producer
 from goqueue.errors import Closed, OffsetOutOfRange
+from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority
@@ -210,6 +211,22 @@ async def test_the_next_record_of_a_lane_is_found_however_much_lies_before_it(vo
     ]
     assert await log.next_of_lane(Priority.NORMAL, 12) == 13
     assert await log.next_of_lane(Priority.LOW, 0) is None
+    for offset in range(log.end_offset):
+        for lane in Priority:
+            await check_stretch(log, lane, offset)
+
+
+async def check_stretch(log: Log, lane: Priority, offset: int) -> None:
+    """From where it says, reading on finds what is next of the lane; and when it says nothing, there is nothing."""
+    exact = await log.next_of_lane(lane, offset)
+    begin = await log.stretch_of_lane(lane, offset, log.high_watermark)
+    if exact is not None:
+        assert begin is not None
+        assert offset <= begin <= exact
+        assert log.lanes_from(offset) >> lane & 1
+        assert await log.stretch_of_lane(lane, offset, begin) is None
+    elif begin is not None:
+        assert await log.next_of_lane(lane, begin) is None
 
 
 async def test_producers_are_remembered_over_seals_and_restarts(volume: Volume, disk: SimulatedDisk) -> None:

@@ -1,0 +1,178 @@
+"""What the log has for a member when several lanes have work.
+
+Each lane is read from its own place on, found by the lane index: a critical message behind ten million others costs
+a look at the masks of segments and stretches, and one read. The highest lane goes first. What a lane had less than
+it was allotted goes to the others, so that nobody waits while there is work (G9).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from goqueue.actors.ledgertaking import READS_MAX, Found, LogShelf, end_of, joined_parts
+from goqueue.core.deliverable import Reader, base_offset
+from goqueue.core.lanebatches import OfLane, Wanted, find_in_lane
+from goqueue.core.lanes import ENDLESS, LANES, Counts
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, split_messages
+from goqueue.core.ledgerviews import Dealt, FreshLanes, Plan
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.errors import DamagedData
+from goqueue.types import Buffer, Offset
+
+DEALS_MAX = len(LANES) + 1
+"""So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 128 * 1024, 512 * 1024
+
+
+@dataclass(slots=True)
+class LaneFound(Found):
+    lane: int = 0
+    place: Offset = 0
+    """Everything of the lane below was looked at."""
+    offsets: OffsetSet = field(default_factory=OffsetSet)
+    """The fresh ones."""
+    parts: list[Buffer] = field(default_factory=list)
+    has_no_fresh: bool = False
+    rest: AttemptRuns = ()
+    """Of those that come again, what was not taken."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.has_no_fresh and not self.rest
+
+    @property
+    def work(self) -> int:
+        """So much is left, as far as is known."""
+        return count(self.rest) + (0 if self.has_no_fresh else ENDLESS)
+
+    @property
+    def count(self) -> int:
+        return count(self.again) + len(self.offsets)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.apart)) + sum(map(len, self.parts))
+
+    def add(self, chosen: OfLane) -> None:
+        """A whole batch is shown once, and holds what comes again of it, too."""
+        parts, base = chosen.parts, base_offset(chosen.parts[0])
+        if isinstance(parts[0], memoryview):
+            while self.apart and base_offset(self.apart[-1]) >= base:
+                self.apart.pop()
+            if self.parts and base_offset(self.parts[-1]) == base:
+                self.parts.pop()
+        self.parts += parts
+        self.offsets.update(chosen.offsets)
+
+
+@dataclass(slots=True)
+class GatheredLanes:
+    lanes: list[LaneFound]
+
+    @property
+    def again(self) -> list[AttemptRun]:
+        return [run for each in self.lanes for run in each.again]
+
+    @property
+    def gone(self) -> list[Run]:
+        return sorted(run for each in self.lanes for run in each.gone)
+
+    @property
+    def counts(self) -> Counts:
+        return [each.count for each in self.lanes]
+
+    @property
+    def exhausted(self) -> int:
+        """As a mask."""
+        return sum(each.is_exhausted << each.lane for each in self.lanes)
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.lanes)
+
+    @property
+    def data(self) -> Buffer:
+        """The highest lane first, and in each of them those that come again: in the order of the delivery."""
+        return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
+
+
+class LaneShelf(LogShelf):
+    def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
+        """Which lanes have something behind their places, by the masks of segments."""
+        end = self.end = self.log.high_watermark
+        seen = self.log.lanes_from(lowest) if lowest < end else 0
+        if not seen & (seen - 1):  # as most often
+            return FreshLanes(seen, is_mixed=False)
+        has = [lane for lane in LANES if places[lane] < end and self.log.lanes_from(places[lane]) >> lane & 1]
+        return FreshLanes(sum(1 << lane for lane in has), is_mixed=True)
+
+    async def gather_lanes(
+        self, plan: Plan, dealt: Dealt, places: Sequence[Offset], reader: Reader, bytes_max: int
+    ) -> GatheredLanes:
+        gathered = GatheredLanes(
+            [LaneFound(lane=lane, place=places[lane], rest=dealt.ready[lane]) for lane in LANES]
+        )
+        self._pass_by_idle(gathered, dealt)
+        counts = dealt.counts
+        for _ in range(DEALS_MAX):
+            for found in gathered.lanes:
+                wanted, room = counts[found.lane], bytes_max - gathered.size
+                if wanted and found.rest:
+                    again, found.rest = split_messages(found.rest, wanted)
+                    wanted -= count(again)
+                    if room <= 0 or not await self.gather_again(found, again, reader, room):
+                        return gathered
+                if wanted and not found.has_no_fresh:
+                    wanted = _how_far(wanted, plan)
+                    if not await self._gather_lane(gathered, found, wanted, reader, bytes_max):
+                        return gathered
+            taken, work = gathered.counts, [found.work for found in gathered.lanes]
+            left = dealt.wanted - sum(taken)
+            if left <= 0 or not any(work):
+                break
+            counts = dealt.further(taken, left, work)
+        return gathered
+
+    def _pass_by_idle(self, gathered: GatheredLanes, dealt: Dealt) -> None:
+        """Lanes of which there is nothing have come as far as everybody can see."""
+        end = self.end
+        for found in gathered.lanes:
+            if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
+                found.place, found.has_no_fresh = max(found.place, end), True
+            found.has_no_fresh |= not dealt.has_fresh(found.lane)
+
+    async def _gather_lane(
+        self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
+    ) -> bool:
+        """Fresh ones of one lane; whether there was room for them."""
+        window = max(6 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
+        for _ in range(READS_MAX):
+            room, end = bytes_max - gathered.size, self.end
+            if wanted <= 0:
+                return True
+            if room < self.message_bytes and gathered.size:
+                return False
+            start = await self.log.stretch_of_lane(found.lane, found.place, end) if found.place < end else None
+            if start is None:
+                found.place, found.has_no_fresh = max(found.place, end), True
+                return True
+            read = await self.read(start, min(window, WINDOW_BYTES_MAX))
+            if isinstance(read, DamagedData):
+                found.place = min(end_of(read), end)
+                continue
+            count_max = min(wanted, max(1, room // self.message_bytes))
+            chosen = find_in_lane(read.data, Wanted(found.lane, start, count_max), reader, self.indexes)
+            if gathered.size and sum(map(len, chosen.parts)) > room:
+                return False
+            is_cut = len(chosen.offsets) == count_max
+            found.place = chosen.scanned_to if is_cut else max(chosen.scanned_to, read.next_offset)
+            if chosen.parts:
+                found.add(chosen)
+            wanted, window = wanted - len(chosen.offsets), 2 * window
+        return True
+
+
+def _how_far(wanted: int, plan: Plan) -> int:
+    """Where the order of keys is kept, more are looked at than are handed out: some have to wait."""
+    if plan.look_max <= plan.fresh_max:
+        return wanted
+    return max(wanted, wanted * plan.look_max // max(1, plan.fresh_max))

@@ -1,0 +1,214 @@
+"""How what was gathered for a member becomes a delivery: decided by the ledger, journaled, and then told.
+
+What is gone from the log is passed over first. Where the order of keys is kept, some of what was looked at is held
+back. A delivery whose messages lie here and there is named by sets of offsets, not by runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import trio
+
+from goqueue.actors.groupcounts import GroupCounts
+from goqueue.actors.grouprequests import Take, Taken
+from goqueue.actors.lanetaking import GatheredLanes, LaneFound
+from goqueue.actors.ledgerbook import GroupHere, LedgerBook
+from goqueue.actors.ledgertaking import Gathered
+from goqueue.core.batchindex import BatchIndexes
+from goqueue.core.keyorder import Looked
+from goqueue.core.lanes import LANES
+from goqueue.core.ledgerattempts import (
+    FRESH_ATTEMPT,
+    NO_SETS,
+    AttemptRun,
+    AttemptSets,
+    by_attempt,
+    count,
+    offsets_of,
+)
+from goqueue.core.ledgerentries import Delivered, LanesDelivered, LaneTaken
+from goqueue.core.ledgerviews import Plan
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.receipts import NONCE_BITS
+from goqueue.environment import WallClock
+from goqueue.types import Buffer, Offset
+
+RUNS_MAX = 16
+"""So many runs name a delivery; more are a set."""
+
+
+class HandingOut:
+    def __init__(
+        self, book: LedgerBook, clock: WallClock, random: Random, indexes: BatchIndexes, counts: GroupCounts
+    ) -> None:
+        self._book = book
+        self._counts = counts
+        self._clock = clock
+        self._random = random
+        self._indexes = indexes
+
+    def hand_out(
+        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered | GatheredLanes
+    ) -> Taken | None:
+        """None when there was nothing but what is passed over: look again."""
+        now = trio.current_time()
+        if gathered.gone:
+            self._book.write(here, [here.ledger.pass_over(gathered.gone, "no longer in the log")], now)
+        if isinstance(gathered, Gathered):
+            taken = self._from_one_lane(here, message, plan, gathered, now)
+        else:
+            taken = self._from_lanes(here, message, plan, gathered, now)
+        return taken if taken is None or message.by_sets else replace(taken, runs=taken.all_runs, sets=NO_SETS)
+
+    # Of one lane
+
+    def _from_one_lane(
+        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered, now: float
+    ) -> Taken | None:
+        entry = here.ledger.deliver(
+            now,
+            self._clock.now(),
+            message.member,
+            self._random.getrandbits(NONCE_BITS),
+            message.visibility,
+            again=gathered.again,
+            fresh=gathered.fresh,
+            scanned_to=gathered.scanned_to,
+            lane=plan.lane,
+        )
+        if not isinstance(entry, Delivered):
+            if entry is not None:
+                self._book.write(here, [entry], now)
+            return None
+        given: Sequence[Run] | OffsetSet = entry.fresh
+        if here.ledger.settings.key_order:
+            looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), plan.fresh_max)
+            self._write(here, entry, [looked], now)
+            if looked.held:
+                given = OffsetSet(entry.fresh).without(looked.held_set)
+                self._cut_down(gathered, entry.again, given)
+        else:
+            self._write(here, entry, (), now)
+        size = len(given) if isinstance(given, OffsetSet) else count(given)
+        counts = [0] * len(LANES)
+        counts[plan.lane] = count(entry.again) + size
+        here.ledger.note_served(now, plan, counts, 0)
+        self._counts.note_served(counts)
+        here.last_delivery = (message.member, now)
+        return _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
+
+    def _cut_down(self, gathered: Gathered, again: Sequence[AttemptRun], given: OffsetSet) -> None:
+        """Where batches lie is known already, so that what is held back need not travel."""
+        named = offsets_of(again)
+        named.update(given)
+        runs = list(named.runs())
+        gathered.parts = [piece for part in gathered.parts for piece in self._indexes.cut_down(part, runs)]
+
+    # Of several
+
+    def _from_lanes(
+        self, here: GroupHere, message: Take, plan: Plan, gathered: GatheredLanes, now: float
+    ) -> Taken | None:
+        found = gathered.lanes
+        if not message.by_sets:
+            found = _first_that_has_some(found)
+        entry = here.ledger.deliver_lanes(
+            now,
+            self._clock.now(),
+            message.member,
+            self._random.getrandbits(NONCE_BITS),
+            message.visibility,
+            again=[run for each in found for run in each.again],
+            lanes=[LaneTaken(each.lane, each.place, each.offsets) for each in found],
+        )
+        if not isinstance(entry, LanesDelivered):
+            if entry is not None:
+                self._book.write(here, [entry], now)
+            return None
+        looked = self._looked_at(here, plan, found)
+        self._write(here, entry, [each for each in looked if each is not None], now)
+        given = [
+            each.offsets if look is None else each.offsets.without(look.held_set)
+            for each, look in zip(found, looked, strict=True)
+        ]
+        counts = [0] * len(LANES)
+        for each, fresh in zip(found, given, strict=True):
+            counts[each.lane] = count(each.again) + len(fresh)
+        here.ledger.note_served(now, plan, counts, gathered.exhausted if found is gathered.lanes else 0)
+        self._counts.note_served(counts)
+        here.last_delivery = (message.member, now)
+        if not any(counts):
+            return None
+        return _taken_from_lanes(entry, GatheredLanes(found).data, plan, given, found)
+
+    def _looked_at(self, here: GroupHere, plan: Plan, found: Sequence[LaneFound]) -> list[Looked | None]:
+        """Where the order of keys is kept, what of each lane has to wait. Keys of different lanes never meet."""
+        if not here.ledger.settings.key_order or plan.dealt is None:
+            return [None] * len(found)
+        left, looked = max(plan.fresh_max, 1), list[Looked | None]()
+        for each in found:
+            give_max = min(left, max(0, plan.dealt.counts[each.lane] - count(each.again)))
+            look = here.ledger.keys.look(each.offsets.runs(), self._keys_of(each), give_max)
+            left -= len(each.offsets) - len(look.held)
+            looked.append(look)
+        return looked
+
+    def _keys_of(self, found: LaneFound) -> dict[Offset, int]:
+        keys = dict[Offset, int]()
+        for part in found.parts:
+            keys.update(self._indexes.keys_in(part, found.offsets))
+        return keys
+
+    def _write(
+        self, here: GroupHere, entry: Delivered | LanesDelivered, looked: Sequence[Looked], now: float
+    ) -> None:
+        """With what is held back, in one breath."""
+        keys = here.ledger.keys
+        held_back = keys.hold_back(entry.nonce, looked)
+        self._book.write(here, [entry] if held_back is None else [entry, held_back], now)
+        for look in looked:
+            keys.note(look)
+
+
+def _first_that_has_some(found: list[LaneFound]) -> list[LaneFound]:
+    """Who knows runs only is given one lane at a time; the others keep what is theirs."""
+    with_some = [each for each in found if each.count]
+    return with_some[:1] or found
+
+
+def _taken(entry: Delivered, data: Buffer, plan: Plan, given: Sequence[Run] | OffsetSet) -> Taken:
+    if isinstance(given, OffsetSet) or len(entry.again) > RUNS_MAX:
+        fresh = given if isinstance(given, OffsetSet) else OffsetSet(given)
+        return _named_by_sets(entry.nonce, entry.again, fresh, data, plan)
+    runs = (*entry.again, *(AttemptRun(first, last, FRESH_ATTEMPT) for first, last in given))
+    return Taken(entry.nonce, runs, data, plan.is_alone, plan.alone_waiting)
+
+
+def _taken_from_lanes(
+    entry: LanesDelivered, data: Buffer, plan: Plan, given: Sequence[OffsetSet], found: Sequence[LaneFound]
+) -> Taken:
+    """Few messages are named by runs, in the order in which they are handed out."""
+    if count(entry.again) + sum(map(len, given)) > RUNS_MAX:
+        fresh = OffsetSet()
+        for offsets in given:
+            fresh.update(offsets)
+        return _named_by_sets(entry.nonce, entry.again, fresh, data, plan)
+    runs = list[AttemptRun]()
+    for each, offsets in zip(found, given, strict=True):
+        runs += each.again
+        runs += (AttemptRun(first, last, FRESH_ATTEMPT) for first, last in offsets.runs())
+    return Taken(entry.nonce, tuple(runs), data, plan.is_alone, plan.alone_waiting)
+
+
+def _named_by_sets(nonce: int, again: Sequence[AttemptRun], fresh: OffsetSet, data: Buffer, plan: Plan) -> Taken:
+    sets = by_attempt(again)
+    if FRESH_ATTEMPT in sets:
+        sets[FRESH_ATTEMPT].update(fresh)
+    elif fresh:
+        sets[FRESH_ATTEMPT] = fresh
+    return Taken(nonce, (), data, plan.is_alone, plan.alone_waiting, AttemptSets(sets.items()))
+
+
+def nothing(plan: Plan) -> Taken:
+    return Taken(0, (), b"", False, plan.alone_waiting)
