@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from goqueue.core.record import (
     DELAY_BIT,
+    DELAY_MAX,
     HEADER_SIZE,
     KEY_SIZE_MAX,
     TIMESTAMP_MAX,
@@ -26,7 +27,7 @@ records = st.builds(
     key=st.one_of(st.none(), st.binary(min_size=1, max_size=40)),
     headers=headers,
     priority=st.sampled_from(Priority),
-    due=st.one_of(st.none(), st.integers(0, 2**64 - 1)),
+    due=st.one_of(st.none(), st.integers(0, TIMESTAMP_MAX), st.integers(DELAY_BIT + 1, DELAY_BIT + DELAY_MAX)),
 )
 
 
