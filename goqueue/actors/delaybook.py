@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TypeVar
 
 import trio
@@ -21,7 +22,7 @@ from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, O
 from goqueue.core.delayevents import DelayEvent
 from goqueue.core.delays import Change, Delays, DelayState
 from goqueue.environment import WallClock
-from goqueue.errors import ActorDied, DiskFull
+from goqueue.errors import ActorDied, Closed, DiskFull
 from goqueue.storage.delayindex import DelayIndex
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.log import Log
@@ -220,7 +221,7 @@ class DelayBook:
             await self.has_news.wait()
             await self.settle()
             if self._index is not None and self._wants_compaction(self._index):
-                with suppress(DiskFull):
+                with suppress(DiskFull, Closed):  # a stop may come in between
                     await self._compact(self._index)
 
     def _wants_compaction(self, index: DelayIndex) -> bool:
@@ -228,13 +229,13 @@ class DelayBook:
         return is_time and (index.is_incomplete or index.has_grown(len(self.delays.pending)))
 
     async def _compact(self, index: DelayIndex) -> None:
-        """Nothing is appended between the last look at the timers and the beginning of the compaction."""
+        """All of it is how things stood at one moment; what is applied meanwhile is appended behind it."""
         self._compacted_at = trio.current_time()
         async with self._turn:
             await self._settle()
             offsets = self.delays.pending_from(0, len(self.delays.pending))
-            dues = [due for some in _in_pieces(offsets) for due in await self._due_times(some)]
             finished, reached = list(self.delays.finished.values()), self._reached
+            dues = await self._due_times(offsets)
         await index.compact(offsets, dues, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
@@ -246,9 +247,10 @@ class DelayBook:
     async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         if self._timers is None or self._owner is None:
             return [0] * len(offsets)
-        times = await self._timers.call(AskDueTimes(self._owner, offsets))
-        taken = self.taken
-        return [taken.get(offset, 0) if due is None else due for offset, due in zip(offsets, times, strict=True)]
+        taken = dict(self.taken)  # those that are set again meanwhile are told to the timers only later
+        times = [await self._timers.call(AskDueTimes(self._owner, some)) for some in _in_pieces(offsets)]
+        pairs = zip(offsets, chain.from_iterable(times), strict=True)
+        return [taken.get(offset, 0) if due is None else due for offset, due in pairs]
 
 
 def _in_pieces(offsets: Sequence[Offset]) -> Iterator[Sequence[Offset]]:
