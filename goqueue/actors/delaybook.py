@@ -22,7 +22,7 @@ from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, O
 from goqueue.core.delayevents import DelayEvent
 from goqueue.core.delays import Change, Delays, DelayState
 from goqueue.environment import WallClock
-from goqueue.errors import ActorDied, Closed, DiskFull
+from goqueue.errors import ActorDied, Closed, DiskFull, StorageError
 from goqueue.storage.delayindex import DelayIndex
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.log import Log
@@ -89,7 +89,7 @@ class DelayBook:
     async def _load(self) -> Offset:
         log = self.log
         self._index, loaded = await DelayIndex.open(
-            self._volume, self._directory, log.log_start, log.high_watermark
+            self._volume, self._directory, log.log_start, log.high_watermark, thinned_to=log.thinned_to
         )
         self.delays.load(loaded.offsets, loaded.finished)
         self._reached = loaded.applied_to
@@ -214,6 +214,17 @@ class DelayBook:
             log = self.log
             self._index, _ = await DelayIndex.open(self._volume, self._directory, log.log_start, log.high_watermark)
         return self._index
+
+    async def sync_index(self) -> None:
+        """The index says durably all that the log says so far: records that say it may go from the log."""
+        async with self._turn:
+            while self._entries:
+                await self._settle()
+            if self._index is None:
+                return
+            self._index.mark(self.log.high_watermark)
+        with suppress(StorageError):  # then it has seen too little, and is made anew at the next start
+            await self._index.sync()
 
     async def keep(self) -> None:
         """Pass on what is to be told, and make the index small when it has grown, until cancelled."""

@@ -191,8 +191,10 @@ class Timers(Actor):
         now = trio.current_time()
         if self._hungry:
             return self._tokens.ready_at(now)
-        if not len(self._wheel) or self._queued >= QUEUED_MAX:
+        if not len(self._wheel):
             return None
+        if self._queued >= QUEUED_MAX:
+            return self._look_at  # those who take it wake the wheel; some may be dead
         if self._wheel.is_behind:
             return now
         due = self._wheel.next_deadline()
@@ -206,7 +208,9 @@ class Timers(Actor):
             self._reached = wall
         self._reached = max(self._reached, wall)
         fed, self._hungry = self._hungry, set()
-        if self._queued < QUEUED_MAX:
+        if self._queued >= QUEUED_MAX:
+            fed.update(number for number, owner in self._owners.items() if owner.due)
+        else:
             for number, offset, due in self._wheel.advance(wall, WORK_MAX):
                 self._owners[number].fell_due(offset, due)
                 self._queued += 1

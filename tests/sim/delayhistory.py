@@ -102,6 +102,8 @@ class Waiting:
     is_certain: bool = True
     is_durable: bool = False
     purged_at: float | None = None
+    may_come_again: bool = False
+    """It was on its way when its topic was made anew: perhaps to both."""
     cancel: Cancel = Cancel.NO
     changed_at: float = 0.0
     """When the last question about it was put or answered."""
@@ -141,6 +143,7 @@ class DelayHistory:
     def publish(self, message: Waiting) -> None:
         self.messages[message.value] = message
         message.is_certain = not self.purging.get(message.topic)
+        message.may_come_again = not message.is_certain
 
     def confirm(self, message: Waiting, published: goqueue.Published) -> None:
         assert published.offset is not None
@@ -178,6 +181,7 @@ class DelayHistory:
         for message in concerned:
             self.doubt(message)
             message.purged_at = None  # if the topic is made anew, its place will be another's
+            message.may_come_again |= message.confirmed_at is None
         return known
 
     def end_purge(self, topic: str, purged: Iterable[Waiting]) -> None:
@@ -203,7 +207,9 @@ class DelayHistory:
             message.cancel = Cancel.DONE
         else:
             if message.cancel is Cancel.DONE:
-                raise Violation(f"G8: {message} was cancelled and cannot be cancelled again")
+                if message.topic not in self.forgetful:
+                    raise Violation(f"G8: {message} was cancelled and cannot be cancelled again")
+                return
             self._check_may_have_come(message, "cannot be cancelled")
             message.cancel = Cancel.NO
 
@@ -237,15 +243,18 @@ class DelayHistory:
         if waiting is None:
             raise Violation(f"G1: {message.value[:30]!r} at {place} was never published")
         if waiting.seen_at is not None:
-            if waiting.seen_at != place:
+            if waiting.seen_at != place and not waiting.may_come_again:
                 raise Violation(f"G8: {waiting} was delivered at {waiting.seen_at} and at {place}")
             return
         waiting.seen_at, waiting.seen_when = place, trio.current_time()
         if waiting.is_refused or waiting.cancel is Cancel.DONE:
             raise Violation(f"G8: {waiting} was refused or cancelled, and came")
         self._check_content(waiting, message)
-        if not waiting.is_plain and not self._may_be_due(waiting):
+        if not waiting.is_plain and self._origin(message) not in self.strays and not self._may_be_due(waiting):
             raise Violation(f"G8: {waiting} came early: it is {self.clock.now()}")
+
+    def _origin(self, message: goqueue.Message) -> Place:
+        return Place(message.topic, message.partition, int(message.headers[DELAYED_FROM_HEADER]))
 
     def _check_content(self, waiting: Waiting, message: goqueue.Message) -> None:
         headers = dict(message.headers)
@@ -319,8 +328,10 @@ class DelayHistory:
     def _is_overdue(self, message: Waiting) -> bool:
         if not message.is_promised or message.has_come or message.cancel is not Cancel.NO:
             return False
+        if message.is_plain:
+            return message.topic not in self.forgetful
         now = self.clock.now()
-        return message.is_plain or all(due.latest(self.clock) <= now for due in message.dues)
+        return all(due.latest(self.clock) <= now for due in message.dues)
 
     def check_order(self, died_at: float, started_at: float) -> None:
         """What fell due while the broker was not there came in due order."""
