@@ -203,16 +203,17 @@ class DelayBook:
         entries, self._entries = self._entries, []
         changes, self._timer_changes = self._timer_changes, []
         if entries:
-            index = await self._open_index()
+            index = await self._open_index(entries[0].at)
             index.append(entries)
         if changes and self._timers is not None:
             owner = await self._open_timers(self._timers)
             await self._timers.call(SetTimers(owner, changes))
 
-    async def _open_index(self) -> DelayIndex:
+    async def _open_index(self, begin: Offset) -> DelayIndex:
+        """A new one begins with the first that there is to say, though the log may begin behind it by now."""
         if self._index is None:
-            log = self.log
-            self._index, _ = await DelayIndex.open(self._volume, self._directory, log.log_start, log.high_watermark)
+            end = self.log.high_watermark
+            self._index, _ = await DelayIndex.open(self._volume, self._directory, begin, end)
         return self._index
 
     async def sync_index(self) -> None:

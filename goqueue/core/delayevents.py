@@ -100,7 +100,7 @@ def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Micros
 
 
 def _cancelled(value: memoryview, offset: Offset, time: Microseconds) -> DelayEvent | None:
-    return Cancelled(*_TARGET.unpack(value), offset, time) if len(value) == _TARGET.size else None
+    return Cancelled(_TARGET.unpack(value)[0], offset, time) if len(value) == _TARGET.size else None
 
 
 def _moved(value: memoryview, offset: Offset, _: Microseconds) -> DelayEvent | None:

@@ -201,9 +201,7 @@ async def test_who_opens_again_begins_anew_and_the_old_number_is_nobodys(autojum
         assert on.counts.pending == 0
 
 
-async def test_a_dead_partition_holds_nobody_up(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_dead_partition_holds_nobody_up(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Though as much has fallen due for it as may wait at all."""
     monkeypatch.setattr(timers_module, "QUEUED_MAX", 10)
     async with stage() as on, ear(on.heard) as listener:

@@ -69,7 +69,9 @@ def test_control_records_say_what_they_are_about() -> None:
 
 def test_what_has_fired_says_so_and_is_all_that_it_was_but_for_its_id() -> None:
     headers = {"a": b"1", "goqueue-message-id": b"id"}
-    record = Record(4, 77, b"v", key=b"k", headers=headers, priority=Priority.HIGH, flags=Flag.DELAYED | Flag.HEADERS)
+    record = Record(
+        4, 77, b"v", key=b"k", headers=headers, priority=Priority.HIGH, flags=Flag.DELAYED | Flag.HEADERS
+    )
     batch = fired_batch([fired_record(0, 4, record), fired_record(1, 6, record)])
     assert events_of(batch) == [Fired(4, 10, TIME), Fired(6, 11, TIME)]
     expected = encode_record(

@@ -10,15 +10,15 @@ import trio
 from goqueue.actors import delaydesk
 from goqueue.actors.delaybook import DelayBook
 from goqueue.actors.delaydesk import DelayDesk
-from goqueue.actors.timers import Timers
 from goqueue.actors.timerrequests import LoadTimers
+from goqueue.actors.timers import Timers
+from goqueue.core import delayevents
 from goqueue.core.batch import Batch
 from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Moved
-from goqueue.core.timerwheel import TimerWheel
 from goqueue.storage import delayscan
 from goqueue.types import Microseconds, Offset
 from tests.sim.bugs import replaced
-from tests.sim.clientworld import ClientTally
+from tests.sim.clientworld import ClientTally, ClientWorld
 from tests.sim.delayworld import DelayWorld
 
 SECOND = 1_000_000
@@ -80,7 +80,7 @@ class ForgetsAtStart(Buggy):
     kind: type[Any]
 
     def bug(self) -> AbstractContextManager[None]:
-        before, kind = delayscan.delay_events, self.kind
+        before, kind = delayevents.delay_events, self.kind
 
         def delay_events(*batch: Any) -> list[DelayEvent]:
             return [event for event in before(*batch) if not isinstance(event, kind)]
@@ -118,20 +118,7 @@ class FiresInAnyOrder(Buggy):
         return replaced(delaydesk, "_fired", fired)
 
 
-class TrustsTheClockForEver(Buggy):
-    """A clock that is set back is not noticed, and what is added then goes by the old one."""
-
-    def bug(self) -> AbstractContextManager[None]:
-        before, highest = TimerWheel.advance, [0]
-
-        def advance(self: TimerWheel, now: Microseconds, work_max: int) -> list[tuple[int, Offset, Microseconds]]:
-            highest[0] = max(highest[0], now)
-            return before(self, highest[0], work_max)
-
-        return replaced(TimerWheel, "advance", advance)
-
-
-PLANTED_AMONG_DELAYS: dict[str, type[DelayWorld]] = {
+PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {
     "answers-cancels-before-sync": AnswersCancelsBeforeSync,
     "cancels-in-memory-only": CancelsInMemoryOnly,
     "fires-early": FiresEarly,

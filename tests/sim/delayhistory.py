@@ -10,6 +10,7 @@ not at all if it was cancelled.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import NamedTuple
 
 import trio
@@ -262,9 +263,9 @@ class DelayHistory:
         if waiting.is_plain != (origin is None):
             raise Violation(f"G8: {waiting} has the origin {origin!r}")
         place = waiting.place
-        if origin is not None and place is not None and waiting.is_durable:
-            if place.partition != message.partition or int(origin) != place.offset:
-                raise Violation(f"G8: {waiting} says that it comes from {origin!r} of {message.partition}")
+        is_known = origin is not None and place is not None and waiting.is_durable
+        if is_known and self._origin(message) != place:
+            raise Violation(f"G8: {waiting} says that it comes from {origin!r} of {message.partition}")
         found = (message.key, headers, message.priority)
         if found != (waiting.key, dict(waiting.headers), waiting.priority):
             raise Violation(f"G8: {waiting} was changed: {found}")
@@ -287,7 +288,7 @@ class DelayHistory:
         return message.place is not None and message.place not in self.by_place
 
     def _check_listed(self, message: Waiting, listed: Delayed, since: float) -> None:
-        if message.changed_at >= since or message.is_busy:
+        if message.changed_at >= since or message.is_busy or (message.confirmed_at or 0.0) >= since:
             return
         message.is_durable = True
         if message.cancel is Cancel.DONE or (message.seen_at is not None and message.seen_when < since):
@@ -341,7 +342,7 @@ class DelayHistory:
                 rows.setdefault(message.seen_at[:2], []).append(message)
         for row in rows.values():
             row.sort(key=_offset_seen)
-            for one, other in zip(row, row[1:], strict=False):
+            for one, other in pairwise(row):
                 if one.dues[0].earliest(self.clock) > other.dues[0].latest(self.clock) + ROUNDING:
                     raise Violation(f"G8: {one} came before {other}, though it was due later")
 

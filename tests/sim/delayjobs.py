@@ -8,6 +8,7 @@ import trio
 
 import goqueue
 from goqueue.errors import ActorDied, DiskFull
+from goqueue.net.delayed import Delayed
 from tests.sim.delayhistory import Cancel, DelayHistory, Due, Waiting
 
 PUBLISH_SECONDS_MAX = 180.0
@@ -66,10 +67,11 @@ class DelayPublisher:
             "headers": message.headers,
             "priority": message.priority,
             "acks": message.acks,
+            **when,
         }
         with trio.move_on_after(random.choice([PUBLISH_SECONDS_MAX] * 9 + [0.02])):
             try:
-                published = await desk.client.publish(message.topic, message.value, **given, **when)
+                published = await desk.client.publish(message.topic, message.value, **given)
             except (*LOST, goqueue.OutcomeUnknown, goqueue.Closed):  # closed: the topic was made anew meanwhile
                 desk.count("publish lost")
             except goqueue.DeliveryTimeout:  # it was not written, and never will be
@@ -183,7 +185,7 @@ class Lister:
 
 async def look(client: goqueue.Client, history: DelayHistory, topic: str, limit: int = 1_000) -> None:
     """All that is pending, page by page, and what has ended, against the books. What ends meanwhile is let pass."""
-    since, listed, after = trio.current_time(), [], None
+    since, listed, after = trio.current_time(), list[Delayed](), None
     while True:
         page = await client.delayed(topic, after=after, limit=limit)
         listed += page

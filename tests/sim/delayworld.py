@@ -31,7 +31,11 @@ COMING_SECONDS_MAX = 30.0
 LOOK_SECONDS = 0.1
 PASSING = (*LOST, OffsetOutOfRange)
 """What a reader hears of a topic that is purged or made anew."""
-QUICKER = ((janitor, "ROUND_SECONDS", 3.0), (delaybook, "COMPACTION_SECONDS_MIN", 0.5), (delayindex, "GROWN_BYTES", 600))
+QUICKER = (
+    (janitor, "ROUND_SECONDS", 3.0),
+    (delaybook, "COMPACTION_SECONDS_MIN", 0.5),
+    (delayindex, "GROWN_BYTES", 600),
+)
 """What else would come once in a long run."""
 
 
@@ -180,7 +184,7 @@ class DelayWorld(ClientWorld):
 
     async def _until_all_have_come(self) -> None:
         with trio.move_on_after(COMING_SECONDS_MAX):
-            while self.delays.overdue():
+            while self.delays.overdue():  # noqa: ASYNC110
                 await trio.sleep(LOOK_SECONDS)
         await self._audit()
         if missing := self.delays.overdue():

@@ -1,4 +1,4 @@
-"""Whole systems with delayed messages run as a test: many seeds without a violation, and every planted bug found."""
+"""Whole systems with delayed messages run as a test: many seeds keep every promise, and planted bugs are found."""
 
 import os
 import subprocess
