@@ -57,7 +57,7 @@ class DelayBook:
         self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
         self._turn = trio.Lock()
         self._reached: Offset = 0
-        """Where the record lies that was applied last."""
+        """Where the record lies that was applied last, or behind it: there is nothing about delays between."""
         self._compacted_at = -math.inf
         self.delays = Delays()
         self.taken: dict[Offset, Microseconds] = {}
@@ -223,7 +223,8 @@ class DelayBook:
                 await self._settle()
             if self._index is None:
                 return
-            self._index.mark(self.log.high_watermark)
+            self._reached = self.log.high_watermark
+            self._index.mark(self._reached)
         with suppress(StorageError):  # then it has seen too little, and is made anew at the next start
             await self._index.sync()
 
