@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-import trio
-
 from goqueue.actors import delaydesk
 from goqueue.actors.delaybook import DelayBook
 from goqueue.actors.delaydesk import DelayDesk
@@ -15,6 +13,7 @@ from goqueue.actors.timers import Timers
 from goqueue.core import delayevents
 from goqueue.core.batch import Batch
 from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Moved
+from goqueue.errors import DiskFull
 from goqueue.storage import delayscan
 from goqueue.types import Microseconds, Offset
 from tests.sim.bugs import replaced
@@ -51,10 +50,18 @@ def _earlier(event: DelayEvent) -> DelayEvent:
 
 class AnswersCancelsBeforeSync(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        async def change(self: DelayDesk, offset: Offset, _: Microseconds, batch: Batch) -> bool:
-            self.append_own([batch])
-            self._end_change(offset)
-            await trio.lowlevel.checkpoint()
+        before = DelayDesk._change
+
+        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+            if CANCEL not in bytes(batch.body):
+                return await before(self, offset, due, batch)
+            try:
+                self.append_own([batch])
+            except DiskFull:
+                self.delay_book.set_again([(offset, due)])
+                raise
+            finally:
+                self._end_change(offset)
             return True
 
         return replaced(DelayDesk, "_change", change)

@@ -45,7 +45,7 @@ class DelayPlan(ClientPlan):
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "DelayPlan":
-        lives = tuple(_life(random) for _ in range(random.randint(1, 5)))
+        lives = tuple(_life(random) for _ in range(random.randint(1, 4)))
         topics = tuple(random.randint(1, 2) for _ in range(random.randint(1, 3)))
         machines = random.randint(1, 3)
         faults = _faults(random, lives, machines)
@@ -81,7 +81,7 @@ class DelayPlan(ClientPlan):
 
 def _life(random: Random) -> ClientLife:
     return ClientLife(
-        seconds=random.choice([0.3, 1.0, 3.0, 8.0]) * random.uniform(0.5, 1.5),
+        seconds=random.choice([0.3, 1.0, 2.0, 4.0]) * random.uniform(0.5, 1.5),
         silence=random.choice([0.0, 0.01, 0.3, 4.0, 35.0]),
     )
 
