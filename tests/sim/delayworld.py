@@ -199,9 +199,10 @@ class DelayWorld(ClientWorld):
         await self._audit()
 
     async def _until_all_have_come(self) -> None:
+        awaited = self.delays.overdue()
         with trio.move_on_after(COMING_SECONDS_MAX):
-            while self.delays.overdue():  # noqa: ASYNC110
+            while not all(each.has_come for each in awaited):  # noqa: ASYNC110
                 await trio.sleep(LOOK_SECONDS)
         await self._audit()
-        if missing := self.delays.overdue():
+        if missing := [each for each in awaited if not each.has_come]:
             raise Violation(f"G8: {len(missing)} are overdue and have not come, of these {missing[0]}")
