@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TypeVar
 
 import trio
@@ -21,7 +22,7 @@ from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, O
 from goqueue.core.delayevents import DelayEvent
 from goqueue.core.delays import Change, Delays, DelayState
 from goqueue.environment import WallClock
-from goqueue.errors import ActorDied, DiskFull
+from goqueue.errors import ActorDied, Closed, DiskFull, StorageError
 from goqueue.storage.delayindex import DelayIndex
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.log import Log
@@ -56,7 +57,7 @@ class DelayBook:
         self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
         self._turn = trio.Lock()
         self._reached: Offset = 0
-        """Where the record lies that was applied last."""
+        """Where the record lies that was applied last, or behind it: there is nothing about delays between."""
         self._compacted_at = -math.inf
         self.delays = Delays()
         self.taken: dict[Offset, Microseconds] = {}
@@ -92,7 +93,7 @@ class DelayBook:
     async def _load(self) -> Offset:
         log = self.log
         self._index, loaded = await DelayIndex.open(
-            self._volume, self._directory, log.log_start, log.high_watermark
+            self._volume, self._directory, log.log_start, log.high_watermark, thinned_to=log.thinned_to
         )
         self.delays.load(loaded.offsets, loaded.finished)
         self._reached = loaded.applied_to
@@ -169,13 +170,6 @@ class DelayBook:
             self.taken.pop(change.offset, None)
         self._note(gone)
 
-    async def secure(self) -> None:
-        """Before the log loses records: what they said is durable in the index."""
-        await self.settle()
-        if self._index is not None:
-            self._index.mark(self.log.high_watermark)
-            await self._index.sync()
-
     # Index and timers
 
     async def settle(self) -> None:
@@ -214,7 +208,7 @@ class DelayBook:
         if self.has_news.is_set():  # else somebody may wait for this very one
             self.has_news = trio.Event()
         if self._entries:
-            self._write_entries(await self._open_index())
+            self._write_entries(await self._open_index(self._entries[0].at))
         changes, self._timer_changes = self._timer_changes, []
         if changes and self._timers is not None:
             owner = await self._open_timers(self._timers)
@@ -224,11 +218,24 @@ class DelayBook:
         entries, self._entries = self._entries, []
         index.append(entries)
 
-    async def _open_index(self) -> DelayIndex:
+    async def _open_index(self, begin: Offset) -> DelayIndex:
+        """A new one begins with the first that there is to say, though the log may begin behind it by now."""
         if self._index is None:
-            log = self.log
-            self._index, _ = await DelayIndex.open(self._volume, self._directory, log.log_start, log.high_watermark)
+            end = self.log.high_watermark
+            self._index, _ = await DelayIndex.open(self._volume, self._directory, begin, end)
         return self._index
+
+    async def sync_index(self) -> None:
+        """The index says durably all that the log says so far: records that say it may go from the log."""
+        async with self._turn:
+            while self._entries:
+                await self._settle()
+            if self._index is None:
+                return
+            self._reached = self.log.high_watermark
+            self._index.mark(self._reached)
+        with suppress(StorageError):  # then it has seen too little, and is made anew at the next start
+            await self._index.sync()
 
     async def keep(self) -> None:
         """Pass on what is to be told, and make the index small when it has grown, until cancelled."""
@@ -236,7 +243,7 @@ class DelayBook:
             await self.has_news.wait()
             await self.settle()
             if self._index is not None and self._wants_compaction(self._index):
-                with suppress(DiskFull):
+                with suppress(DiskFull, Closed):  # a stop may come in between
                     await self._compact(self._index)
 
     def _wants_compaction(self, index: DelayIndex) -> bool:
@@ -251,7 +258,7 @@ class DelayBook:
             self._write_entries(index)
             offsets, reached = self.delays.pending_from(0, len(self.delays.pending)), self._reached
             finished = list(self.delays.finished.values())
-            dues = [due for some in _in_pieces(offsets) for due in await self._due_times(some)]
+            dues = await self._due_times(offsets)
         await index.compact(offsets, dues, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
@@ -263,9 +270,11 @@ class DelayBook:
     async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         if self._timers is None or self._owner is None:
             return [0] * len(offsets)
+        # Those that are set again meanwhile are told to the timers only later.
         untold = {offset: due for offset, due in self._timer_changes if due is not None} | self.taken
-        times = await self._timers.call(AskDueTimes(self._owner, offsets))
-        return [untold.get(offset, due or 0) for offset, due in zip(offsets, times, strict=True)]
+        times = [await self._timers.call(AskDueTimes(self._owner, some)) for some in _in_pieces(offsets)]
+        pairs = zip(offsets, chain.from_iterable(times), strict=True)
+        return [untold.get(offset, due or 0) for offset, due in pairs]
 
 
 def _in_pieces(offsets: Sequence[Offset]) -> Iterator[Sequence[Offset]]:

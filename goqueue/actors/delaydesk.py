@@ -221,13 +221,20 @@ class DelayDesk(StreamDesk):
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
         else:
-            changes = await self._pending(delays.pending_from(message.first, message.count_max))
+            changes = await self._pending(message.first, message.count_max)
         found, _ = await read_originals(self.log, [change.offset for change in changes], READ_BYTES_MAX)
         return DelayedPage([_view(change, found.get(change.offset)) for change in changes], len(delays.pending))
 
-    async def _pending(self, offsets: Sequence[Offset]) -> list[Change]:
-        dues = await self.delay_book.due_times(offsets) if offsets else []
-        return [Change(DelayState.PENDING, *timer, timer[0]) for timer in zip(offsets, dues, strict=True)]
+    async def _pending(self, first: Offset, count_max: int) -> list[Change]:
+        """So many, unless there are fewer; those that are delivered meanwhile are passed over."""
+        delays, found = self.delay_book.delays, list[Change]()
+        while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
+            timers = zip(offsets, await self.delay_book.due_times(offsets), strict=True)
+            found += [
+                Change(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
+            ]
+            first = offsets[-1] + 1
+        return found
 
     @defers(CountDelayed)
     async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:

@@ -350,8 +350,8 @@ class Partition(DelayDesk):
 
     async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
         try:
-            await self.delay_book.secure()
             pending = self.delay_book.delays.pending
+            await self.delay_book.sync_index()
             self.note_removed(await retain(self.log, self._clock.now(), pending))
             if message.compact:
                 await compact_by_key(self.log, self._clock.now(), pending)

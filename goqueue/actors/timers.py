@@ -8,7 +8,7 @@ anew; when it is set forward, or after a long stop, much falls due at once and f
 """
 
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -51,7 +51,21 @@ COUNTED_AT_ONCE = 10_000
 class Owner:
     name: str
     listener: ActorRef
-    due: deque[tuple[Offset, Microseconds]] = field(default_factory=deque)
+    due: OrderedDict[Offset, Microseconds] = field(default_factory=OrderedDict)
+    """What has fallen due and was not taken yet."""
+    is_in_order: bool = True
+
+    def fell_due(self, offset: Offset, due: Microseconds) -> None:
+        """Mostly in due order; but a partition that starts sets some of its timers when others are due already."""
+        if self.due and due < self.due[next(reversed(self.due))]:
+            self.is_in_order = False
+        self.due[offset] = due
+
+    def take(self, count: int) -> list[tuple[Offset, Microseconds]]:
+        if not self.is_in_order:
+            self.due = OrderedDict(sorted(self.due.items(), key=lambda timer: timer[1]))
+            self.is_in_order = True
+        return [self.due.popitem(last=False) for _ in range(count)]
 
 
 class Timers(Actor):
@@ -113,7 +127,7 @@ class Timers(Actor):
             if due is None:
                 self._take(owner, offset)
             elif not wheel.reschedule(owner, offset, due):
-                self._take(owner, offset)
+                self._take_fallen(owner, offset)  # it counts no more that it was due before
                 wheel.add(owner, offset, due)
         self._count()
 
@@ -126,12 +140,12 @@ class Timers(Actor):
     def _take(self, number: int, offset: Offset) -> Microseconds | None:
         """Also one that has fallen due, as long as nobody has taken it."""
         due = self._wheel.cancel(number, offset)
-        owner = self._owners[number]
-        if due is None and owner.due:
-            due = next((time for each, time in owner.due if each == offset), None)
-            if due is not None:
-                owner.due.remove((offset, due))
-                self._queued -= 1
+        return self._take_fallen(number, offset) if due is None else due
+
+    def _take_fallen(self, number: int, offset: Offset) -> Microseconds | None:
+        due = self._owners[number].due.pop(offset, None)
+        if due is not None:
+            self._queued -= 1
         return due
 
     @answers(TakeDue)
@@ -143,7 +157,7 @@ class Timers(Actor):
         count = self._tokens.take(wanted, trio.current_time())
         if count < wanted:
             self._hungry.add(message.owner)
-        taken = [owner.due.popleft() for _ in range(count)]
+        taken = owner.take(count)
         self._queued -= count
         self._count()
         return taken
@@ -153,7 +167,7 @@ class Timers(Actor):
     @answers(AskDueTimes)
     async def due_times(self, message: AskDueTimes) -> Sequence[Microseconds | None]:
         owner, wheel = self._owners.get(message.owner), self._wheel
-        fallen = dict(owner.due) if owner is not None else {}
+        fallen = owner.due if owner is not None else {}
         return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
 
     @defers(CountByDue)
@@ -164,7 +178,7 @@ class Timers(Actor):
         """Some at a time: others want to run."""
         counts = [0] * (len(message.edges) + 1)
         owner = self._owners.get(message.owner)
-        queued = [due for _, due in owner.due] if owner is not None else []
+        queued = list(owner.due.values()) if owner is not None else []
         for dues in _slices(iter(queued + self._wheel.dues(message.owner)), COUNTED_AT_ONCE):
             dues.sort()
             _add_counts(counts, dues, message.edges)
@@ -177,8 +191,10 @@ class Timers(Actor):
         now = trio.current_time()
         if self._hungry:
             return self._tokens.ready_at(now)
-        if not len(self._wheel) or self._queued >= QUEUED_MAX:
+        if not len(self._wheel):
             return None
+        if self._queued >= QUEUED_MAX:
+            return self._look_at  # those who take it wake the wheel; some may be dead
         if self._wheel.is_behind:
             return now
         due = self._wheel.next_deadline()
@@ -192,9 +208,11 @@ class Timers(Actor):
             self._reached = wall
         self._reached = max(self._reached, wall)
         fed, self._hungry = self._hungry, set()
-        if self._queued < QUEUED_MAX:
+        if self._queued >= QUEUED_MAX:
+            fed.update(number for number, owner in self._owners.items() if owner.due)
+        else:
             for number, offset, due in self._wheel.advance(wall, WORK_MAX):
-                self._owners[number].due.append((offset, due))
+                self._owners[number].fell_due(offset, due)
                 self._queued += 1
                 fed.add(number)
         for number in sorted(fed):

@@ -7,7 +7,7 @@ A delayed original is hidden, and its offset is the name of the delay. Later rec
     fired, header below            the message itself, as an ordinary one: it was delivered
 
 Numbers are 8 bytes, big-endian; times are µs since 1970. What is said of an offset that is not pending any more
-says nothing: the first that ends a delay ends it.
+says nothing: the first that ends a delay ends it. Nor does a record that is not of this form.
 """
 
 from collections.abc import Callable, Iterator
@@ -90,24 +90,27 @@ def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Micros
         due = _TARGET.unpack_from(records, begin + place.key_size)[0]
         return Delayed(offset, offset, due_time(due, time))
     if place.flags & _CONTROL:
-        reads = _CONTROLS.get(bytes(records[begin : begin + place.key_size]))
-        return reads(records, begin + place.key_size, offset, time) if reads is not None else None
+        value = begin + place.key_size
+        reads = _CONTROLS.get(bytes(records[begin:value]))
+        return reads(records[value : place.end], offset, time) if reads is not None else None
     if place.flags & _FIRED:
-        origin = headers_at(records, place).get(DELAYED_FROM_HEADER)
-        return None if origin is None else Fired(int(origin), offset, time)
+        origin = headers_at(records, place).get(DELAYED_FROM_HEADER, b"")
+        return Fired(int(origin), offset, time) if origin.isdigit() else None
     return None
 
 
-def _cancelled(records: memoryview, begin: int, offset: Offset, time: Microseconds) -> DelayEvent:
-    return Cancelled(_TARGET.unpack_from(records, begin)[0], offset, time)
+def _cancelled(value: memoryview, offset: Offset, time: Microseconds) -> DelayEvent | None:
+    return Cancelled(_TARGET.unpack(value)[0], offset, time) if len(value) == _TARGET.size else None
 
 
-def _moved(records: memoryview, begin: int, offset: Offset, _: Microseconds) -> DelayEvent:
-    target, due = _MOVED.unpack_from(records, begin)
+def _moved(value: memoryview, offset: Offset, _: Microseconds) -> DelayEvent | None:
+    if len(value) != _MOVED.size:
+        return None
+    target, due = _MOVED.unpack(value)
     return Moved(target, offset, due)
 
 
-_CONTROLS: dict[bytes, Callable[[memoryview, int, Offset, Microseconds], DelayEvent]] = {
+_CONTROLS: dict[bytes, Callable[[memoryview, Offset, Microseconds], DelayEvent | None]] = {
     CANCEL: _cancelled,
     MOVE: _moved,
 }

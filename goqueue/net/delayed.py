@@ -154,7 +154,7 @@ class DelayedQuestions:
             try:
                 return await self._client.call(question(self._topics[topic].bytes), answer)
             except UnknownTopic:
-                del self._topics[topic]
+                self._topics.pop(topic, None)  # another call may have found out before
         uuid = (await self._client.topic(topic)).uuid
         self._note(topic, uuid)
         return await self._client.call(question(uuid.bytes), answer)

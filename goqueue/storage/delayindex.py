@@ -8,8 +8,11 @@ little at any time, and never too much:
 
 - Entries are written in the order of the log, and every sound prefix of the file is true (`delayentries`).
 - When a write fails, the index is incomplete: nothing more is written behind the gap. `compact` makes it whole.
-- A file that claims more than the log holds (a crash took the log's end) or that begins badly is removed, durably,
-  before anything is written in its place; a bad end is cut off just so. Else old entries might follow new ones.
+- A file that claims more than the log holds (a crash took the log's end), that has seen too little of it or that
+  begins badly is removed, durably, before anything is written in its place; a bad end is cut off just so. Else old
+  entries might follow new ones.
+- Retention and compaction take records out of the log that say how a delay ended. Before they do, what was said is
+  durable in the index (`mark`, `sync`); an index that has not seen so much, since its end was damaged, is not used.
 
 What is appended during a `compact` goes to the old file, and is gathered for the new one. The file is made with the
 first entry: a partition without delays has none.
@@ -81,16 +84,19 @@ class DelayIndex:
 
     @classmethod
     async def open(
-        cls, volume: Volume, directory: str, log_start: Offset, log_end: Offset
+        cls, volume: Volume, directory: str, log_start: Offset, log_end: Offset, *, thinned_to: Offset = 0
     ) -> tuple["DelayIndex", Loaded]:
-        """The index of a partition whose log begins and ends there, and what it says."""
+        """The index of a partition whose log begins and ends there, and what it says.
+
+        It must have seen the log up to `thinned_to`: below, records that end a delay may be gone by now.
+        """
         path = f"{directory}/{NAME}"
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
             return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)
         found = await _read(volume, path)
-        if found.applied_to is None or found.log_end_min > log_end:
+        if found.applied_to is None or found.log_end_min > log_end or found.applied_to < thinned_to:
             volume.disk.remove(path)
             await volume.sync(directories=[directory])
             return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)

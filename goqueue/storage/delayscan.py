@@ -65,8 +65,8 @@ async def read_originals(
     """The records at these offsets that can be read, and from which offset on there was no room for more."""
     found: dict[Offset, Record] = {}
     wanted = OffsetSet((offset, offset) for offset in offsets)
-    at, size = log.log_start, 0
-    while (run := wanted.first_run(at)) is not None:
+    at, size = 0, 0
+    while (run := wanted.first_run(max(at, log.log_start))) is not None:  # a purge may come meanwhile
         near = wanted.count(run.first, run.first + NEIGHBOURS) > 1
         try:
             data = await log.read(run.first, READ_SIZE if near else 1)

@@ -179,6 +179,12 @@ class Log(GrowingLog):
         """Those that hold delayed messages, or what became of some, oldest first; the last may grow."""
         return [each for each in self._segments if each.summary.holds_delayed]
 
+    @property
+    def thinned_to(self) -> Offset:
+        """From there on nothing was taken out of the middle of the log, by retention or compaction."""
+        thinned = [each for each in self._segments if each.summary.records < each.end_offset - each.base_offset]
+        return max((each.end_offset for each in thinned), default=0)
+
     def segments_since(self, append_time: Microseconds) -> list[Segment]:
         """Those that may hold something appended at this time or later, oldest first; the last may grow."""
         filled = [each for each in self._segments if each.summary.size]

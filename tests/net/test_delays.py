@@ -468,6 +468,26 @@ async def test_a_deleted_topic_drops_its_own_alone(machine: Machine, autojump_cl
         assert [message.value async for message in client.read("others", end="latest")] == [b"v"]
 
 
+async def test_calls_that_find_a_topic_made_anew_at_once_all_find_it(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client, machine.client("other") as other:
+        await orders(client)
+        assert not await client.cancel_delayed("orders", 0, 0)
+        await other.delete_topic("orders")
+        await orders(other)
+        await other.publish("orders", b"v", delay=5)
+        heard: list[bool] = []
+
+        async def cancel() -> None:
+            heard.append(await client.cancel_delayed("orders", 0, 0))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(cancel)
+        assert heard == [True] * 5
+
+
 async def test_a_message_that_expires_before_its_time_is_never_seen(
     machine: Machine, autojump_clock: MockClock
 ) -> None:

@@ -12,6 +12,8 @@ from goqueue.testing.determinism import run_deterministically
 from tests.sim.bugs import PLANTED
 from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
 from tests.sim.clientworld import ClientWorld
+from tests.sim.delaybugs import PLANTED_AMONG_DELAYS
+from tests.sim.delayworld import DelayWorld
 from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
 from tests.sim.groupworld import GroupWorld
 from tests.sim.lanebugs import PLANTED_AMONG_LANES
@@ -23,10 +25,12 @@ WORLDS: dict[str, type[World] | type[ClientWorld]] = {
     "partitions": World,
     "clients": ClientWorld,
     "groups": GroupWorld,
+    "delays": DelayWorld,
 }
 BUGS: dict[str, dict[str, type[World]] | dict[str, type[ClientWorld]]] = {
     "partitions": PLANTED,
     "clients": PLANTED_AMONG_CLIENTS,
+    "delays": PLANTED_AMONG_DELAYS,
     "groups": {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAMS},
 }
 

@@ -33,6 +33,8 @@ class Trouble(Enum):
     SLOW_DISK = "syncs take up to two seconds"
     LATENCY = "bytes need a while"
     CLOCK = "the broker's clock jumps"
+    CLOCK_STEP = "the clock is set while the broker runs"
+    INDEX_HARM = "the delay indexes are removed or damaged after this life"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class Fault:
 
 
 _WHOLE_RUN = (Trouble.SLOW_DISK, Trouble.LATENCY, Trouble.CLOCK)
-_DURING_A_LIFE = [each for each in Trouble if each not in (*_WHOLE_RUN, Trouble.ENDING)]
+_OF_DELAYS = (Trouble.CLOCK_STEP, Trouble.INDEX_HARM)
+_DURING_A_LIFE = [each for each in Trouble if each not in (*_WHOLE_RUN, *_OF_DELAYS, Trouble.ENDING)]
 
 
 class Job(Enum):

@@ -119,6 +119,20 @@ async def test_an_index_that_claims_more_than_the_log_holds_is_begun_anew(
         assert not is_rebuilt or dues_of(loaded) in ({}, {8: 1})
 
 
+@pytest.mark.parametrize(("thinned_to", "is_rebuilt"), [(0, False), (8, False), (9, True), (END, True)])
+async def test_an_index_that_has_not_seen_what_is_gone_from_the_log_is_begun_anew(
+    disk: SimulatedDisk, autojump_clock: MockClock, thinned_to: int, is_rebuilt: bool
+) -> None:
+    async with mounted(disk) as volume:
+        index, _ = await opened(volume)
+        index.append(FEW)
+        await index.close()
+        _, loaded = await DelayIndex.open(volume, DIRECTORY, 0, END, thinned_to=thinned_to)
+        assert loaded.is_rebuilt is is_rebuilt
+        assert loaded.applied_to == (0 if is_rebuilt else 8)
+        assert volume.disk.exists(PATH) is not is_rebuilt
+
+
 async def test_entries_out_of_the_order_of_the_log_are_a_bug(index: DelayIndex, autojump_clock: MockClock) -> None:
     index.append(FEW)
     with pytest.raises(AssertionError):

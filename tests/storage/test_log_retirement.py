@@ -191,14 +191,17 @@ async def test_an_expired_segment_is_reduced_to_its_pending_messages(volume: Vol
     for number in range(12):
         delayed = number in (1, 4, 7)
         await publish(log, batch(VALUES[number], due=5 if delayed else None), now=NOW)
+    assert log.thinned_to == 0
     await retain(log, NOW + HOUR, pending=OffsetSet([(4, 4), (7, 7)]))
     kept = await read_all(log)
     assert [(record.offset, record.value) for record in kept] == [(4, VALUES[4]), (7, VALUES[7])]
     assert (log.log_start, log.end_offset) == (3, 12)
     assert log.statistics().size < 2_000
+    assert log.thinned_to == 12
     async with mounted(disk.crash()) as crashed:
         log = await open_log(crashed, LogConfig(retention_age=HOUR))
         assert await read_all(log) == kept
+        assert log.thinned_to == 12
         assert log.statistics().damage == ()
         await retain(log, NOW + HOUR, pending=OffsetSet([(7, 7)]))
         assert [record.offset for record in await read_all(log)] == [7]

@@ -1,0 +1,168 @@
+"""What records say about delayed messages, and what follows from it (G8)."""
+
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.batch import Attribute, Batch, accept, compress
+from goqueue.core.delayevents import (
+    CANCEL,
+    DELAYED_FROM_HEADER,
+    MOVE,
+    Cancelled,
+    Delayed,
+    DelayEvent,
+    Fired,
+    Moved,
+    cancel_batch,
+    delay_events,
+    fired_batch,
+    fired_record,
+    move_batch,
+)
+from goqueue.core.delays import FINISHED_MAX, Change, Delays, DelayState
+from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, Record, encode_record
+from goqueue.types import Priority
+
+TIME = 5_000
+
+
+def events_of(batch: Batch, base: int = 10) -> list[DelayEvent]:
+    return list(delay_events(batch.attributes, base, TIME, batch.record_count, batch.body))
+
+
+def original(number: int, due: int, **given: object) -> bytes:
+    return encode_record(number, 1, b"v", due=due, **given)  # type: ignore[arg-type]
+
+
+def control(key: bytes, value: bytes) -> Batch:
+    record = encode_record(0, 1, value, key=key, flags=Flag.CONTROL)
+    return accept(record, 1, attributes=int(Attribute.CONTROL), allowed_flags=FLAGS_FROM_BROKER)
+
+
+# Events
+
+
+def test_an_original_says_when_it_is_due_or_how_long_after_it_was_written() -> None:
+    records = [original(0, 7_000), encode_record(1, 1, b"plain"), original(2, DELAY_BIT | 300, key=b"k")]
+    assert events_of(accept(b"".join(records), 3)) == [Delayed(10, 10, 7_000), Delayed(12, 12, TIME + 300)]
+
+
+def test_a_compressed_batch_says_the_same() -> None:
+    records = b"".join([original(number, 7_000 + number) for number in range(50)])
+    packed = accept(compress(records), 50, attributes=int(Attribute.ZSTD))
+    assert events_of(packed) == events_of(accept(records, 50))
+    assert len(events_of(packed)) == 50
+
+
+def test_a_batch_without_delays_says_nothing_and_is_not_looked_at() -> None:
+    batch = accept(encode_record(0, 1, b"v"), 1)
+    assert list(delay_events(batch.attributes, 0, TIME, 1, b"not a body")) == []
+
+
+def test_control_records_say_what_they_are_about() -> None:
+    assert events_of(cancel_batch(3, now=1)) == [Cancelled(3, 10, TIME)]
+    assert events_of(move_batch(3, 900, now=1)) == [Moved(3, 10, 900)]
+
+
+def test_what_has_fired_says_so_and_is_all_that_it_was_but_for_its_id() -> None:
+    headers = {"a": b"1", "goqueue-message-id": b"id"}
+    record = Record(
+        4, 77, b"v", key=b"k", headers=headers, priority=Priority.HIGH, flags=Flag.DELAYED | Flag.HEADERS
+    )
+    batch = fired_batch([fired_record(0, 4, record), fired_record(1, 6, record)])
+    assert events_of(batch) == [Fired(4, 10, TIME), Fired(6, 11, TIME)]
+    expected = encode_record(
+        0,
+        77,
+        b"v",
+        key=b"k",
+        headers={"a": b"1", DELAYED_FROM_HEADER: b"4"},
+        priority=Priority.HIGH,
+        flags=Flag.FIRED,
+    )
+    assert bytes(batch.body).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        control(b"transaction-commit", b"x" * 16),
+        control(b"", b""),
+        control(CANCEL, b""),
+        control(CANCEL, b"1234567"),
+        control(CANCEL, b"123456789"),
+        control(MOVE, pack(">Q", 3)),
+        control(MOVE, pack(">QQ", 3, 4) + b"more"),
+    ],
+    ids=["unknown", "empty", "no offset", "half an offset", "too long", "no time", "longer"],
+)
+def test_control_records_of_another_form_say_nothing(batch: Batch) -> None:
+    assert events_of(batch) == []
+
+
+@pytest.mark.parametrize("origin", [b"", b"abc", b"-5", b"1.5", b" 1", b"\xff", None])
+def test_a_fired_record_without_a_number_says_nothing(origin: bytes | None) -> None:
+    headers = {"a": b"1"} if origin is None else {DELAYED_FROM_HEADER: origin}
+    record = encode_record(0, 1, b"v", headers=headers, flags=Flag.FIRED)
+    assert events_of(accept(record, 1, allowed_flags=FLAGS_FROM_BROKER)) == []
+
+
+# What follows
+
+
+def test_the_first_that_ends_a_delay_ends_it() -> None:
+    delays = Delays()
+    assert delays.apply(Delayed(1, 1, 50)) == Change(DelayState.PENDING, 1, 50, 1)
+    assert delays.apply(Moved(1, 2, 60)) == Change(DelayState.PENDING, 1, 60, 2)
+    assert delays.apply(Cancelled(1, 3, 7)) == Change(DelayState.CANCELLED, 1, 7, 3)
+    assert delays.apply(Fired(1, 4, 8)) is None
+    assert delays.apply(Moved(1, 5, 9)) is None
+    assert delays.was_cancelled(1)
+    assert not delays.was_cancelled(2)
+    assert list(delays.finished.values()) == [Change(DelayState.CANCELLED, 1, 7, 3)]
+
+
+def test_what_the_log_lost_at_its_beginning_has_expired() -> None:
+    delays = Delays()
+    for offset in (1, 2, 5):
+        delays.apply(Delayed(offset, offset, 50))
+    assert [change.offset for change in delays.removed_below(5, now=9, at=6)] == [1, 2]
+    assert delays.removed_below(5, now=9, at=6) == []
+    assert delays.pending_from(0, 10) == [5]
+    assert [change.state for change in delays.finished_from(0, 10)] == [DelayState.EXPIRED] * 2
+
+
+def test_the_newest_of_those_that_ended_are_remembered() -> None:
+    delays = Delays()
+    for offset in range(FINISHED_MAX + 5):
+        delays.remember(Change(DelayState.DELIVERED, offset, 0, offset))
+    assert len(delays.finished) == FINISHED_MAX
+    assert delays.finished_from(0, 1)[0].offset == 5
+
+
+Events = st.lists(st.tuples(st.sampled_from("dmcf"), st.integers(0, 8), st.integers(0, 100)), max_size=40)
+
+
+@given(Events)
+def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> None:
+    delays, dues, ended = Delays(), dict[int, int](), dict[int, str]()
+    for at, (kind, offset, time) in enumerate(said):
+        if kind == "d":
+            if offset in dues or offset in ended:
+                continue  # an offset is given once
+            dues[offset] = time
+            delays.apply(Delayed(offset, at, time))
+        elif kind == "m":
+            moved = delays.apply(Moved(offset, at, time))
+            assert (moved is not None) == (offset in dues)
+        else:
+            change = delays.apply((Cancelled if kind == "c" else Fired)(offset, at, time))
+            assert (change is not None) == (offset in dues)
+            if dues.pop(offset, None) is not None:
+                ended[offset] = "CANCELLED" if kind == "c" else "DELIVERED"
+    assert delays.pending_from(0, 100) == sorted(dues)
+    assert delays.pending_from(3, 2) == [offset for offset in sorted(dues) if offset >= 3][:2]
+    assert {offset: change.state.name for offset, change in delays.finished.items()} == ended

@@ -1,0 +1,136 @@
+"""Bugs planted in delays. A world of delays that does not find them proves nothing."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from goqueue.actors import delaydesk
+from goqueue.actors.delaybook import DelayBook
+from goqueue.actors.delaydesk import DelayDesk
+from goqueue.actors.timerrequests import LoadTimers
+from goqueue.actors.timers import Timers
+from goqueue.core import delayevents
+from goqueue.core.batch import Batch
+from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Moved
+from goqueue.errors import DiskFull
+from goqueue.storage import delayscan
+from goqueue.types import Microseconds, Offset
+from tests.sim.bugs import replaced
+from tests.sim.clientworld import ClientTally, ClientWorld
+from tests.sim.delayworld import DelayWorld
+
+SECOND = 1_000_000
+
+
+class Buggy(DelayWorld):
+    def bug(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    async def run(self) -> ClientTally:
+        with self.bug():
+            return await super().run()
+
+
+class FiresEarly(Buggy):
+    """By a second: each timer is set too early, and nobody looks at the clock again."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayBook.note_appended
+
+        def note_appended(self: DelayBook, events: Iterator[DelayEvent]) -> None:
+            before(self, [_earlier(event) for event in events])
+
+        return replaced(DelayBook, "note_appended", note_appended)
+
+
+def _earlier(event: DelayEvent) -> DelayEvent:
+    return event if isinstance(event, Cancelled | Fired) else event._replace(due=max(0, event.due - SECOND))
+
+
+class AnswersCancelsBeforeSync(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayDesk._change
+
+        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+            if CANCEL not in bytes(batch.body):
+                return await before(self, offset, due, batch)
+            try:
+                self.append_own([batch])
+            except DiskFull:
+                self.delay_book.set_again([(offset, due)])
+                raise
+            finally:
+                self._end_change(offset)
+            return True
+
+        return replaced(DelayDesk, "_change", change)
+
+
+class CancelsInMemoryOnly(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayDesk._change
+
+        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+            if CANCEL not in bytes(batch.body):
+                return await before(self, offset, due, batch)
+            self._end_change(offset)
+            self.delay_book._apply([Cancelled(offset, self.delay_book._reached, 0)])
+            return True
+
+        return replaced(DelayDesk, "_change", change)
+
+
+class ForgetsAtStart(Buggy):
+    """What is found in the log at a start, of this kind, counts for nothing."""
+
+    kind: type[Any]
+
+    def bug(self) -> AbstractContextManager[None]:
+        before, kind = delayevents.delay_events, self.kind
+
+        def delay_events(*batch: Any) -> list[DelayEvent]:
+            return [event for event in before(*batch) if not isinstance(event, kind)]
+
+        return replaced(delayscan, "delay_events", delay_events)
+
+
+class ForgetsWhatHasFired(ForgetsAtStart):
+    kind = Fired
+
+
+class ForgetsMovesAtRebuild(ForgetsAtStart):
+    kind = Moved
+
+
+class LoadsNoTimers(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = Timers.load
+
+        async def load(self: Timers, message: LoadTimers) -> None:
+            await before(self, LoadTimers(message.owner, array("Q"), array("Q")))
+
+        return replaced(Timers, "load", load)
+
+
+class FiresInAnyOrder(Buggy):
+    """What falls due at once comes in order of offsets."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = delaydesk._fired
+
+        def fired(due: Sequence[tuple[Offset, Microseconds]], found: Any) -> Batch:
+            return before(sorted(due), found)
+
+        return replaced(delaydesk, "_fired", fired)
+
+
+PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {
+    "answers-cancels-before-sync": AnswersCancelsBeforeSync,
+    "cancels-in-memory-only": CancelsInMemoryOnly,
+    "fires-early": FiresEarly,
+    "fires-in-any-order": FiresInAnyOrder,
+    "forgets-moves-at-rebuild": ForgetsMovesAtRebuild,
+    "forgets-what-has-fired": ForgetsWhatHasFired,
+    "loads-no-timers": LoadsNoTimers,
+}

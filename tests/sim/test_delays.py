@@ -1,0 +1,53 @@
+"""Whole systems with delayed messages run as a test: many seeds keep every promise, and planted bugs are found."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from goqueue.nursery import errors_in
+from goqueue.testing.determinism import run_deterministically
+from tests.sim.delaybugs import PLANTED_AMONG_DELAYS
+from tests.sim.delayworld import DelayWorld
+from tests.sim.history import Violation
+
+SEEDS_PER_BUG_MAX = 100
+FOUND_FROM = {"answers-cancels-before-sync": 8, "fires-in-any-order": 5, "forgets-moves-at-rebuild": 4}
+"""Where the search begins: with a seed that reaches it soon."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds") // 5))
+
+
+def test_a_seed_keeps_every_promise_about_delays(seed: int) -> None:
+    """G8"""
+    run_deterministically(DelayWorld(seed).run, seed=seed)
+
+
+@pytest.mark.parametrize("bug", sorted(PLANTED_AMONG_DELAYS))
+def test_a_bug_planted_among_delays_is_found(bug: str) -> None:
+    first = FOUND_FROM.get(bug, 0)
+    for seed in range(first, first + SEEDS_PER_BUG_MAX):
+        try:
+            run_deterministically(PLANTED_AMONG_DELAYS[bug](seed).run, seed=seed)
+        except BaseException as error:
+            if any(isinstance(fault, Violation) for fault in errors_in(error)):
+                return
+            raise
+    pytest.fail(f"{bug}: not found in {SEEDS_PER_BUG_MAX} seeds")
+
+
+def simulate(seed: int, hash_seed: str) -> str:
+    command = [sys.executable, "-m", "tests.sim", "--world", "delays", str(seed)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+def test_a_seed_of_delays_takes_the_same_steps_in_every_process() -> None:
+    first, second = simulate(1, "1"), simulate(1, "2")
+    assert first == second
+    assert "\ntrace " in first
