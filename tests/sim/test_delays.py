@@ -13,7 +13,7 @@ from tests.sim.delayworld import DelayWorld
 from tests.sim.history import Violation
 
 SEEDS_PER_BUG_MAX = 100
-FOUND_FROM = {"answers-cancels-before-sync": 8, "fires-in-any-order": 5, "forgets-moves-at-rebuild": 4}
+FOUND_FROM = {"answers-cancels-before-sync": 119, "fires-in-any-order": 5, "forgets-moves-at-rebuild": 4}
 """Where the search begins: with a seed that reaches it soon."""
 
 
