@@ -28,11 +28,13 @@ from goqueue.actors.receiving import (
 from goqueue.actors.servingrecords import FETCH_BYTES_MAX, Gathering
 from goqueue.core.groupmember import check_member_id
 from goqueue.core.ledger import REASON_LENGTH_MAX
-from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, AttemptSets
 from goqueue.core.names import check_group_name
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet
+from goqueue.core.receipts import OFFSET_MAX
 from goqueue.errors import GoQueueError
 from goqueue.net import groupmessages as wire
+from goqueue.net.deliverynames import count_named
 from goqueue.net.errors import ProtocolError
 from goqueue.net.failures import error_body
 
@@ -186,7 +188,7 @@ async def take_settle(desk: Desk, correlation: int, request: wire.Settle) -> Non
     except GoQueueError as error:
         desk.speaker.refuse(correlation, error)
         return
-    size = sum(len(each.runs) + 1 for each in request.deliveries)
+    size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
     await desk.settles.add(size)
     gathering = Gathering(len(request.deliveries), _DONE, partial(_answer, desk, correlation, size))
     for number, delivery in enumerate(request.deliveries):
@@ -218,12 +220,22 @@ def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
         _check_lease("delay_ms", delay or 0)
     elif delay is not None and delay > DELAY_MS_MAX:
         raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
-    if delivery.whole and (delivery.runs or action is not wire.Action.ACK):
+    if delivery.whole and (delivery.runs or delivery.sets or action is not wire.Action.ACK):
         raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
-    runs = tuple(sorted(map(AttemptRun._make, delivery.runs)))
+    runs = tuple(sorted((*map(AttemptRun._make, delivery.runs), *_runs_in(delivery.sets))))
     _check_runs(runs)
     seconds, reason = None if delay is None else delay / 1_000, delivery.reason[:REASON_LENGTH_MAX]
     return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, delivery.whole)
+
+
+def _runs_in(sets: Sequence[wire.DeliverySet]) -> AttemptRuns:
+    """A few bytes may name millions: what no delivery ever had is refused before it is taken apart (G14)."""
+    for chunk in (chunk for each in sets for chunk in each.chunks):
+        if len(chunk.mask) > CHUNK_SIZE // 8 or chunk.number > OFFSET_MAX >> CHUNK_BITS:
+            raise ProtocolError(f"chunk {chunk.number} is not one of {CHUNK_SIZE} offsets, a bit for each")
+    if count_named((), sets) > MESSAGES_MAX:
+        raise ProtocolError(f"a delivery has {MESSAGES_MAX} messages at most; name those that it has")
+    return AttemptSets((each.attempt, OffsetSet.from_chunks(each.chunks)) for each in sets).runs()
 
 
 def _check_runs(runs: AttemptRuns) -> None:

@@ -111,16 +111,17 @@ def _frame(group: str, word: Word, portions: Sequence[Portion]) -> Settle:
 
 def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
     origin = portion.delivery.origin
-    is_whole = _is_whole(word, portion)
+    is_whole, by_sets = _is_whole(word, portion), portion.delivery.names.are_scattered
     return SettleDelivery(
         origin.uuid,
         origin.partition,
         origin.nonce,
         int(word.action),
-        () if is_whole else portion.runs,
+        () if is_whole or by_sets else portion.runs,
         word.delay_ms,
         word.reason,
         portion.delivery.names.count if is_whole else 0,
+        portion.sets if by_sets and not is_whole else (),
     )
 
 

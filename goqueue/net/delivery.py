@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from goqueue.core.receipts import Receipt
 from goqueue.errors import InvalidMessage
 from goqueue.net.deliverynames import Names
-from goqueue.net.groupmessages import DeliveryRun
+from goqueue.net.groupmessages import DeliveryRun, DeliverySet
 from goqueue.net.message import Batch, FlaggedMessage, Message, Slice
 from goqueue.types import Buffer, Offset
 
@@ -220,6 +220,11 @@ class Portion(NamedTuple):
     @property
     def runs(self) -> tuple[DeliveryRun, ...]:
         return self.delivery.names.runs if self.messages is None else runs_of(self.delivery, self.messages)
+
+    @property
+    def sets(self) -> tuple[DeliverySet, ...]:
+        """The same, of a delivery that came by sets."""
+        return self.delivery.names.sets_of(None if self.messages is None else self.offsets)
 
     @property
     def offsets(self) -> list[Offset] | None:

@@ -6,11 +6,11 @@ runs only when somebody does.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from goqueue.core.offsetset import OffsetSet
-from goqueue.net.groupmessages import DeliveryRun, DeliverySet
+from goqueue.net.groupmessages import DeliveryRun, DeliverySet, OffsetChunk
 from goqueue.types import Offset
 
 FULL_CHUNK = 4_096
@@ -48,6 +48,14 @@ class Names:
         if self._sets:
             return chain.from_iterable(offsets.offsets() for _, offsets in self._sets)
         return chain.from_iterable(range(run.first, run.last + 1) for run in self._runs)
+
+    def sets_of(self, offsets: Iterable[Offset] | None) -> tuple[DeliverySet, ...]:
+        """These, or all; as they came, by sets."""
+        wanted = None if offsets is None else OffsetSet.of(offsets)
+        chosen = [(attempt, each if wanted is None else each.common(wanted)) for attempt, each in self._sets]
+        return tuple(
+            DeliverySet(attempt, tuple(map(OffsetChunk._make, each.chunks()))) for attempt, each in chosen if each
+        )
 
     def attempt_of(self, offset: Offset) -> int:
         """0: it is not one of them."""

@@ -157,7 +157,8 @@ class Action(IntEnum):
 
 
 class SettleDelivery(NamedTuple):
-    """Messages of one delivery. `whole`: all of it, so many messages, which are then not named; for acks only."""
+    """Messages of one delivery. `whole`: all of it, so many messages, which are then not named; for acks only.
+    `sets`: some of one that came by sets, in the place of runs."""
 
     topic: Uuid
     partition: U32
@@ -167,6 +168,7 @@ class SettleDelivery(NamedTuple):
     delay_ms: U63 | None = None
     reason: Prose = ""
     whole: U32 = 0
+    sets: Annotated[tuple[DeliverySet, ...], Many] = ()
 
 
 class Settle(NamedTuple):

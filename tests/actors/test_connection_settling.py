@@ -11,7 +11,7 @@ from goqueue.actors.grouprequests import SettleRuns
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.errors import PartitionUnavailable
 from goqueue.net import groupmessages as wire
-from goqueue.net.groupmessages import Action, DeliveryRun, SettledDelivery, SettleDelivery
+from goqueue.net.groupmessages import Action, DeliveryRun, DeliverySet, OffsetChunk, SettledDelivery, SettleDelivery
 from tests.actors.connectionstage import TOPIC, Stage, delivery, staged
 
 ACK = SettleDelivery(TOPIC, 0, 77, int(Action.ACK), (DeliveryRun(10, 509, 1),))
@@ -200,3 +200,32 @@ async def test_who_settles_and_goes_has_settled(autojump_clock: MockClock) -> No
         gate.set()
         await wait_all_tasks_blocked()
         assert len(stage.partitions[0].settles()) == 1
+
+
+SOME = DeliverySet(1, (OffsetChunk(0, b"\x0a"), OffsetChunk(1, b"\x01")))
+
+
+async def test_messages_that_came_by_sets_are_settled_by_sets(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        by_sets = ACK._replace(runs=(), sets=(SOME, DeliverySet(2, (OffsetChunk(0, b"\x04"),))))
+        assert await settled(stage, by_sets) == (SettledDelivery(None),)
+        [asked] = stage.partitions[0].settles()
+        assert asked.runs == ((1, 1, 1), (2, 2, 2), (3, 3, 1), (4_096, 4_096, 1))
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        (DeliverySet(1, tuple(OffsetChunk(number, b"") for number in range(3))),),
+        (DeliverySet(1, (OffsetChunk(0, bytes(513)),)),),
+        (DeliverySet(1, (OffsetChunk(2**63 - 1, b"\x01"),)),),
+        (SOME, SOME._replace(attempt=2)),
+    ],
+    ids=["more than a delivery has", "more than a chunk has", "beyond all offsets", "the same twice"],
+)
+async def test_sets_that_cannot_be_are_refused(sets: tuple[DeliverySet, ...], autojump_clock: MockClock) -> None:
+    """G14"""
+    async with staged() as stage:
+        [refused] = await settled(stage, ACK._replace(runs=(), sets=sets))
+        assert refused.error is not None
+        assert stage.partitions[0].settles() == []

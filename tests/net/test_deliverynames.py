@@ -60,3 +60,14 @@ def test_messages_are_handed_out_as_the_data_has_them_and_those_not_named_are_le
     assert [message.offset for message in delivery.messages] == [0, 3, 6, 1, 4, 7, 8]
     assert [message.value for message in delivery.messages] == [b"0", b"3", b"6", b"1", b"4", b"7", b"8"]
     assert len(delivery) == 7
+
+
+@given(attempts, st.data())
+def test_some_of_a_delivery_are_named_by_the_sets_they_came_with(
+    named: dict[int, int], data: st.DataObject
+) -> None:
+    some = data.draw(st.sets(st.sampled_from(sorted(named))))
+    names = by_sets(named)
+    again = Names((), names.sets_of(some))
+    assert {offset: again.attempt_of(offset) for offset in again.offsets()} == {each: named[each] for each in some}
+    assert Names((), names.sets_of(None)).runs == names.runs
