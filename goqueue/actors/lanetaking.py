@@ -20,7 +20,7 @@ from goqueue.types import Buffer, Offset
 
 DEALS_MAX = len(LANES) + 1
 """So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
-WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 128 * 1024, 512 * 1024
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 512 * 1024
 
 
 @dataclass(slots=True)

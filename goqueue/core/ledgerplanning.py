@@ -88,7 +88,7 @@ class Planning:
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
         if not self._state.returns.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
             return self._plan((), self._fresh_max(count_max, lasts_max), fresh)
-        alone = first_messages(self._ready(self._goes_alone), 1)
+        alone = first_messages(self._ready(self._goes_alone), 1) if self._state.returns.ready_count else ()
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, fresh, alone_waiting=bool(alone))
         if alone and lasts_max and not is_busy and not held.count:
@@ -130,14 +130,17 @@ class Planning:
     def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
         if self._is_last(FRESH_ATTEMPT):
             count_max = min(count_max, lasts_max)
-        lasts = self._lasts(count_max, lasts_max)
-        others = [self._those_ready(self._in_lane(lane, self._is_not_last)) for lane in LANES]
+        has_ready = self._state.returns.ready_count > 0
+        lasts = self._lasts(count_max, lasts_max) if has_ready else [()] * len(LANES)
+        others = [self._those_ready(self._in_lane(lane, self._is_not_last)) if has_ready else [] for lane in LANES]
         sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
         mask = 0 if self.looks_no_further else fresh.mask
         work = [count(lasts[lane]) + sizes[lane] + ENDLESS * (mask >> lane & 1) for lane in LANES]
         self.shares.note_work(now, work)
         counts = self.shares.allot(now, count_max, work)
-        ready = tuple(self._with_others(lasts[lane], in_order(others[lane]), count_max) for lane in LANES)
+        ready = tuple(
+            self._with_others(lasts[lane], in_order(others[lane]), count_max) if has_ready else () for lane in LANES
+        )
         dealt = Dealt(now, sum(counts), counts, work, ready, self.shares)
         runs = tuple(run for lane in LANES for run in split_messages(ready[lane], counts[lane])[0])
         return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)

@@ -126,6 +126,23 @@ async def test_members_are_described(shell: Shell) -> None:
         assert consumer.member_id in (await shell("group", "describe", "billing")).stdout
 
 
+async def test_lanes_are_asked_for_and_described(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        await client.publish("lines", b"now", priority="critical")
+    result = await shell("consume", "lines", "--group", "urgent", "--lanes", "strict", "--count", "2")
+    assert result.stdout.splitlines()[0] == "now", "the highest first, however much lies before it"
+    [described] = await shell.json("group", "describe", "urgent")
+    assert described["settings"]["lanes"] == "strict"
+    lanes = {each["priority"]: each for each in described["partitions"][0]["lanes"]}
+    assert [lanes[name]["served"] for name in ("critical", "high", "normal")] == [1, 0, 1]
+    assert (lanes["critical"]["share"], lanes["critical"]["ready"]) == (0.5, 0)
+    rows = [line.split() for line in (await shell("group", "describe", "urgent")).stdout.splitlines()]
+    assert ["lines", "0", "critical", "0", "0", "1", "50.0", "%"] in rows
+    refused = await shell("consume", "lines", "--lanes", "strict")
+    assert refused.exit_code == 2
+    assert "give --group too" in refused.stderr
+
+
 async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: Shell) -> None:
     await shell("consume", "lines", "--group", "billing", "--count", "1")
     [altered] = await shell.json(
