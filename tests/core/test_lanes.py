@@ -95,6 +95,16 @@ def test_a_lane_that_waited_for_thirty_seconds_is_served_next() -> None:
         assert max(later - earlier for earlier, later in zip([0, *times], [*times, 600], strict=True)) <= 35
 
 
+def test_of_a_large_batch_a_lane_has_many_at_a_time_or_none() -> None:
+    """It is owed what it did not get: the shares stay the same."""
+    shares, found = LaneShares(), list[list[int]]()
+    for _ in range(50):
+        found.append(take(shares, 0.0, 500, FULL))
+        assert sum(found[-1]) == 500
+    assert all(count == 0 or count >= 64 for counts in found for count in counts[1:])
+    assert all(abs(shares.served[lane] / 250 - WEIGHTS[lane]) < 1 for lane in LANES)
+
+
 def test_strict_gives_everything_to_the_highest_lane_but_for_the_guard() -> None:
     shares = LaneShares(is_strict=True)
     assert take(shares, 0.0, 1_000, [0, 30, ENDLESS, 0, ENDLESS]) == [0, 30, 970, 0, 0]
