@@ -29,6 +29,9 @@ RECORDS_REMEMBERED = 16_384
 _PLACE = Struct(">8xQ8xBxHI")
 """Of a record: its offset within the batch, its lane, and how long its key and its value section are."""
 _KEY_SIZE = Struct(">26xH")
+_SIZES = Struct(">26xHI")
+_ONLY = {1 << lane: lane for lane in range(LANE_COUNT)}
+"""The lane of a batch that has one alone, by its mask."""
 _IS_IN = [bytes(byte == lane for byte in range(256)) for lane in range(LANE_COUNT)]
 _AS_DIGITS = [each.translate(b"01" + bytes(254)) for each in _IS_IN]
 
@@ -48,7 +51,9 @@ class BatchIndex:
         """Of each record."""
         count = envelope.record_count
         shape = shape_of(records, count) if self.is_whole else None
-        if shape is None:
+        if shape is None and with_keys and self.is_whole and envelope.priority_mask in _ONLY:
+            self._walk_plainly(records, _ONLY[envelope.priority_mask])
+        elif shape is None:
             (self._walk_with_keys if with_keys else self._walk)(records, envelope.base_offset)
         else:
             self._offsets = range(envelope.base_offset, envelope.end_offset)
@@ -75,6 +80,22 @@ class BatchIndex:
             lanes.append(lane)
             position += HEADER_SIZE + key_size + value_size
         self._keep(offsets, [*positions, position], lanes)
+
+    def _walk_plainly(self, records: bytes, lane: int) -> None:
+        """One that is whole and of one priority, with keys: most batches are, and the sizes are all it takes."""
+        unpack, position, keys, positions = _SIZES.unpack_from, 0, list[bytes](), list[int]()
+        for _ in range(self.envelope.record_count):
+            positions.append(position)
+            key_size, value_size = unpack(records, position)
+            position += HEADER_SIZE
+            keys.append(records[position : position + key_size])
+            position += key_size + value_size
+        self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(keys)
+        self._offsets = range(self.envelope.base_offset, self.envelope.end_offset)
+        hashes = map(lane.__xor__, map(hash, keys))
+        self._keyed = list(zip(self._offsets, hashes, strict=True))
+        if not all(keys):
+            self._keyed = [keyed for keyed, key in zip(self._keyed, keys, strict=True) if key]
 
     def _walk_with_keys(self, records: bytes, base: Offset) -> None:
         """The same with one step more."""

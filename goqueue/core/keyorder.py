@@ -7,7 +7,7 @@ wait for nobody. A key is known by its hash: two keys that share one wait for ea
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from goqueue.core.ledgerattempts import AttemptRun
@@ -106,12 +106,11 @@ class KeyOrder:
 
     def settle(self, offsets: Iterable[Offset]) -> None:
         """These are settled; of some nothing may be known."""
-        rows, firsts, free = self._rows, self._firsts, list[Offset]()
-        known = [(offset, key) for offset in offsets if (key := self._keys.pop(offset, None)) is not None]
-        for offset, key in known:
+        rows, firsts, free, offsets = self._rows, self._firsts, list[Offset](), list(offsets)
+        for offset, key in zip(offsets, list(map(self._keys.pop, offsets, repeat(None))), strict=True):
             if key in rows:
                 free.append(self._take_out(key, offset))
-            else:
+            elif key is not None:
                 del firsts[key]
         if free:
             self.waiting.take(OffsetSet.of(free))

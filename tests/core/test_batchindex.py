@@ -1,8 +1,13 @@
 """Where records lie, and their keys: walked once, remembered for a while."""
 
-from goqueue.core.batchindex import RECORDS_REMEMBERED, BatchIndexes, key_at
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.batchindex import RECORDS_REMEMBERED, BatchIndex, BatchIndexes, key_at
+from goqueue.core.deliverable import batches_in
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.record import encode_record
+from goqueue.types import LANE_COUNT
 from tests.net.test_message import sealed
 
 KEYS = [b"a", b"", b"b" * 65_535, b"a"]
@@ -38,3 +43,19 @@ def test_only_the_last_batches_are_remembered() -> None:
         indexes.keys_in(sealed(*body, base_offset=base), OffsetSet([Run(base, base)]))
     assert [base for base, *_ in indexes._remembered] == list(range(24_000, 40_000, 1_000))
     assert indexes._records <= RECORDS_REMEMBERED
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"a", b"bb", b"ccc"]), min_size=1, max_size=30), st.integers(0, LANE_COUNT - 1)
+)
+def test_a_batch_of_one_priority_says_what_a_walk_over_each_record_says(keys: list[bytes], lane: int) -> None:
+    records = [encode_record(number, 0, b"v" * number, key=key, priority=lane) for number, key in enumerate(keys)]
+    [(_, envelope)] = batches_in(memoryview(sealed(*records, base_offset=10)))
+    body = b"".join(records)
+    index, walked = (
+        BatchIndex(each, body, with_keys=True) for each in (envelope, envelope._replace(priority_mask=3))
+    )
+    assert envelope.priority_mask == 1 << lane
+    assert index._keyed == walked._keyed
+    assert (index.lanes, list(index._positions)) == (walked.lanes, list(walked._positions))
+    assert [index.offset(number) for number in range(len(index))] == list(range(10, 10 + len(keys)))
