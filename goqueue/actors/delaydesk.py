@@ -64,7 +64,7 @@ class DelayDesk(StreamDesk):
     ) -> None:
         super().__init__(volume, clock, directory, random, counts)
         self.delay_book = DelayBook(volume, clock, directory, timers, delay_counts)
-        self._is_keeping = self._is_firing = self._is_ending = False
+        self._is_keeping = self._is_ending = False
         self._fell_due = trio.Event()
         self._waiting_for_disk = trio.lowlevel.ParkingLot()
         self._changing: dict[Offset, trio.Event] = {}

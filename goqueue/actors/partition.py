@@ -192,7 +192,11 @@ class Partition(DelayDesk):
         self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
 
     def append_own(self, batches: Sequence[Batch]) -> Offset:
-        bases = self.log.append(batches, self._clock.now())
+        try:
+            bases = self.log.append(batches, self._clock.now())
+        except DiskFull:
+            self._cut_off_for_good()
+            raise
         self._note_delays(batches, bases)
         self.keeper.note_written(sum(batch.size for batch in batches), awaited=True)
         self.keeper.begin_what_is_due(trio.current_time())
@@ -264,7 +268,12 @@ class Partition(DelayDesk):
     def _refuse(self, arrived: Sequence[Arrival], error: GoQueueError) -> None:
         for arrival in arrived:
             arrival.reply.fail(error)
-        self.keeper.note_written(0, awaited=True)  # what was cut off must stay off
+        self._cut_off_for_good()
+
+    def _cut_off_for_good(self) -> None:
+        """What a failed write left was cut off and must stay so; until that is durable nothing can be written."""
+        self.keeper.note_written(0, awaited=True)
+        self.keeper.begin_what_is_due(trio.current_time())
 
     def _note_written(self, arrived: Sequence[Arrival], bases: Sequence[Offset]) -> None:
         for arrival, base in zip(arrived, bases, strict=True):
