@@ -97,6 +97,14 @@ class Disk(Protocol):
         """
         ...
 
+    async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> File:
+        """Make a file of these contents, whole and durable before it gets its name, and the name durable too.
+
+        What had the name before stays when it fails, and nothing is left of the new one; only when the name
+        could not be synced may either be there. Begun, it goes on to its end, as `sync` of a file.
+        """
+        ...
+
     def remove(self, path: str) -> None: ...
 
     def remove_directory(self, path: str) -> None:

@@ -8,9 +8,9 @@ delayed messages has no index and no timers.
 import logging
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import islice
 from typing import TypeVar
 
 import trio
@@ -21,9 +21,10 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, OpenTimers, SetTimers
 from goqueue.core.delayevents import DelayEvent
 from goqueue.core.delays import Change, Delays, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import WallClock
 from goqueue.errors import ActorDied, Closed, DiskFull, StorageError
-from goqueue.storage.delayindex import DelayIndex
+from goqueue.storage.delayindex import DelayIndex, Loaded
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
@@ -32,10 +33,12 @@ from goqueue.types import Microseconds, Offset
 logger = logging.getLogger("goqueue.delays")
 
 AnswerT = TypeVar("AnswerT")
+ItemT = TypeVar("ItemT")
 
 COMPACTION_SECONDS_MIN = 60.0
-ASKED_AT_ONCE = 2_000
-"""Due times: a few milliseconds for the timers."""
+LOADED_AT_ONCE = 4_000
+TOLD_AT_ONCE = 1_000
+"""Entries for the index, changes for the timers, due times that are asked for: a few milliseconds of work."""
 
 
 class DelayBook:
@@ -55,6 +58,9 @@ class DelayBook:
         self._unapplied: deque[DelayEvent] = deque()
         self._entries: list[Change] = []
         self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
+        self._gone = OffsetSet()
+        """Originals that are gone and may have timers still. Nobody waits for that: what is not pending does not
+        fire."""
         self._turn = trio.Lock()
         self._reached: Offset = 0
         """Where the record lies that was applied last, or behind it: there is nothing about delays between."""
@@ -87,7 +93,7 @@ class DelayBook:
             return
         applied_to = await self._load()
         await apply_delays(log, applied_to, self._apply_found)
-        self.remove_below(log.log_start)
+        self._let_go(self.delays.pending.take_below(log.log_start))
         await self.settle()
 
     async def _load(self) -> Offset:
@@ -95,12 +101,19 @@ class DelayBook:
         self._index, loaded = await DelayIndex.open(
             self._volume, self._directory, log.log_start, log.high_watermark, thinned_to=log.thinned_to
         )
-        self.delays.load(loaded.offsets, loaded.finished)
+        self.delays.load(loaded.pending, loaded.finished)
         self._reached = loaded.applied_to
         if self._timers is not None:
-            owner = await self._open_timers(self._timers)
-            await self._timers.call(LoadTimers(owner, loaded.offsets, loaded.dues))
+            await self._load_timers(self._timers, loaded)
         return loaded.applied_to
+
+    async def _load_timers(self, timers: ActorRef, loaded: Loaded) -> None:
+        owner, count = await self._open_timers(timers), len(loaded.offsets)
+        for begin in range(0, count, LOADED_AT_ONCE):
+            end = begin + LOADED_AT_ONCE
+            await timers.call(
+                LoadTimers(owner, loaded.offsets[begin:end], loaded.dues[begin:end], more=end < count)
+            )
 
     async def _apply_found(self, events: Sequence[DelayEvent]) -> None:
         self._apply(events)
@@ -110,7 +123,7 @@ class DelayBook:
         """What was applied is in the index; the timers are let go."""
         await self.settle()
         if self._index is not None:
-            self._index.mark(self.log.high_watermark)
+            self._mark(self._index)
             await self._index.close()
         if self._timers is not None and self._owner is not None:
             with suppress(ActorDied):
@@ -164,11 +177,18 @@ class DelayBook:
 
     def remove_below(self, log_start: Offset) -> None:
         """The originals below are gone."""
-        gone = self.delays.removed_below(log_start, self._clock.now(), self._reached)
+        gone, entries = self.delays.removed_below(log_start, self._clock.now(), self._reached)
         self._counts.expired += len(gone)
-        for change in gone:
-            self.taken.pop(change.offset, None)
-        self._note(gone)
+        self._entries += entries
+        self._let_go(gone)
+
+    def _let_go(self, gone: OffsetSet) -> None:
+        """In the index, what is older than the log counts for nothing without an entry that says so."""
+        if len(gone):
+            for offset in [offset for offset in self.taken if offset in gone]:
+                del self.taken[offset]
+            self._gone.update(gone)
+            self.has_news.set()
 
     # Index and timers
 
@@ -207,16 +227,36 @@ class DelayBook:
     async def _settle(self) -> None:
         if self.has_news.is_set():  # else somebody may wait for this very one
             self.has_news = trio.Event()
-        if self._entries:
-            self._write_entries(await self._open_index(self._entries[0].at))
-        changes, self._timer_changes = self._timer_changes, []
-        if changes and self._timers is not None:
+        for _ in range(0, len(self._entries), TOLD_AT_ONCE):
+            self._write_some(await self._open_index(self._entries[0].at))
+            await trio.lowlevel.checkpoint()  # others want to run
+        for _ in range(0, len(self._timer_changes), TOLD_AT_ONCE):
+            changes = _taken_from(self._timer_changes)
+            await self._set_timers(changes)
+
+    def _write_some(self, index: DelayIndex) -> None:
+        index.append(_taken_from(self._entries))
+
+    async def _write_all(self) -> None:
+        """Have nothing more to write. What came last is little, and is written in one go."""
+        await self._settle()
+        while self._entries and (self._index is None or len(self._entries) > TOLD_AT_ONCE):
+            await self._settle()
+        if self._index is not None:
+            self._write_some(self._index)
+
+    async def _set_timers(self, changes: Sequence[tuple[Offset, Microseconds | None]]) -> None:
+        if self._timers is not None:
             owner = await self._open_timers(self._timers)
             await self._timers.call(SetTimers(owner, changes))
 
-    def _write_entries(self, index: DelayIndex) -> None:
-        entries, self._entries = self._entries, []
-        index.append(entries)
+    async def _drop_timers(self) -> None:
+        """Of what is gone, some at a time: others may ask in between."""
+        while some := list(islice(self._gone.offsets(), TOLD_AT_ONCE)):
+            async with self._turn:
+                await self._settle()
+                self._gone.take_below(some[-1] + 1)
+                await self._set_timers([(offset, None) for offset in some])
 
     async def _open_index(self, begin: Offset) -> DelayIndex:
         """A new one begins with the first that there is to say, though the log may begin behind it by now."""
@@ -228,20 +268,23 @@ class DelayBook:
     async def sync_index(self) -> None:
         """The index says durably all that the log says so far: records that say it may go from the log."""
         async with self._turn:
-            while self._entries:
-                await self._settle()
+            await self._write_all()
             if self._index is None:
                 return
-            self._reached = self.log.high_watermark
-            self._index.mark(self._reached)
+            self._mark(self._index)
         with suppress(StorageError):  # then it has seen too little, and is made anew at the next start
             await self._index.sync()
+
+    def _mark(self, index: DelayIndex) -> None:
+        self._reached = self.log.high_watermark
+        index.mark(self._reached)
 
     async def keep(self) -> None:
         """Pass on what is to be told, and make the index small when it has grown, until cancelled."""
         while True:
             await self.has_news.wait()
             await self.settle()
+            await self._drop_timers()
             if self._index is not None and self._wants_compaction(self._index):
                 with suppress(DiskFull, Closed):  # a stop may come in between
                     await self._compact(self._index)
@@ -254,15 +297,13 @@ class DelayBook:
         """As it is at one moment: what is applied while the timers are asked is appended afterwards."""
         self._compacted_at = trio.current_time()
         async with self._turn:
-            await self._settle()
-            self._write_entries(index)
-            offsets, reached = self.delays.pending_from(0, len(self.delays.pending)), self._reached
+            await self._write_all()
+            offsets, reached = self.delays.pending.copy().offsets(), self._reached
             finished = list(self.delays.finished.values())
-            dues = await self._due_times(offsets)
-        await index.compact(offsets, dues, finished, reached)
+        await index.compact(offsets, self.due_times, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
-        """When these, which are pending, are due."""
+        """When these, which are pending, are due. A few, as many as are told at once."""
         async with self._turn:
             await self._settle()
             return await self._due_times(offsets)
@@ -272,10 +313,12 @@ class DelayBook:
             return [0] * len(offsets)
         # Those that are set again meanwhile are told to the timers only later.
         untold = {offset: due for offset, due in self._timer_changes if due is not None} | self.taken
-        times = [await self._timers.call(AskDueTimes(self._owner, some)) for some in _in_pieces(offsets)]
-        pairs = zip(offsets, chain.from_iterable(times), strict=True)
-        return [untold.get(offset, due or 0) for offset, due in pairs]
+        times = await self._timers.call(AskDueTimes(self._owner, offsets))
+        return [untold.get(offset, due or 0) for offset, due in zip(offsets, times, strict=True)]
 
 
-def _in_pieces(offsets: Sequence[Offset]) -> Iterator[Sequence[Offset]]:
-    return (offsets[at : at + ASKED_AT_ONCE] for at in range(0, len(offsets), ASKED_AT_ONCE))
+def _taken_from(items: list[ItemT]) -> list[ItemT]:
+    """The first of them, as many as are told at once."""
+    taken = items[:TOLD_AT_ONCE]
+    del items[:TOLD_AT_ONCE]
+    return taken

@@ -9,6 +9,7 @@ cannot be written, the timer is set again.
 
 import logging
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from random import Random
 
@@ -16,20 +17,14 @@ import trio
 
 from goqueue.actors.delaybook import DelayBook
 from goqueue.actors.delaycounts import DelayCounts
-from goqueue.actors.delayrequests import (
-    CancelDelayed,
-    CountDelayed,
-    DelayedPage,
-    DelayedView,
-    ListDelayed,
-    MoveDelayed,
-)
+from goqueue.actors.delaylisting import delayed_views
+from goqueue.actors.delayrequests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed, MoveDelayed
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import defers, hears
 from goqueue.actors.ledgerstreams import StreamDesk
 from goqueue.actors.messages import Reply
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.timerrequests import CountByDue, TakeDue, TakeTimer, TimersDue
+from goqueue.actors.timerrequests import TakeDue, TakeTimer, TimersDue
 from goqueue.core.batch import Batch
 from goqueue.core.delayevents import cancel_batch, due_time, fired_batch, fired_record, move_batch
 from goqueue.core.delays import Change, DelayState
@@ -38,13 +33,14 @@ from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
 from goqueue.storage.delayscan import read_originals
 from goqueue.storage.volume import Volume
-from goqueue.types import Microseconds, Offset, Priority
+from goqueue.types import Microseconds, Offset
 
 logger = logging.getLogger("goqueue.delays")
 
 FIRED_AT_ONCE = 500
 READ_BYTES_MAX = 4 * 1024 * 1024
 """Of originals that are read together."""
+COUNTED_AT_ONCE = 1_000
 DISK_FULL_SECONDS = 1.0
 
 
@@ -115,6 +111,7 @@ class DelayDesk(StreamDesk):
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
         """Never before the wall clock has reached it, though it were set back just now (G8)."""
         book, now = self.delay_book, self._wall_clock.now()
+        due = [timer for timer in due if timer[0] in book.delays.pending]  # others' originals are gone
         book.taken.update(due)
         book.set_again([timer for timer in due if timer[1] > now])
         waiting = [timer for timer in due if timer[1] <= now]
@@ -130,7 +127,7 @@ class DelayDesk(StreamDesk):
         pending = self.delay_book.delays.pending
         ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
         for offset, _ in due:
-            if offset not in found and offset in pending:
+            if offset not in found and offset in pending and offset >= self.log.log_start:
                 logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
         if not ready:
             return
@@ -222,8 +219,8 @@ class DelayDesk(StreamDesk):
             changes = delays.finished_from(message.first, message.count_max)
         else:
             changes = await self._pending(message.first, message.count_max)
-        found, _ = await read_originals(self.log, [change.offset for change in changes], READ_BYTES_MAX)
-        return DelayedPage([_view(change, found.get(change.offset)) for change in changes], len(delays.pending))
+        views = await delayed_views(self.log, changes)
+        return DelayedPage(views, len(delays.pending))
 
     async def _pending(self, first: Offset, count_max: int) -> list[Change]:
         """So many, unless there are fewer; those that are delivered meanwhile are passed over."""
@@ -241,25 +238,17 @@ class DelayDesk(StreamDesk):
         self.background(self._answer, reply, self._count_delayed, message.edges)
 
     async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
+        """Some at a time: others want to run."""
         await self._until_applied()
-        owner = await self.delay_book.owner() if self.delay_book.is_used else None
-        if owner is None:
-            return [0] * (len(edges) + 1)
-        return await self.delay_book.ask(CountByDue(owner, edges))
+        if not edges:
+            return [len(self.delay_book.delays.pending)]
+        counts, first = [0] * (len(edges) + 1), 0
+        while some := await self._pending(first, COUNTED_AT_ONCE):
+            for change in some:
+                counts[bisect_right(edges, change.time)] += 1
+            first = some[-1].offset + 1
+        return counts
 
 
 def _fired(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, Record]) -> Batch:
     return fired_batch([fired_record(number, offset, found[offset]) for number, (offset, _) in enumerate(due)])
-
-
-def _view(change: Change, original: Record | None) -> DelayedView:
-    is_pending = change.state is DelayState.PENDING
-    return DelayedView(
-        change.offset,
-        change.state,
-        change.time if is_pending else None,
-        None if is_pending else change.time,
-        change.at if change.state is DelayState.DELIVERED else None,
-        original.priority if original is not None else Priority.NORMAL,
-        original.key if original is not None else None,
-    )

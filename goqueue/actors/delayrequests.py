@@ -40,6 +40,7 @@ class DelayedView:
 @dataclass(frozen=True, slots=True)
 class DelayedPage:
     views: Sequence[DelayedView]
+    """None only when there are no more."""
     pending: int
     """All there are in the partition."""
 

@@ -144,7 +144,7 @@ class LaneShelf(LogShelf):
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
     ) -> bool:
         """Fresh ones of one lane; whether there was room for them."""
-        window = max(6 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
+        window = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
         for _ in range(READS_MAX):
             room, end = bytes_max - gathered.size, self.end
             if wanted <= 0:

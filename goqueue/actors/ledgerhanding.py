@@ -16,6 +16,7 @@ from goqueue.actors.lanetaking import GatheredLanes, LaneFound
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgertaking import Gathered
 from goqueue.core.batchindex import BatchIndexes
+from goqueue.core.deliverable import base_offset
 from goqueue.core.keyorder import Looked
 from goqueue.core.lanes import LANES
 from goqueue.core.ledgerattempts import (
@@ -34,6 +35,8 @@ from goqueue.core.receipts import NONCE_BITS
 from goqueue.environment import WallClock
 from goqueue.types import Buffer, Offset
 
+DENSE_SHARE = 0.8
+"""Of what lies between the first and the last of a delivery, so much is delivered where it travels as a whole."""
 RUNS_MAX = 16
 """So many runs name a delivery; more are a set."""
 
@@ -99,10 +102,14 @@ class HandingOut:
         return _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
 
     def _cut_down(self, gathered: Gathered, again: Sequence[AttemptRun], given: OffsetSet) -> None:
-        """Where batches lie is known already, so that what is held back need not travel."""
-        named = offsets_of(again)
+        """Where batches lie is known already, so that what is held back need not travel: unless it is little, and
+        lies between others. To leave each of these out would cost more than to carry it."""
+        begin = base_offset(gathered.parts[0])
+        named = offsets_of(run for run in again if run.last >= begin)
         named.update(given)
-        runs = list(named.runs())
+        bounds = named.bounds
+        is_dense = bounds is not None and bounds.size * DENSE_SHARE <= len(named)
+        runs = [bounds] if bounds is not None and is_dense else list(named.runs())
         gathered.parts = [piece for part in gathered.parts for piece in self._indexes.cut_down(part, runs)]
 
     # Of several

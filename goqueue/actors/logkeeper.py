@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from goqueue.core.durability import CheckpointSchedule, SyncSchedule
+from goqueue.core.durability import CheckpointSchedule, SyncSchedule, idle_seconds_of
 from goqueue.errors import DiskFull
 from goqueue.storage.log import Log
 from goqueue.types import Offset
@@ -23,7 +23,7 @@ class LogKeeper:
         self._show = show
         self._wake = wake
         self._syncs = SyncSchedule()
-        self._checkpoints = CheckpointSchedule()
+        self._checkpoints = CheckpointSchedule(idle_seconds_of(log.directory))
         self._is_busy = self._is_stopping = False
         self._work, self._rested = trio.Event(), trio.Event()
 

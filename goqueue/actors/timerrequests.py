@@ -28,11 +28,16 @@ class CloseTimers(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class LoadTimers(Request[None]):
-    """Many at once, in order of their due times."""
+    """Many at once, in order of their offsets.
+
+    While there are more to come nothing falls due, be it anybody's: what is overdue is to fire in due order, though
+    it is loaded piece by piece.
+    """
 
     owner: int
     offsets: "array[int]"
     dues: "array[int]"
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +68,6 @@ class TakeDue(Request[Sequence[tuple[Offset, Microseconds]]]):
 class AskDueTimes(Request[Sequence[Microseconds | None]]):
     owner: int
     offsets: Sequence[Offset]
-
-
-@dataclass(frozen=True, slots=True)
-class CountByDue(Request[Sequence[int]]):
-    """How many are due below each of these times, which rise; and how many later, as the last number."""
-
-    owner: int
-    edges: Sequence[Microseconds]
 
 
 @dataclass(frozen=True, slots=True)

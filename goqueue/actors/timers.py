@@ -7,23 +7,19 @@ Due is what the wall clock, read at that moment, has reached. When the clock is 
 anew; when it is set forward, or after a long stop, much falls due at once and fires in due order, so many a second.
 """
 
-from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import trio
 
 from goqueue.actors.base import Actor
 from goqueue.actors.delaycounts import DelayCounts
-from goqueue.actors.handlers import answers, defers
-from goqueue.actors.messages import Reply
+from goqueue.actors.handlers import answers
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.timerrequests import (
     AskDueTimes,
     CloseTimers,
-    CountByDue,
     LoadTimers,
     OpenTimers,
     SetTimers,
@@ -44,7 +40,8 @@ WORK_MAX = 1_000
 """Timers that are moved or fall due in one turn: a few milliseconds."""
 LOOK_SECONDS_MAX = 1.0
 """How long a step of the wall clock may go unnoticed."""
-COUNTED_AT_ONCE = 10_000
+FORGOTTEN_AT_ONCE = 1_000
+"""Timers of those who are no longer there, in one turn."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +75,10 @@ class Timers(Actor):
         self._owners: dict[int, Owner] = {}
         self._numbers: dict[str, int] = {}
         self._next_number = 1
+        self._forgotten: list[int] = []
+        """Of those who are no longer there, who have timers in the wheel still: a few go in each turn."""
+        self._loading: set[int] = set()
+        """Owners who have timers to load still. Nothing falls due until they are done, or dead."""
         self._queued = 0
         self._hungry: set[int] = set()
         """Owners that were given less than has fallen due, since no more may fire at once."""
@@ -103,12 +104,19 @@ class Timers(Actor):
         owner = self._owners.pop(number)
         del self._numbers[owner.name]
         self._hungry.discard(number)
+        self._loading.discard(number)
         self._queued -= len(owner.due)
-        self._wheel.forget(number)
+        if self._wheel.count(number):
+            self._forgotten.append(number)
         self._count()
 
+    def _forget_some(self) -> None:
+        if self._forgotten and not self._wheel.forget(self._forgotten[-1], FORGOTTEN_AT_ONCE):
+            self._forgotten.pop()
+
     def _count(self) -> None:
-        self._counts.pending = len(self._wheel) + self._queued
+        forgotten = sum(map(self._wheel.count, self._forgotten))
+        self._counts.pending = len(self._wheel) - forgotten + self._queued
 
     # Timers
 
@@ -117,6 +125,10 @@ class Timers(Actor):
         if message.owner in self._owners:
             self._wheel.load(message.owner, message.offsets, message.dues)
             self._count()
+            if message.more:
+                self._loading.add(message.owner)
+            else:
+                self._loading.discard(message.owner)
 
     @answers(SetTimers)
     async def set(self, message: SetTimers) -> None:
@@ -170,30 +182,17 @@ class Timers(Actor):
         fallen = owner.due if owner is not None else {}
         return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
 
-    @defers(CountByDue)
-    async def count(self, message: CountByDue, reply: Reply[Sequence[int]]) -> None:
-        self.background(self._count_by_due, message, reply)
-
-    async def _count_by_due(self, message: CountByDue, reply: Reply[Sequence[int]]) -> None:
-        """Some at a time: others want to run."""
-        counts = [0] * (len(message.edges) + 1)
-        owner = self._owners.get(message.owner)
-        queued = list(owner.due.values()) if owner is not None else []
-        for dues in _slices(iter(queued + self._wheel.dues(message.owner)), COUNTED_AT_ONCE):
-            dues.sort()
-            _add_counts(counts, dues, message.edges)
-            await trio.lowlevel.checkpoint()
-        reply.resolve(counts)
-
     # Time
 
     def next_deadline(self) -> float | None:
         now = trio.current_time()
+        if self._forgotten:
+            return now
         if self._hungry:
             return self._tokens.ready_at(now)
         if not len(self._wheel):
             return None
-        if self._queued >= QUEUED_MAX:
+        if self._queued >= QUEUED_MAX or self._loading:
             return self._look_at  # those who take it wake the wheel; some may be dead
         if self._wheel.is_behind:
             return now
@@ -207,14 +206,17 @@ class Timers(Actor):
             self._wheel.step_back(wall)
             self._reached = wall
         self._reached = max(self._reached, wall)
+        self._forget_some()
+        self._loading = {number for number in self._loading if not self._owners[number].listener.is_down}
         fed, self._hungry = self._hungry, set()
         if self._queued >= QUEUED_MAX:
             fed.update(number for number, owner in self._owners.items() if owner.due)
-        else:
+        elif not self._loading:
             for number, offset, due in self._wheel.advance(wall, WORK_MAX):
-                self._owners[number].fell_due(offset, due)
-                self._queued += 1
-                fed.add(number)
+                if number in self._owners:  # and not forgotten
+                    self._owners[number].fell_due(offset, due)
+                    self._queued += 1
+                    fed.add(number)
         for number in sorted(fed):
             self._tell(number)
 
@@ -225,18 +227,3 @@ class Timers(Actor):
             self._forget(number)
         else:
             listener.news(self.name, TimersDue())
-
-
-def _slices(items: Iterator[Microseconds], size: int) -> Iterator[list[Microseconds]]:
-    while some := list(islice(items, size)):
-        yield some
-
-
-def _add_counts(counts: list[int], dues: Sequence[Microseconds], edges: Sequence[Microseconds]) -> None:
-    """To each stretch between two edges, how many of these, which rise, lie in it."""
-    place = 0
-    for number, edge in enumerate(edges):
-        end = bisect_left(dues, edge, place)
-        counts[number] += end - place
-        place = end
-    counts[-1] += len(dues) - place

@@ -2,6 +2,7 @@
 
 import math
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -47,8 +48,14 @@ def delayed() -> None:
     """Look at delayed messages, cancel them, or give them another time."""
 
 
-partition_argument = click.argument("partition", type=click.IntRange(min=0))
-offset_argument = click.argument("offset", type=click.IntRange(min=0))
+def of_one_message(command: Callable[..., None]) -> Callable[..., None]:
+    """What every command takes that does something about one of them."""
+    topic = click.argument("topic")
+    partition = click.argument("partition", type=click.IntRange(min=0))
+    offset = click.argument("offset", type=click.IntRange(min=0))
+    return topic(partition(offset(broker_options(output_option(command)))))
+
+
 partition_option = click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this one only.")
 
 
@@ -100,11 +107,7 @@ def due(topic: str, partition: int | None, broker: BrokerAddress, output: str) -
 
 
 @delayed.command()
-@click.argument("topic")
-@partition_argument
-@offset_argument
-@broker_options
-@output_option
+@of_one_message
 def cancel(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
     """Let a message never be delivered. Exit code 1 when it was, or there is none."""
     done = ask(broker, lambda client: client.cancel_delayed(topic, partition, offset))
@@ -112,13 +115,9 @@ def cancel(topic: str, partition: int, offset: int, broker: BrokerAddress, outpu
 
 
 @delayed.command()
-@click.argument("topic")
-@partition_argument
-@offset_argument
 @click.option("--delay", type=float, metavar="SECONDS", help="So long from now.")
 @click.option("--at", "deliver_at", type=Time(), help="At this time.")
-@broker_options
-@output_option
+@of_one_message
 def reschedule(
     *, topic: str, partition: int, offset: int, broker: BrokerAddress, output: str, **when: float | None
 ) -> None:
@@ -128,11 +127,7 @@ def reschedule(
 
 
 @delayed.command()
-@click.argument("topic")
-@partition_argument
-@offset_argument
-@broker_options
-@output_option
+@of_one_message
 def deliver(topic: str, partition: int, offset: int, broker: BrokerAddress, output: str) -> None:
     """Deliver a message now. Exit code 1 when it is not pending."""
     done = ask(broker, lambda client: client.deliver_delayed(topic, partition, offset))

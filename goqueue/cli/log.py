@@ -43,7 +43,7 @@ def verify_command(directory: str, output: str) -> None:
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Show at most so many rows.")
 @output_option
 def dump_command(file: str, records: bool, from_offset: int | None, limit: int | None, output: str) -> None:
-    """Show what is in FILE: a .log, .index, .timeindex or .seal file, a recovery-point or a journal.
+    """Show what is in FILE: a .log, .index, .timeindex or .seal file, a recovery-point, a delays file or a journal.
 
     Damage is shown in its place, and the exit code is then 1. JSON comes as one line per row.
     """

@@ -11,6 +11,7 @@ from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.journalfile import Frame, unpack_entries
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.summary import History, SummaryHead
+from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
@@ -36,6 +37,8 @@ def fields_of(row: Row) -> Fields:
             return {"type": "recovery_point", **_point(row)}
         case FrameRow():
             return {"type": "frame", "position": row.position, **_frame(row.frame)}
+        case DelayRow():
+            return {"type": "delay", "position": row.position, **_delay(row)}
         case Finding():
             return {"type": "torn_tail" if row.kind is Kind.TORN_TAIL else "damage", **asdict(row)}
         case _:
@@ -146,6 +149,17 @@ def _point(row: PointRow) -> Fields:
         "compacted_to": point.compacted_to,
         "scan_from": point.scan_from._asdict(),
         "growing": summary_fields(row.growing) if row.growing is not None else None,
+    }
+
+
+def _delay(row: DelayRow) -> Fields:
+    entry = row.entry
+    return {
+        "state": entry.state.name.lower(),
+        "offset": entry.offset,
+        **_time("time", entry.time),
+        "at": entry.at,
+        "carried": row.is_carried,
     }
 
 

@@ -9,8 +9,10 @@ from goqueue.cli.output import PREVIEW_WIDTH, Column, preview, printable, readab
 from goqueue.cli.reportview import spans
 from goqueue.cli.rowfields import Fields, fields_of, flag_names, lane_names, payloads_in
 from goqueue.core.batch import Attribute, Envelope
+from goqueue.core.delays import DelayState
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.journalfile import Frame
+from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
@@ -61,6 +63,14 @@ COLUMNS = {
         Column("SIZE", 8, is_number=True),
         Column("PAYLOADS", 8),
     ],
+    FileKind.DELAY_INDEX: [
+        Column("POSITION", OFFSET_WIDTH, is_number=True),
+        Column("STATE", 9),
+        Column("OFFSET", OFFSET_WIDTH, is_number=True),
+        Column("TIME", TIME_WIDTH),
+        Column("AT", OFFSET_WIDTH, is_number=True),
+        Column("CARRIED", 7),
+    ],
 }
 
 
@@ -110,7 +120,7 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow) -> list[str]:
+def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow | DelayRow) -> list[str]:
     match row:
         case BatchRow():
             return [str(row.position), *_batch_cells(row.envelope)]
@@ -118,6 +128,8 @@ def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow) -> list[st
             return _record_cells(row.record)
         case PlaceRow():
             return [str(row.number), str(row.offset), str(row.position)]
+        case DelayRow():
+            return [str(row.position), *_delay_cells(row)]
         case TimeRow():
             return [str(row.number), readable(row.highest_timestamp)]
         case FrameRow():
@@ -167,3 +179,11 @@ def _due_cell(due: int | None) -> str:
     if due is None:
         return "-"
     return f"after {(due ^ DELAY_BIT) / 1_000_000} s" if due & DELAY_BIT else readable(due)
+
+
+def _delay_cells(row: DelayRow) -> list[str]:
+    """A mark is about no message, and has no time."""
+    entry, carried = row.entry, "yes" if row.is_carried else "no"
+    if entry.state is DelayState.MARK:
+        return ["mark", "-", "-", str(entry.at), carried]
+    return [entry.state.name.lower(), str(entry.offset), readable(entry.time), str(entry.at), carried]

@@ -124,9 +124,13 @@ class BatchIndex:
 
     def place(self, first: Offset, last: Offset) -> tuple[int, int, int]:
         """Where the records from one offset to another begin and end, and how many they are."""
-        begin = bisect_left(self._offsets, first)
-        end = bisect_left(self._offsets, last + 1, begin)
-        return self._positions[begin], self._positions[end], end - begin
+        offsets, positions = self._offsets, self._positions
+        if isinstance(offsets, range):  # as most often
+            begin, end = max(first - offsets.start, 0), min(last + 1 - offsets.start, len(offsets))
+        else:
+            begin = bisect_left(offsets, first)
+            end = bisect_left(offsets, last + 1, begin)
+        return positions[begin], positions[end], end - begin
 
     def offset(self, number: int) -> Offset:
         return self._offsets[number]

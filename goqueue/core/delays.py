@@ -43,9 +43,9 @@ class Delays:
         self.pending = OffsetSet()
         self.finished: dict[Offset, Change] = {}
 
-    def load(self, pending: Iterable[Offset], finished: Iterable[Change]) -> None:
+    def load(self, pending: OffsetSet, finished: Iterable[Change]) -> None:
         """What was known before, in place of nothing."""
-        self.pending = OffsetSet((offset, offset) for offset in pending)
+        self.pending = pending
         for change in finished:
             self.remember(change)
 
@@ -68,10 +68,16 @@ class Delays:
             return [Change(DelayState.PENDING, offset, due, at) for offset, at, due in events]
         return [change for event in events if (change := self.apply(event)) is not None]
 
-    def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> list[Change]:
-        """The originals of these are gone. No record says so: it is noted behind what was said last, at `at`."""
-        gone = [offset for run in self.pending.runs(0, log_start - 1) for offset in _each(run)]
-        return [self._finish(Change(DelayState.EXPIRED, offset, now, at)) for offset in gone]
+    def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> tuple[OffsetSet, list[Change]]:
+        """The originals of these are gone; the newest are remembered, however many there were.
+
+        No record says so: it is noted behind what was said last, at `at`.
+        """
+        gone = self.pending.take_below(log_start)
+        remembered = [Change(DelayState.EXPIRED, offset, now, at) for offset in gone.last(FINISHED_MAX)]
+        for change in remembered:
+            self.remember(change)
+        return gone, remembered
 
     def _finish(self, change: Change) -> Change:
         self.pending.discard(change.offset, change.offset)

@@ -2,9 +2,11 @@
 
 Written bytes are synced at once when somebody waits for them, else after 1 MiB or a second, whichever comes
 first and whether or not anything more is written: a tail that nobody adds to must not stay in memory for ever.
-The recovery point follows each five seconds while there is something new, and soon after the writing stops.
+The recovery point follows each five seconds while there is something new, and soon after the writing stops: not
+of all logs at the same moment, since a thousand that were written to at once would be in everybody's way together.
 """
 
+import zlib
 from dataclasses import dataclass
 
 from goqueue.types import Offset
@@ -13,6 +15,7 @@ UNSYNCED_BYTES_MAX = 1024 * 1024
 UNSYNCED_SECONDS_MAX = 1.0
 CHECKPOINT_SECONDS = 5.0
 IDLE_SECONDS = 1.0
+"""At the earliest; one log after another, and none later than it would be due anyway."""
 NOTHING: Offset = -1
 
 
@@ -51,8 +54,15 @@ class SyncSchedule:
         return self._written_since + UNSYNCED_SECONDS_MAX
 
 
+def idle_seconds_of(log: str) -> float:
+    """How long this log rests before its recovery point moves: another time for each, and always the same."""
+    spread = zlib.crc32(log.encode()) / 2**32
+    return IDLE_SECONDS + spread * (CHECKPOINT_SECONDS - IDLE_SECONDS)
+
+
 @dataclass(slots=True)
 class CheckpointSchedule:
+    idle_seconds: float = IDLE_SECONDS
     _end: Offset = 0
     _covered: Offset = 0
     _dirty_since: float = 0.0
@@ -81,4 +91,4 @@ class CheckpointSchedule:
     def next_deadline(self) -> float | None:
         if self._end == self._covered:
             return None
-        return min(self._dirty_since + CHECKPOINT_SECONDS, self._written_at + IDLE_SECONDS)
+        return min(self._dirty_since + CHECKPOINT_SECONDS, self._written_at + self.idle_seconds)

@@ -54,6 +54,11 @@ class OffsetSet:
             made._put(number, mask)
         return made
 
+    def copy(self) -> "OffsetSet":
+        made = OffsetSet()
+        made._chunks, made._numbers, made._size = self._chunks.copy(), self._numbers.copy(), self._size
+        return made
+
     def __len__(self) -> int:
         return self._size
 
@@ -113,6 +118,30 @@ class OffsetSet:
             self._put(number, self._chunks[number] & ~mask)
         return found
 
+    def take_below(self, end: Offset) -> "OffsetSet":
+        """Those below, and they no longer are here."""
+        taken, place = OffsetSet(), bisect_left(self._numbers, end >> CHUNK_BITS)
+        taken._numbers = self._numbers[:place]
+        taken._chunks = {number: self._chunks.pop(number) for number in taken._numbers}
+        taken._size = sum(map(int.bit_count, taken._chunks.values()))
+        del self._numbers[:place]
+        self._size -= taken._size
+        if end & _WITHIN and self._numbers[:1] == [end >> CHUNK_BITS]:
+            number = self._numbers[0]
+            below = _mask_within(number, 0, end - 1)
+            taken._put(number, self._chunks[number] & below)
+            self._put(number, self._chunks[number] & ~below)
+        return taken
+
+    def last(self, count: int) -> list[Offset]:
+        """The last so many, in order."""
+        first = missing = 0
+        for number in reversed(self._numbers):
+            first, missing = number << CHUNK_BITS, missing + self._chunks[number].bit_count()
+            if missing >= count:
+                break
+        return [offset for run in self.runs(first) for offset in range(run.first, run.last + 1)][-count:]
+
     def count(self, first: Offset, last: Offset) -> int:
         """How many there are of this range."""
         numbers = self._numbers_within(first, last)
@@ -160,7 +189,8 @@ class OffsetSet:
     def _masks_within(self, first: Offset, last: Offset | None) -> Iterator[tuple[Offset, int]]:
         """Of each chunk where it begins, and what of it lies in the range."""
         numbers = self._numbers if last is None else self._numbers_within(first, last)
-        for number in numbers[bisect_left(numbers, first >> CHUNK_BITS) :]:
+        for place in range(bisect_left(numbers, first >> CHUNK_BITS), len(numbers)):
+            number = numbers[place]
             base = number << CHUNK_BITS
             end = base + _WITHIN if last is None else last
             is_whole = first <= base and base + _WITHIN <= end

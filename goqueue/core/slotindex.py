@@ -65,6 +65,13 @@ class SlotIndex:
         if not page:
             del self._firsts[self._number], self._pages[self._number]
 
+    def pop_page(self) -> "array[int]":
+        """Take away those of the highest offsets, a page of them at most."""
+        page = self._pages.pop()
+        del self._firsts[-1]
+        self._size -= len(page)
+        return page
+
     def load(self, first: int, end: int) -> None:
         """A row of slots; quick when their offsets rise and lie above all that are there."""
         ordered = _sorted(first, self._offsets[first:end])

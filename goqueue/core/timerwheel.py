@@ -92,11 +92,6 @@ class TimerWheel:
         slot = self._find(owner, offset)
         return None if slot == NO_SLOT else self._dues[slot]
 
-    def dues(self, owner: int) -> list[Microseconds]:
-        """The due times of all its timers, in order of their offsets."""
-        names = self._names.get(owner)
-        return [] if names is None else list(map(self._dues.__getitem__, names.slots()))
-
     # Adding and taking away.
 
     def add(self, owner: int, offset: Offset, due: Microseconds) -> None:
@@ -121,13 +116,11 @@ class TimerWheel:
         assert 0 <= owner <= OWNER_MAX, f"{owner} cannot name an owner"
         assert len(offsets) == len(dues), "timers are loaded without a due time"
         if dues:
-            first, ready = len(self._dues), len(self._ready)
+            first = len(self._dues)
             self._append_columns(owner, offsets, dues)
             self._load_names(owner, first)
             for begin in range(0, len(dues), _LINKED_AT_ONCE):
                 self._load_rings(self._link(first + begin, dues[begin : begin + _LINKED_AT_ONCE]))
-            if len(self._ready) > ready:
-                heapify(self._ready)
 
     def _load_names(self, owner: int, first: int) -> None:
         names = self._names.setdefault(owner, SlotIndex(self._offsets))
@@ -179,18 +172,19 @@ class TimerWheel:
         self._place(slot, due)
         return True
 
-    def forget(self, owner: int) -> int:
-        """Drop all timers of an owner; how many there were."""
-        names = self._names.pop(owner, None)
-        if names is None:
-            return 0
-        for slot in names.slots():
-            self._unlink(slot)
-            self._size -= 1
-            self._give_slot(slot)
-        self._ready = [key for key in self._ready if key >> _OWNER_SHIFT & OWNER_MAX != owner]
-        heapify(self._ready)
-        return len(names)
+    def forget(self, owner: int, count_min: int) -> bool:
+        """Drop timers of an owner, so many at least and hardly more; whether it has others still."""
+        names = self._names.get(owner)
+        while names and count_min > 0:
+            page = names.pop_page()
+            count_min -= len(page)
+            if not names:
+                del self._names[owner]
+            for slot in page:
+                self._unlink(slot)
+                self._size -= 1
+                self._give_slot(slot)
+        return bool(names)
 
     # Time.
 
@@ -406,11 +400,12 @@ class TimerWheel:
         return NO_SLOT
 
     def _load_ready(self, slots: Sequence[int]) -> None:
-        """Their keys are there, and the heap is to be made of them."""
+        """They come in due order: then a key mostly stays where it is put."""
         dues, offsets, before = self._dues, self._offsets, self._before
         if slots:
             owner = self._owners[slots[0]]
-            self._ready += [_key(dues[slot], owner, offsets[slot]) for slot in slots]
+            for slot in slots:
+                heappush(self._ready, _key(dues[slot], owner, offsets[slot]))
             _exhaust(map(before.__setitem__, slots, repeat(_READY)))
 
     def _place_ready_anew(self) -> None:

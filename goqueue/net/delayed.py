@@ -91,7 +91,7 @@ class DelayedQuestions:
                 answer = await self._list(topic, number, first, wanted, state)
                 if not skipped:
                     found += [_delayed(topic, number, each) for each in answer.entries]
-                if skipped or len(answer.entries) < wanted or len(found) > limit:
+                if skipped or not answer.entries or len(found) > limit:
                     break
                 first = answer.entries[-1].offset + 1
             pending += answer.pending

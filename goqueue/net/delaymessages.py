@@ -30,6 +30,8 @@ class DelayedEntry(NamedTuple):
 
 
 class DelayedEntries(NamedTuple):
+    """Fewer than there are, where keys are long or messages large; none only when there are no more."""
+
     entries: Annotated[tuple[DelayedEntry, ...], Many]
     pending: U63
     """All that are pending in the partition."""

@@ -4,6 +4,7 @@ The limit is part of the annotation, so that the decoder, the tests and the read
 Integers end at 2⁶³−1, which every language has.
 """
 
+from types import NoneType
 from typing import Annotated, NamedTuple, TypeAlias
 
 
@@ -56,3 +57,12 @@ Properties = Annotated[dict[Name, Scalar], Count(PROPERTIES_MAX)]
 LIST_COUNT_MAX = 16_384
 """Of the items of one list: partitions, batches, topics."""
 Many = Count(LIST_COUNT_MAX)
+
+SCALARS = (str, bytes, int, float, bool, NoneType)
+
+
+def is_scalar(value: object) -> bool:
+    """Whether a map may hold it, as far as one look tells: text, bytes, a number, a truth or nil."""
+    if type(value) is int:
+        return INTEGER_MIN <= value <= INTEGER_MAX
+    return type(value) in SCALARS and not (type(value) is bytes and len(value) > SCALAR_SIZE_MAX)

@@ -13,12 +13,11 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import msgpack
 from msgpack.exceptions import UnpackException
 
-from goqueue.net.fields import INTEGER_MAX, INTEGER_MIN, NAME_SIZE_MAX, Count, Range, Scalar, Size
+from goqueue.net.fields import NAME_SIZE_MAX, Count, Range, Scalar, Size, is_scalar
 from goqueue.types import Buffer
 
 SMALL_SIZE_MAX = 4 * 1024
 """At the worst, each byte is an empty array: half a megabyte, for a moment."""
-SCALARS = (str, bytes, float, bool, NoneType)
 
 
 class Unfit(Exception):
@@ -120,14 +119,8 @@ def _map(most: int) -> Checker:
         if type(value) is not dict or len(value) > most:
             raise Unfit
         for key, item in value.items():
-            if type(key) is not str or len(key) > NAME_SIZE_MAX or not _is_scalar(item):
+            if type(key) is not str or len(key) > NAME_SIZE_MAX or not is_scalar(item):
                 raise Unfit
         return value
 
     return check_all
-
-
-def _is_scalar(value: object) -> bool:
-    if type(value) is int:
-        return INTEGER_MIN <= value <= INTEGER_MAX
-    return type(value) in SCALARS

@@ -1,4 +1,4 @@
-"""The committer: the one place of a node from which anything is fsynced.
+"""The committer: the one place of a node from which anything that grows is fsynced.
 
 Callers name files and folders and wait. Whoever comes while a round is under way shares the next one, so a
 thousand appends cost a few syncs (group commit), and the files of a round sync side by side. A call is answered

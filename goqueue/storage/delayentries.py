@@ -22,16 +22,17 @@ entry only when it is not sound: a million take milliseconds.
 
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, islice
-from operator import le, lt, not_
+from operator import le, not_
 from struct import Struct
 
 from crc32c import crc32c
 
 from goqueue.core.delays import Change, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import UnknownFormat
-from goqueue.types import Offset
+from goqueue.types import Microseconds, Offset
 
 MAGIC = b"GQD"
 VERSION = 1
@@ -42,6 +43,7 @@ PIECE_SIZE = 4_096 * ENTRY_SIZE
 _HEADER = Struct(">3sBI8s")
 _BODY = Struct(">QQQBB2x")
 _CHECKSUM = Struct("<I")
+_ENTRY = Struct(">QQQBB2x4s")
 _STATE, _CARRIED = 24, 25
 
 
@@ -74,6 +76,12 @@ def encode_entries(entries: Iterable[Change], *, is_carried: bool = False) -> by
 
 def encode_mark(applied_to: Offset) -> bytes:
     return encode_entries([Change(DelayState.MARK, 0, 0, applied_to)])
+
+
+def decode_entries(piece: bytes, count: int) -> Iterator[tuple[Change, bool]]:
+    """The first so many of a piece, which are sound, and whether each was carried over."""
+    for at, offset, time, state, is_carried, _ in _ENTRY.iter_unpack(piece[: count * ENTRY_SIZE]):
+        yield Change(DelayState(state), offset, time, at), bool(is_carried)
 
 
 _SOUND = encode_mark(0)
@@ -118,6 +126,9 @@ class DelayReplay:
         """Where the log must end at least."""
         self.count = 0
         self._offsets, self._dues = array("Q"), array("Q")
+        """Of all that became pending, in that order, when they were due at first."""
+        self._moved: dict[Offset, Microseconds] = {}
+        self._begun, self._over = OffsetSet(), OffsetSet()
         self._ended: array[int] = array("Q")
         self._ended_times, self._ended_ats, self._ended_states = array("Q"), array("Q"), bytearray()
 
@@ -147,9 +158,10 @@ class DelayReplay:
     def _apply(self, columns: _Columns) -> None:
         if columns.states.translate(None, _KNOWN):
             raise UnknownFormat("a delay index has entries of an unknown kind; use the goqueue that wrote it")
-        self._offsets += columns.select(columns.offsets, _IS_PENDING)
-        self._dues += columns.select(columns.times, _IS_PENDING)
-        self._ended += columns.select(columns.offsets, _HAS_ENDED)
+        self._note_pending(columns.select(columns.offsets, _IS_PENDING), columns.select(columns.times, _IS_PENDING))
+        ended = columns.select(columns.offsets, _HAS_ENDED)
+        self._over.update(OffsetSet.of(ended))
+        self._ended += ended
         self._ended_times += columns.select(columns.times, _HAS_ENDED)
         self._ended_ats += columns.select(columns.ats, _HAS_ENDED)
         self._ended_states += columns.states.translate(None, bytes((DelayState.MARK, DelayState.PENDING)))
@@ -158,17 +170,35 @@ class DelayReplay:
             is_mark = columns.states[-1] == DelayState.MARK  # only those that come first are carried over
             self.log_end_min = claims[-1] if is_mark else claims[-1] + 1
 
-    def pending(self) -> tuple["array[int]", "array[int]"]:
-        """Offsets and due times, in the order in which they became pending."""
-        offsets, dues = self._offsets, self._dues
-        if not all(map(lt, offsets, islice(offsets, 1, None))):  # some were rescheduled: the last word counts
-            latest = dict(zip(offsets, dues, strict=True))
-            offsets, dues = array("Q", latest), array("Q", latest.values())
-        if self._ended:
-            ended = set(self._ended)
-            stays = [offset not in ended for offset in offsets]
-            offsets, dues = array("Q", compress(offsets, stays)), array("Q", compress(dues, stays))
-        return offsets, dues
+    def _note_pending(self, offsets: "array[int]", dues: "array[int]") -> None:
+        """Of those that were rescheduled the last word counts."""
+        new = OffsetSet.of(offsets)
+        if len(new) == len(offsets) and not len(self._begun.common(new)):
+            self._offsets += offsets
+            self._dues += dues
+            self._begun.update(new)
+            return
+        for offset, due in zip(offsets, dues, strict=True):
+            if self._begun.add(offset, offset):
+                self._offsets.append(offset)
+                self._dues.append(due)
+            else:
+                self._moved[offset] = due
+
+    def pending(self) -> OffsetSet:
+        return self._begun.without(self._over)
+
+    def pending_pieces(self, size: int) -> Iterator[tuple["array[int]", "array[int]"]]:
+        """Offsets and due times of what is pending, in the order in which it became so, some at a time."""
+        pending, moved = self.pending(), self._moved
+        for begin in range(0, len(self._offsets), size):
+            offsets, dues = self._offsets[begin : begin + size], self._dues[begin : begin + size]
+            if moved:
+                dues = array("Q", map(moved.get, offsets, dues))
+            if self._ended:
+                stays = [offset in pending for offset in offsets]
+                offsets, dues = array("Q", compress(offsets, stays)), array("Q", compress(dues, stays))
+            yield offsets, dues
 
     def newest_ended(self, count_max: int) -> list[Change]:
         """The last of those that have ended, in the order of the log, each once."""

@@ -19,12 +19,16 @@ first entry: a partition without delays has none.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias
 
 import trio
 
 from goqueue.core.delays import FINISHED_MAX, Change, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import File
 from goqueue.errors import Closed, StorageError
 from goqueue.storage.delayentries import (
@@ -44,6 +48,9 @@ NAME = "delays"
 GROWN_BYTES = 1024 * 1024
 GROWN_TIMES = 4
 _CARRIED_AT_ONCE = 1_000
+_LOADED_AT_ONCE = 4_096
+
+AskDues: TypeAlias = Callable[[Sequence[Offset]], Awaitable[Sequence[Microseconds]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class Loaded:
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     dues: "array[int]" = field(default_factory=lambda: array("Q"))
     """What is pending, in the order in which it became so."""
+    pending: OffsetSet = field(default_factory=OffsetSet)
     finished: list[Change] = field(default_factory=list)
     """The newest that were delivered, cancelled or expired."""
 
@@ -103,8 +111,7 @@ class DelayIndex:
         size = HEADER_SIZE + found.count * ENTRY_SIZE
         await _cut(volume, directory, size)
         applied_to = max(found.applied_to, log_start)
-        loaded = Loaded(applied_to, False, *found.pending(), found.newest_ended(FINISHED_MAX))
-        return cls(volume, directory, applied_to, size), loaded
+        return cls(volume, directory, applied_to, size), await _loaded(found, applied_to)
 
     @property
     def size(self) -> int:
@@ -167,15 +174,13 @@ class DelayIndex:
             self._volume.rest(self)
 
     async def compact(
-        self,
-        offsets: Sequence[Offset],
-        dues: Sequence[Microseconds],
-        finished: Sequence[Change],
-        applied_to: Offset,
+        self, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[Change], applied_to: Offset
     ) -> None:
         """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
 
-        None of it may change meanwhile. What is appended meanwhile follows it.
+        The offsets are those that are pending, and none of it may change meanwhile. When they are due is asked for
+        some of them after the other; of one that has ended since, any time will do. What is appended meanwhile
+        follows it.
         """
         self._check_open()
         assert applied_to >= self._applied_to, "the delay index is written in the order of the log"
@@ -185,29 +190,32 @@ class DelayIndex:
         try:
             async with self._turn:
                 self._check_open()
-                pieces = _carried_pieces(offsets, dues, finished[-FINISHED_MAX:])
-                await self._exchange(pieces, encode_mark(applied_to), gathered)
+                with self._new_file() as target:
+                    await _carry(target, offsets, dues_of, finished[-FINISHED_MAX:])
+                    target.write([encode_mark(applied_to)])
+                    await self._exchange(target)
+                self._go_on_in(target, gathered)
                 await self._sync()
         finally:
             self._gathering = [others for others in self._gathering if others is not gathered]
 
-    async def _exchange(self, pieces: Iterator[bytes], mark: bytes, gathered: list[bytes]) -> None:
-        """Put a new file in the old one's place. It is whole and durable before it gets the name."""
+    @contextmanager
+    def _new_file(self) -> Iterator["_Target"]:
+        """One to be put in the old one's place; whatever goes wrong, it is not left."""
         target = _Target(self._volume.disk.open(self._path + TEMPORARY, create=True))
         try:
             target.file.truncate(0)
             target.write([encode_header()])
-            for piece in pieces:
-                target.write([piece])
-                await trio.lowlevel.checkpoint()  # others want to run
-            target.write([mark])
-            await self._volume.sync([target.file])
-            await self._volume.disk.replace(self._path + TEMPORARY, self._path)
+            yield target
         except BaseException:
             target.file.close()
             self._volume.disk.remove(self._path + TEMPORARY)
             raise
-        self._go_on_in(target, gathered)
+
+    async def _exchange(self, target: "_Target") -> None:
+        """It is whole and durable before it gets the name."""
+        await self._volume.sync([target.file])
+        await self._volume.disk.replace(self._path + TEMPORARY, self._path)
 
     def _go_on_in(self, target: "_Target", gathered: list[bytes]) -> None:
         self.close_writer()
@@ -287,14 +295,23 @@ async def _cut(volume: Volume, directory: str, size: int) -> None:
         file.close()
 
 
-def _carried_pieces(
-    offsets: Sequence[Offset], dues: Sequence[Microseconds], finished: Sequence[Change]
-) -> Iterator[bytes]:
-    """All that a compaction carries over, a millisecond's work at a time."""
-    for begin in range(0, len(offsets), _CARRIED_AT_ONCE):
-        end = begin + _CARRIED_AT_ONCE
-        pairs = zip(offsets[begin:end], dues[begin:end], strict=True)
+async def _loaded(found: DelayReplay, applied_to: Offset) -> Loaded:
+    loaded = Loaded(applied_to, False, pending=found.pending(), finished=found.newest_ended(FINISHED_MAX))
+    for offsets, dues in found.pending_pieces(_LOADED_AT_ONCE):
+        loaded.offsets.extend(offsets)
+        loaded.dues.extend(dues)
+        await trio.lowlevel.checkpoint()  # others want to run
+    return loaded
+
+
+async def _carry(target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[Change]) -> None:
+    """All that a compaction carries over, a millisecond's work at a time: others want to run."""
+    rest = iter(offsets)
+    while some := list(islice(rest, _CARRIED_AT_ONCE)):
+        pairs = zip(some, await dues_of(some), strict=True)
         entries = [Change(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
-        yield encode_entries(entries, is_carried=True)
+        target.write([encode_entries(entries, is_carried=True)])
+        await trio.lowlevel.checkpoint()
     for begin in range(0, len(finished), _CARRIED_AT_ONCE):
-        yield encode_entries(finished[begin : begin + _CARRIED_AT_ONCE], is_carried=True)
+        target.write([encode_entries(finished[begin : begin + _CARRIED_AT_ONCE], is_carried=True)])
+        await trio.lowlevel.checkpoint()

@@ -19,7 +19,7 @@ from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.types import Offset
 
-SCAN_SIZE = 256 * 1024
+SCAN_SIZE = 64 * 1024
 READ_SIZE = 64 * 1024
 NEIGHBOURS = 256
 """Offsets so near to each other are read together."""

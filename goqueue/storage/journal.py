@@ -75,14 +75,10 @@ class Journal:
 
     @classmethod
     async def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """A new one. Its name is durable with the first commit: before that, nobody was promised anything."""
         mark = encode_frame(Kind.MARK, 0, 0)
-        path = f"{directory}/{name}"
-        (await _put_in_place(volume, path, [mark])).file.close()
+        file = await volume.put(directory, name, [mark])
         found = replay(mark)
-        journal = cls(volume, directory, name, volume.disk.open(path), found)
-        journal._name_is_durable = False
-        return journal, found
+        return cls(volume, directory, name, file, found), found
 
     @property
     def size(self) -> int:

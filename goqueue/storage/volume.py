@@ -148,31 +148,23 @@ class Volume:
 
     async def replace(self, directory: str, name: str, contents: Sequence[Buffer]) -> None:
         """Write a whole file so that after a crash either the old or the new one is there, never a part."""
-        path = f"{directory}/{name}"
-        await self.write_temporary(path + TEMPORARY, contents)
-        await self.disk.replace(path + TEMPORARY, path)
-        self.forget(path)
-        await self.sync(directories=[directory])
+        (await self.put(directory, name, contents)).close()
 
-    async def write_temporary(self, path: str, contents: Sequence[Buffer]) -> None:
-        """Write and sync a file that is to be renamed into place; on an error nothing is left of it."""
-        file = self.disk.open(path, create=True)
+    async def put(self, directory: str, name: str, contents: Sequence[Buffer]) -> File:
+        """As `replace`; the new file, open."""
+        path, began = f"{directory}/{name}", trio.current_time()
         try:
-            file.truncate(0)
-            file.write(0, contents)
-            await self.sync([file])
-        except BaseException:
-            self.disk.remove(path)
-            raise
+            return await self.disk.put(path + TEMPORARY, path, contents)
         finally:
-            file.close()
+            self.forget(path)
+            self.waits.add(trio.current_time() - began)
 
     async def copy(self, source: str, position: int, directory: str, name: str) -> None:
         """Copy a file's end into a new file, piece by piece; it has its name once it is whole and durable."""
         temporary = f"{directory}/{name}{TEMPORARY}"
-        await self.write_temporary(temporary, [])
-        file = self.disk.open(temporary)
+        file = self.disk.open(temporary, create=True)
         try:
+            file.truncate(0)
             with self.reader(source) as original:
                 written = 0
                 while piece := await original.read(position + written, COPY_SIZE):

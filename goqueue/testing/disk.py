@@ -9,13 +9,14 @@ folders, and `powerloss` draws what remains of the rest. Everything drawn comes 
 start, so a run replays from its seed.
 """
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from random import Random
 
 import trio
 
-from goqueue.environment import Space
+from goqueue.environment import File, Space
 from goqueue.errors import DataDirectoryLocked, DiskFailed
 from goqueue.testing.contents import Contents
 from goqueue.testing.faults import Counts, Faults
@@ -23,6 +24,8 @@ from goqueue.testing.file import SimulatedFile, SimulatedLock
 from goqueue.testing.medium import Medium
 from goqueue.testing.names import Folder, Names, Node
 from goqueue.testing.powerloss import PowerLoss
+from goqueue.testing.putting import put_in_steps
+from goqueue.types import Buffer
 
 CAPACITY = 1 << 40
 FIRST_PID = 1_000
@@ -70,6 +73,9 @@ class SimulatedDisk:
     async def replace(self, old: str, new: str) -> None:
         await trio.lowlevel.cancel_shielded_checkpoint()
         self.rename(old, new)
+
+    async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> File:
+        return await put_in_steps(self, temporary, path, contents)
 
     def remove(self, path: str) -> None:
         file = self._names.find_file(path)

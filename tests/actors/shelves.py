@@ -13,6 +13,7 @@ from goqueue.environment import Disk, Environment, TcpNetwork
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.file import SimulatedFile
+from goqueue.testing.putting import put_in_steps
 from goqueue.types import Buffer
 from tests.storage.logs import records_in
 
@@ -72,6 +73,9 @@ class WatchedDisk:
         if create and not self._disk.exists(path):
             self._note()
         return _WatchedFile(self._disk.open(path, create=create, writable=writable), self._note)
+
+    async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> Any:
+        return await put_in_steps(self, temporary, path, contents)
 
     def make_directory(self, path: str) -> None:
         self._note()

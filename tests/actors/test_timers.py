@@ -4,6 +4,7 @@ from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 import trio
@@ -19,7 +20,6 @@ from goqueue.actors.root import running
 from goqueue.actors.timerrequests import (
     AskDueTimes,
     CloseTimers,
-    CountByDue,
     LoadTimers,
     OpenTimers,
     SetTimers,
@@ -27,7 +27,8 @@ from goqueue.actors.timerrequests import (
     TakeTimer,
     TimersDue,
 )
-from goqueue.actors.timers import FIRES_AT_ONCE, FIRES_PER_SECOND, Timers
+from goqueue.actors.timers import FIRES_AT_ONCE, FIRES_PER_SECOND, FORGOTTEN_AT_ONCE, Timers
+from goqueue.core.slotindex import PAGE_MAX
 from goqueue.testing.clock import SimulatedClock
 
 SECOND = 1_000_000
@@ -216,11 +217,67 @@ async def test_a_dead_partition_holds_nobody_up(autojump_clock: MockClock, monke
         assert on.counts.pending == 0
 
 
-async def test_they_are_counted_by_when_they_are_due(autojump_clock: MockClock) -> None:
+class Watched(Timers):
+    """Notes how many timers the wheel has at the end of each of its turns."""
+
+    sizes: list[int]
+
+    async def tick(self, now: float) -> None:
+        await super().tick(now)
+        self.sizes.append(len(self._wheel))
+
+
+async def test_an_owner_who_leaves_many_timers_is_forgotten_a_few_in_each_turn(autojump_clock: MockClock) -> None:
+    """They count for nothing at once, though they fall due in the very moment, and others are served meanwhile."""
+    clock, counts, count = SimulatedClock(), DelayCounts(), 10 * FORGOTTEN_AT_ONCE
+    timers = Watched(clock, counts)
+    timers.sizes = []
+    spec = ChildSpec("timers", lambda: timers)
+    async with running(spec), ear() as listener:
+        on = Stage(spec.ref, clock, counts, clock.now())
+        gone, living = await on.open(listener), await on.open(listener, "orders/1")
+        await on.load(gone, range(count), [5.0] * count)
+        await on.set(living, (7, 5.0), (8, 60.0))
+        on.clock.step(5 * SECOND)
+        timers.sizes.clear()
+        await on.ref.call(CloseTimers(gone))
+        assert counts.pending == 2
+        await on.set(gone, (1, 0.0))
+        await trio.sleep(1)
+        assert await on.take(gone) == []
+        assert await on.take(living) == [7]
+        assert counts.pending == 1
+        steps = [before - after for before, after in pairwise([count + 2, *timers.sizes])]
+        assert max(steps) <= FORGOTTEN_AT_ONCE + PAGE_MAX + timers_module.WORK_MAX
+        assert timers.sizes[-1] == 1
+
+
+async def test_what_is_loaded_in_pieces_falls_due_in_order_when_all_of_it_is_there(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though more is overdue than may wait to be taken."""
+    monkeypatch.setattr(timers_module, "QUEUED_MAX", 10)
+    monkeypatch.setattr(timers_module, "WORK_MAX", 5)
+    async with stage() as on, ear() as listener:
+        owner, taken = await on.open(listener), list[int]()
+        for first in (0, 20, 40):
+            dues = array("Q", [on.at(-first - offset) for offset in range(20)])
+            await on.ref.call(LoadTimers(owner, array("Q", range(first, first + 20)), dues, more=first < 40))
+            await trio.sleep(1.1 if first < 40 else 0)
+        while len(taken) < 60:
+            await trio.sleep(1)
+            taken += await on.take(owner)
+        assert taken == list(reversed(range(60)))
+
+
+async def test_who_dies_while_loading_holds_nobody_up(autojump_clock: MockClock) -> None:
     async with stage() as on, ear() as listener:
         owner = await on.open(listener)
-        await on.set(owner, (1, 0.0), (2, 5), (3, 10), (4, 10.5), (5, 99))
-        await trio.sleep(0.1)
-        edges = [on.at(seconds) for seconds in (1, 10, 11)]
-        assert await on.ref.call(CountByDue(owner, edges)) == [1, 1, 2, 1]
-        assert await on.ref.call(CountByDue(owner, [])) == [5]
+        await on.set(owner, (1, 1.0))
+        async with ear() as other:
+            dead = await on.open(other, "dead")
+            await on.ref.call(LoadTimers(dead, array("Q", [1]), array("Q", [on.at(9)]), more=True))
+            await trio.sleep(3)
+            assert await on.take(owner) == []
+        await trio.sleep(1.5)
+        assert await on.take(owner) == [1]

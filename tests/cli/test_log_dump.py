@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from goqueue.core.delays import Change, DelayState
+from goqueue.storage.delayentries import encode_entries, encode_header
 from tests.cli.directories import BATCHES, NOW, RECORDS_PER_BATCH, everything_in, flip, goqueue, segments
 
 
@@ -191,3 +193,31 @@ def test_options_out_of_range_exit_with_two(data: Path, arguments: list[str]) ->
     result = goqueue("log", "dump", segments(data)[0], *arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.stderr
+
+
+def test_a_delay_index_is_dumped_entry_by_entry(data: Path) -> None:
+    entries = [Change(DelayState.PENDING, 2, NOW + 5_000_000, 2), Change(DelayState.MARK, 0, 0, 48)]
+    path = data / "logs/orders/0/delays"
+    path.write_bytes(encode_header() + encode_entries(entries))
+    first, second = lines_of(path)
+    assert first == {
+        "type": "delay",
+        "position": 16,
+        "state": "pending",
+        "offset": 2,
+        "time": NOW + 5_000_000,
+        "time_text": "2023-11-14T22:13:25.000000Z",
+        "at": 2,
+        "carried": False,
+    }
+    assert (second["state"], second["at"]) == ("mark", 48)
+    titles, *shown = goqueue("log", "dump", path).stdout.splitlines()
+    assert titles.split() == ["POSITION", "STATE", "OFFSET", "TIME", "AT", "CARRIED"]
+    assert [line.split() for line in shown] == [
+        ["16", "pending", "2", "2023-11-14T22:13:25.000000Z", "2", "no"],
+        ["48", "mark", "-", "-", "48", "no"],
+    ]
+    flip(path, 60)
+    assert goqueue("log", "verify", data).exit_code == 0
+    assert "index_damaged" in goqueue("log", "verify", data, "-o", "json").stdout
+    assert goqueue("log", "dump", path).exit_code == 1

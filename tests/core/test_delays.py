@@ -23,6 +23,7 @@ from goqueue.core.delayevents import (
     move_batch,
 )
 from goqueue.core.delays import FINISHED_MAX, Change, Delays, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, Record, encode_record
 from goqueue.types import Priority
 
@@ -129,8 +130,10 @@ def test_what_the_log_lost_at_its_beginning_has_expired() -> None:
     delays = Delays()
     for offset in (1, 2, 5):
         delays.apply(Delayed(offset, offset, 50))
-    assert [change.offset for change in delays.removed_below(5, now=9, at=6)] == [1, 2]
-    assert delays.removed_below(5, now=9, at=6) == []
+    gone, remembered = delays.removed_below(5, now=9, at=6)
+    assert gone == OffsetSet([(1, 2)])
+    assert [change.offset for change in remembered] == [1, 2]
+    assert delays.removed_below(5, now=9, at=6) == (OffsetSet(), [])
     assert delays.pending_from(0, 10) == [5]
     assert [change.state for change in delays.finished_from(0, 10)] == [DelayState.EXPIRED] * 2
 

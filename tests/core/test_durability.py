@@ -10,6 +10,7 @@ from goqueue.core.durability import (
     UNSYNCED_SECONDS_MAX,
     CheckpointSchedule,
     SyncSchedule,
+    idle_seconds_of,
 )
 
 
@@ -66,6 +67,15 @@ def test_a_checkpoint_follows_soon_after_the_writing_stops() -> None:
     assert not schedule.is_due(3.5)
     schedule.begin()
     assert not schedule.is_due(1e9)
+
+
+def test_logs_that_fall_silent_together_checkpoint_one_after_another_and_none_too_late() -> None:
+    """A thousand recovery points at once would be in everybody's way."""
+    rests = sorted(idle_seconds_of(f"/data/logs/orders/{number}") for number in range(1_000))
+    assert rests[0] >= IDLE_SECONDS
+    assert rests[-1] <= CHECKPOINT_SECONDS
+    most = max(sum(begin <= rest < begin + 0.1 for rest in rests) for begin in rests)
+    assert most < 60, "of a thousand in four seconds, 25 in a tenth"
 
 
 def test_a_checkpoint_that_failed_is_tried_again_a_second_later() -> None:

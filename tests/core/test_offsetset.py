@@ -107,3 +107,20 @@ def test_offsets_one_by_one_and_by_a_mask(offsets: set[int], base: int, mask: in
     assert found == OffsetSet.of(offsets)
     assert OffsetSet.from_chunks(found.chunks()) == found
     assert found != OffsetSet.of(offsets | {9 * CHUNK_SIZE})
+
+
+@given(st.sets(st.integers(0, 5 * CHUNK_SIZE)), st.integers(0, 6 * CHUNK_SIZE), st.integers(1, 50))
+def test_what_lies_below_can_be_taken_at_once(offsets: set[int], end: int, count: int) -> None:
+    rest = OffsetSet.of(offsets)
+    before = rest.copy()
+    taken = rest.take_below(end)
+    assert before == OffsetSet.of(offsets)
+    for found, expected in (
+        (taken, {offset for offset in offsets if offset < end}),
+        (rest, {offset for offset in offsets if offset >= end}),
+    ):
+        assert found == OffsetSet.of(expected)
+        assert list(found.offsets()) == sorted(expected)
+        assert (len(found), found.last(count)) == (len(expected), sorted(expected)[-count:])
+    rest.update(taken)
+    assert rest == before

@@ -3,6 +3,7 @@
 import tracemalloc
 from array import array
 from collections.abc import Iterable
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -102,12 +103,16 @@ class AgainstASortedList(RuleBasedStateMachine):
         if (owner, offset) in self.pending:
             self.pending[owner, offset] = due
 
-    @rule(owner=owners)
-    def forget(self, owner: int) -> None:
-        gone = [name for name in self.pending if name[0] == owner]
-        assert self.wheel.forget(owner) == len(gone)
-        for name in gone:
-            del self.pending[name]
+    @rule(owner=owners, count=st.integers(1, 50))
+    def forget(self, owner: int, count: int) -> None:
+        """Some of them, the highest offsets first, though perhaps more than were asked for."""
+        had = sorted(offset for number, offset in self.pending if number == owner)
+        has_more = self.wheel.forget(owner, count)
+        left = self.wheel.count(owner)
+        assert left <= max(0, len(had) - count)
+        assert has_more == bool(left)
+        for offset in had[left:]:
+            del self.pending[owner, offset]
 
     @rule(length=lengths, work_max=works)
     def advance_once(self, length: Microseconds, work_max: int) -> None:
@@ -198,7 +203,7 @@ def test_many_short_delays_and_small_steps_go_as_in_a_sorted_list(seed: int) -> 
         elif step == 6:
             world.catch_up(random.randrange(1, 4))
         else:
-            world.forget(name[0])
+            world.forget(name[0], 1)
 
 
 # The bugs that others made.
@@ -271,8 +276,9 @@ def test_a_forgotten_owner_leaves_nothing_to_be_done() -> None:
     wheel = TimerWheel(NOW)
     wheel.add(1, 0, NOW + 1)
     wheel.load(0, *columns((offset, NOW - offset) for offset in range(100)))
-    assert wheel.forget(0) == 100
-    assert not wheel.is_behind
+    assert not wheel.forget(0, PLENTY)
+    assert len(wheel) == 1
+    assert all_due(wheel, NOW) == []
     assert wheel.next_deadline() == NOW + 1
 
 
@@ -295,6 +301,18 @@ def test_two_partitions_have_timers_of_one_offset() -> None:
 
 
 # Bounds.
+
+
+def test_an_owner_is_forgotten_in_bounded_steps_and_others_go_on_between_them() -> None:
+    wheel, count = TimerWheel(NOW), 10 * PAGE_MAX
+    wheel.load(0, array("Q", range(count)), array("Q", [NOW + DAY] * count))
+    wheel.add(1, 7, NOW + DAY)
+    sizes = [count]
+    while wheel.forget(0, 100):
+        sizes.append(wheel.count(0))
+    assert {before - after for before, after in pairwise(sizes)} == {PAGE_MAX}
+    assert (len(sizes), len(wheel)) == (10, 1)
+    assert all_due(wheel, NOW + DAY) == [(1, 7, NOW + DAY)]
 
 
 def test_a_full_bucket_is_opened_and_fired_in_bounded_steps() -> None:
@@ -341,7 +359,7 @@ def test_a_timer_takes_few_bytes_and_the_last_gives_them_back() -> None:
         for offset in range(count, count + 1_000):
             wheel.add(0, offset, NOW + offset)
         loaded, _ = tracemalloc.get_traced_memory()
-        wheel.forget(0)
+        wheel.forget(0, 2 * count)
         forgotten, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

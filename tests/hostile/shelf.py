@@ -2,12 +2,14 @@
 judgement over what a broker makes of it."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 
 import trio
 
 from goqueue.actors.broker import Broker
+from goqueue.actors.delayrequests import CancelDelayed, ListDelayed, MoveDelayed
 from goqueue.actors.partitionrequests import Fetch, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicrequests import CreateTopic, DescribeTopics, TopicView
@@ -17,6 +19,8 @@ from goqueue.core.record import encode_record
 from goqueue.errors import DamagedData, GoQueueError, PartitionUnavailable
 from goqueue.net.groupmessages import Action
 from goqueue.storage.checkedjson import CHECKSUM
+from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE
+from goqueue.storage.delayindex import NAME as DELAYS
 from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.journalfile import decode_frame
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
@@ -30,6 +34,8 @@ from tests.storage.logs import NOW, records_in
 DATA = "/data"
 TOPICS = {"orders": 2, "events": 1}
 BATCHES = 9
+DELAYING = ("orders", 1)
+LATER = 2 * NOW
 GROUP = "billing"
 ACKED = 6
 """So many from the first on were acked."""
@@ -73,12 +79,15 @@ class Found:
     named: dict[Place, list[GoQueueError]] = field(default_factory=dict)
     refusal: GoQueueError | None = None
     """Why it did not start."""
+    pending: dict[int, int | None] = field(default_factory=dict)
+    """Delayed messages of the partition that has some, and when they are due."""
     delivered: set[int] | GoQueueError = field(default_factory=set)
     """To the group, of the first partition; or why nothing was."""
 
 
 async def filled(*, killed: bool = False) -> SimulatedDisk:
-    """Two topics, several segments each, one compressed, and a group that did some of it; closed, or just left."""
+    """Two topics, several segments each, one compressed, some messages delayed, and a group that did some of it;
+    closed, or just left."""
     disk = SimulatedDisk(Random(0))
     async with broker(disk) as running:
         for name, partitions in TOPICS.items():
@@ -87,9 +96,19 @@ async def filled(*, killed: bool = False) -> SimulatedDisk:
                 ref = await partition_of(running, made, number)
                 for turn in range(BATCHES):
                     await ref.call(_produce(name, number, turn))
+                if (name, number) == DELAYING:
+                    await _delay(ref)
         await _consume(running)
         left = disk.kill()
     return left if killed else disk.kill()
+
+
+async def _delay(ref: ActorRef) -> None:
+    """Three wait, of which one is cancelled and one moved."""
+    records = [encode_record(each, NOW, b"later %d" % each, due=LATER + each) for each in range(3)]
+    produced = await ref.call(Produce(b"".join(records), len(records)))
+    assert await ref.call(CancelDelayed(produced.base_offset))
+    assert await ref.call(MoveDelayed(produced.base_offset + 1, 2 * LATER))
 
 
 async def _consume(running: Broker) -> None:
@@ -158,11 +177,19 @@ async def serve_from(disk: SimulatedDisk, *, with_group: bool = False) -> Found:
             for place, ref in await _partitions(running):
                 await _read(found, place, ref)
                 await _publish_more(found, place, ref)
+                if place == DELAYING:
+                    await _list_delayed(found, ref)
             if with_group:
                 found.delivered = await _delivered(running)
     except GoQueueError as error:
         found.refusal = error
     return found
+
+
+async def _list_delayed(found: Found, ref: ActorRef) -> None:
+    with suppress(PartitionUnavailable):
+        page = await ref.call(ListDelayed(0, 100, False))
+        found.pending = {view.offset: view.due for view in page.views}
 
 
 async def _delivered(running: Broker) -> set[int] | GoQueueError:
@@ -243,13 +270,14 @@ class Judge:
     def __init__(
         self,
         disk: SimulatedDisk,
-        contents: Contents,
+        found: Found,
         batches: dict[str, list[BatchPlace]],
         had_no_findings: bool,
     ) -> None:
         self._disk = disk
         self._had_no_findings = had_no_findings
-        self._contents = contents
+        self._contents = found.contents
+        self._pending = found.pending
         self._batches = batches
 
     @classmethod
@@ -259,7 +287,8 @@ class Judge:
         assert not any(found.named.values())
         logs = [path for path in files_in(disk) if path.endswith(".log") and METADATA_LOG not in path]
         findings = (await verify(disk.kill(), DATA)).findings()
-        return cls(disk, found.contents, {path: await batches_of(disk, path) for path in logs}, not findings)
+        assert [due or 0 for due in found.pending.values()] == [2 * LATER, LATER + 2]
+        return cls(disk, found, {path: await batches_of(disk, path) for path in logs}, not findings)
 
     async def try_out(self, harm: Harm) -> None:
         harmed = self._disk.kill()
@@ -276,6 +305,7 @@ class Judge:
         else:
             self._check_served(harm, found)
             _check_delivered(harm, found)
+            self._check_pending(harm, found)
         await check_kept(before, used)
 
     def _check_served(self, harm: Harm, found: Found) -> None:
@@ -288,6 +318,11 @@ class Judge:
             assert served.items() <= values.items(), f"{place} shows what was never written"
             if served != values:
                 assert found.named[place], f"{place} lost {sorted(values.keys() - served.keys())} without a word"
+
+    def _check_pending(self, harm: Harm, found: Found) -> None:
+        """G8: whatever happens to their index, they wait as the log says."""
+        if not harm.path.endswith(".log"):
+            assert found.pending == self._pending
 
     def _hit_offsets(self, harm: Harm, place: Place) -> set[int]:
         if f"/{place[0]}/{place[1]}/" not in harm.path:
@@ -318,7 +353,10 @@ def is_of_groups(harm: Harm) -> bool:
 
 
 def ends_between_entries(harm: Harm, data: bytes) -> bool:
-    """A journal that was cut there looks as if it had never been longer."""
+    """A journal or a delay index that was cut there looks as if it had never been longer."""
+    if harm.path.endswith(f"/{DELAYS}"):
+        size = harm.position - HEADER_SIZE
+        return harm.bit is None and size > 0 and size % ENTRY_SIZE == 0
     ends, position = {0}, 0
     while is_of_groups(harm) and (frame := decode_frame(data, position)) is not None:
         position += frame.size

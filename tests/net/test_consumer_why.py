@@ -1,6 +1,7 @@
 """A consumer that waits and gets nothing says why in its log, and disturbs nobody with it."""
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -137,10 +138,11 @@ async def test_a_whole_broker_says_what_it_is(
                 assert await bob.receive(timeout=31) == []
                 [(level, text)] = said(caplog)
                 assert level in ("INFO", "WARNING")
-                assert text.startswith("group billing: nothing came for 30 s: ")
-                assert await client.why("billing") == (
-                    "everything that is there is in flight: 1 message, the oldest lease held by ann for 31 s, ends "
-                    "in 69 s"
+                assert re.match("group billing: nothing came for 3[01] s: ", text), "when it is looked at next"
+                assert re.fullmatch(
+                    "everything that is there is in flight: 1 message, the oldest lease held by ann for 3[12] s, "
+                    "ends in 6[89] s",
+                    await client.why("billing"),
                 )
                 await message.ack()
                 with pytest.raises(UnknownMember):

@@ -108,7 +108,7 @@ class LoadsNoTimers(Buggy):
         before = Timers.load
 
         async def load(self: Timers, message: LoadTimers) -> None:
-            await before(self, LoadTimers(message.owner, array("Q"), array("Q")))
+            await before(self, LoadTimers(message.owner, array("Q"), array("Q"), message.more))
 
         return replaced(Timers, "load", load)
 

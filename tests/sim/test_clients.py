@@ -7,11 +7,11 @@ import sys
 import pytest
 import trio
 
-from goqueue.nursery import errors_in
 from goqueue.testing.determinism import run_deterministically
 from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
 from tests.sim.clientworld import ClientTally, ClientWorld
 from tests.sim.history import Violation
+from tests.sim.seeking import seek
 from tests.sim.shrinking import shrunk
 
 SEEDS_PER_BUG_MAX = 100
@@ -37,15 +37,7 @@ def test_a_seed_keeps_every_promise_to_its_clients(seed: int) -> None:
 
 @pytest.mark.parametrize("bug", sorted(PLANTED_AMONG_CLIENTS))
 def test_a_planted_bug_is_found(bug: str) -> None:
-    first = FOUND_FROM.get(bug, 0)
-    for seed in range(first, first + SEEDS_PER_BUG_MAX):
-        try:
-            run_deterministically(PLANTED_AMONG_CLIENTS[bug](seed).run, seed=seed)
-        except BaseException as error:
-            if any(isinstance(fault, Violation) for fault in errors_in(error)):
-                return
-            raise
-    pytest.fail(f"{bug}: not found in {SEEDS_PER_BUG_MAX} seeds")
+    seek(bug, PLANTED_AMONG_CLIENTS, FOUND_FROM.get(bug, 0), SEEDS_PER_BUG_MAX)
 
 
 class FailsByTwoFaults(ClientWorld):

@@ -1,5 +1,7 @@
 """Short words for the tests of the delay index."""
 
+from collections.abc import Sequence
+
 from goqueue.core.delays import Change, DelayState
 from goqueue.storage.delayindex import NAME, DelayIndex, Loaded
 from goqueue.storage.volume import Volume
@@ -34,6 +36,18 @@ async def found_on(disk: SimulatedDisk, log_end: int = END, log_start: int = 0) 
 
 def dues_of(loaded: Loaded) -> dict[int, int]:
     return dict(zip(loaded.offsets, loaded.dues, strict=True))
+
+
+async def compact(
+    index: DelayIndex, offsets: Sequence[int], dues: Sequence[int], finished: Sequence[Change], applied_to: int
+) -> None:
+    """With due times as they are at this moment."""
+    due_at = dict(zip(offsets, dues, strict=True))
+
+    async def dues_of(some: Sequence[int]) -> list[int]:
+        return [due_at[offset] for offset in some]
+
+    await index.compact(offsets, dues_of, finished, applied_to)
 
 
 def leave_room(disk: SimulatedDisk, size: int) -> None:

@@ -21,6 +21,7 @@ from tests.storage.delays import (
     END,
     ENDINGS,
     PATH,
+    compact,
     dues_of,
     ended,
     found_on,
@@ -153,7 +154,7 @@ async def test_a_closed_index_is_closed_twice_and_refuses_the_rest(
     with pytest.raises(Closed):
         await index.sync()
     with pytest.raises(Closed):
-        await index.compact([], [], [], END)
+        await compact(index, [], [], [], END)
 
 
 # Damage.
@@ -209,7 +210,7 @@ async def test_entries_that_do_not_follow_a_compaction_are_cut_off(
     disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
 ) -> None:
     """Those that it carried over may lie in any order."""
-    await index.compact([8, 3], [80, 30], [FEW[3]], 20)
+    await compact(index, [8, 3], [80, 30], [FEW[3]], 20)
     index.append([pending(20, 1)])
     await index.close()
     file = disk.open(PATH)
@@ -276,7 +277,7 @@ async def test_on_a_full_disk_the_index_falls_silent_and_a_compaction_makes_it_w
     index.mark(20)
     loaded = await found_on(disk.kill())
     assert loaded in [await found_with(FEW[:count]) for count in range(2, 5)]
-    await index.compact([3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
+    await compact(index, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
     index.append([ended(DelayState.EXPIRED, 3, 21)])
     loaded = await found_on(disk.kill())
     assert (dues_of(loaded), loaded.applied_to) == ({8: 8_000}, 21)
@@ -289,7 +290,7 @@ async def test_a_compaction_without_room_leaves_the_index_as_it_was(
     index.append(FEW)
     leave_room(disk, 60)
     with pytest.raises(DiskFull):
-        await index.compact([3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
+        await compact(index, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
     leave_room(disk, CAPACITY)
     assert disk.list(DIRECTORY) == [NAME]
     index.append([ended(DelayState.DELIVERED, 8, 20)])
@@ -321,7 +322,7 @@ async def test_a_compaction_drops_what_has_ended_and_keeps_what_is_given(
     index.append([ended(DelayState.DELIVERED, offset, count + offset) for offset in range(count)])
     assert index.has_grown(0)
     assert not index.has_grown(count)
-    await index.compact(array("Q", [5, 3]), array("Q", [50, 30]), [FEW[3]], 2 * count)
+    await compact(index, array("Q", [5, 3]), array("Q", [50, 30]), [FEW[3]], 2 * count)
     assert index.size == disk.size(PATH) == HEADER_SIZE + 4 * ENTRY_SIZE < GROWN_BYTES
     assert not index.has_grown(0)
     for _ in range(CRASHES):
@@ -333,7 +334,7 @@ async def test_a_compaction_drops_what_has_ended_and_keeps_what_is_given(
 async def test_a_compacted_file_that_lost_its_midst_claims_nothing(
     disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
 ) -> None:
-    await index.compact([3, 5, 8], [1, 2, 3], [FEW[3]], 20)
+    await compact(index, [3, 5, 8], [1, 2, 3], [FEW[3]], 20)
     for entry in range(5):
         broken = disk.kill()
         broken.flip_bit(PATH, HEADER_SIZE + entry * ENTRY_SIZE + 20, 1)
@@ -356,7 +357,7 @@ async def test_entries_that_come_during_a_compaction_are_in_both_files(
 ) -> None:
     index.append(FEW)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(index.compact, [3, 8], [9_000, 8_000], [], 20)
+        nursery.start_soon(compact, index, [3, 8], [9_000, 8_000], [], 20)
         for number in range(40):
             await trio.sleep(0.000_1)
             index.append([pending(20 + number, number)])
@@ -374,7 +375,7 @@ async def test_a_power_loss_at_any_time_of_a_compaction_leaves_the_old_or_the_ne
     await index.sync()
     crashed = []
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(index.compact, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
+        nursery.start_soon(compact, index, [3, 8], [9_000, 8_000], [FEW[3], FEW[5]], 20)
         for _ in range(80):
             await trio.sleep(0.000_1)
             crashed.append(disk.crash())

@@ -15,6 +15,7 @@ from goqueue.storage.delayindex import DelayIndex, Loaded
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from goqueue.testing.faults import Faults
+from tests.storage import delays
 from tests.storage.delays import ENDINGS, dues_of, leave_room, opened, pending
 from tests.storage.logs import mounted
 
@@ -128,7 +129,7 @@ async def sync(world: World, index: DelayIndex) -> None:
 async def compact(world: World, index: DelayIndex) -> None:
     claim, (waiting, past) = len(world.log), world.state(len(world.log))
     with suppress(DiskFull):
-        await index.compact(list(waiting), list(waiting.values()), list(past.values()), claim)
+        await delays.compact(index, list(waiting), list(waiting.values()), list(past.values()), claim)
         world.confirm(claim)
 
 

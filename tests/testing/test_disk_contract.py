@@ -346,6 +346,27 @@ async def test_a_file_created_after_a_removal_is_another_file(machine: Machine) 
     assert await machine.contents("file") == b"new"
 
 
+async def test_a_file_is_put_in_the_place_of_another_or_of_none(machine: Machine) -> None:
+    """What an earlier attempt left is no hindrance, and what is returned is the file of that name."""
+    machine.file("file.tmp", b"left behind, and longer")
+    for contents in ([b"a", b"bc"], [b"newer"], []):
+        file = await machine.disk.put(machine.path("file.tmp"), machine.path("file"), contents)
+        assert await machine.contents("file") == b"".join(contents)
+        file.write(0, [b"x"])
+        file.close()
+        assert (await machine.contents("file"))[:1] == b"x"
+        assert machine.disk.list(machine.folder) == ["file"]
+
+
+async def test_nothing_is_left_of_a_file_that_cannot_be_put_there(machine: Machine) -> None:
+    machine.disk.make_directory(machine.path("folder"))
+    with pytest.raises(DiskFailed):
+        await machine.disk.put(machine.path("folder.tmp"), machine.path("folder"), [b"abc"])
+    with pytest.raises(FileNotFoundError):
+        await machine.disk.put(machine.path("missing/file.tmp"), machine.path("missing/file"), [b"abc"])
+    assert machine.disk.list(machine.folder) == ["folder"]
+
+
 async def test_a_file_replaces_another_or_none(machine: Machine) -> None:
     machine.file("new", b"new")
     await machine.disk.replace(machine.path("new"), machine.path("file"))

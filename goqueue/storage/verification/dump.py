@@ -10,13 +10,15 @@ from typing import TypeAlias
 from goqueue.core import batch
 from goqueue.environment import Disk
 from goqueue.errors import UnknownFormat
-from goqueue.storage import journalfile, recoverypoint, summary
+from goqueue.storage import delayentries, journalfile, recoverypoint, summary
+from goqueue.storage.delayindex import NAME as DELAYS
 from goqueue.storage.index import ENTRY_SIZE
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journalfile import Frame, decode_frame
 from goqueue.storage.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
 from goqueue.storage.summary import SummaryHead
+from goqueue.storage.verification.delaycheck import DelayRow, delay_rows
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.journalcheck import check_journal
 from goqueue.storage.verification.partitioncheck import bad_point
@@ -43,6 +45,7 @@ class FileKind(StrEnum):
     SEAL = "seal"
     RECOVERY_POINT = "recovery point"
     JOURNAL = "journal"
+    DELAY_INDEX = "delay index"
 
 
 KIND_BY_SUFFIX = {
@@ -51,10 +54,12 @@ KIND_BY_SUFFIX = {
     TIME_INDEX: FileKind.TIME_INDEX,
     SEAL: FileKind.SEAL,
 }
+KIND_BY_NAME = {recoverypoint.NAME: FileKind.RECOVERY_POINT, DELAYS: FileKind.DELAY_INDEX}
 KIND_BY_MAGIC = {
     batch.MAGIC: FileKind.SEGMENT,
     summary.MAGIC: FileKind.SEAL,
     journalfile.MAGIC: FileKind.JOURNAL,
+    delayentries.MAGIC: FileKind.DELAY_INDEX,
 }
 
 
@@ -94,16 +99,14 @@ class FrameRow:
     frame: Frame
 
 
-Row: TypeAlias = BatchRow | RecordRow | PlaceRow | TimeRow | SealRow | PointRow | FrameRow | Finding
+Row: TypeAlias = BatchRow | RecordRow | PlaceRow | TimeRow | SealRow | PointRow | FrameRow | DelayRow | Finding
 Rows: TypeAlias = AsyncGenerator[Row, None]
 
 
 async def kind_of(disk: Disk, path: str) -> FileKind:
     """What a file is, by its name, else by how it begins. `UnknownFormat` when it is not goqueue's."""
     name = path.rpartition("/")[2]
-    kind = (
-        FileKind.RECOVERY_POINT if name == recoverypoint.NAME else KIND_BY_SUFFIX.get(f".{name.rpartition('.')[2]}")
-    )
+    kind = KIND_BY_NAME.get(name) or KIND_BY_SUFFIX.get(f".{name.rpartition('.')[2]}")
     if kind is not None:
         return kind
     volume = Volume(disk)
@@ -113,7 +116,7 @@ async def kind_of(disk: Disk, path: str) -> FileKind:
     if kind is None:
         raise UnknownFormat(
             f"{path} is no file of goqueue's; give a .log, .index, .timeindex or .seal file, "
-            f"a {recoverypoint.NAME} or a journal"
+            f"a {recoverypoint.NAME}, a {DELAYS} file or a journal"
         )
     return kind
 
@@ -147,6 +150,8 @@ def _rows(volume: Volume, path: str, kind: FileKind, selection: Selection) -> Ro
             return _point_rows(volume, path)
         case FileKind.JOURNAL:
             return _journal_rows(volume, path)
+        case FileKind.DELAY_INDEX:
+            return delay_rows(volume, path)
 
 
 async def _index_rows(volume: Volume, path: str, kind: FileKind) -> Rows:

@@ -15,6 +15,7 @@ from goqueue.storage.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_S
 from goqueue.storage.journal import DAMAGED, TORN
 from goqueue.storage.segment import LOG
 from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
 from goqueue.storage.verification.journalcheck import check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
@@ -111,6 +112,8 @@ class _Verification:
             self._others.append(Finding(Kind.INCOMPLETE, path, text))
         elif name == IDENTITY:
             await self._check_identity(path)
+        elif is_delay_index(path):
+            self._others += await check_delays(self._volume, path)
         elif not belongs_to_partition(name) and name not in (LOCK, META):
             journal = await check_journal(self._volume, path)
             self._journals += [journal] if journal is not None else []

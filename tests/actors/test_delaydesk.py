@@ -1,0 +1,254 @@
+"""What a partition says and does about its delayed messages, a bounded part of it at a time (G8)."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from random import Random
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from goqueue.actors import delaybook
+from goqueue.actors.child import ChildSpec
+from goqueue.actors.delaybook import LOADED_AT_ONCE, TOLD_AT_ONCE
+from goqueue.actors.delaycounts import DelayCounts
+from goqueue.actors.delaydesk import COUNTED_AT_ONCE
+from goqueue.actors.delayrequests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed
+from goqueue.actors.handlers import answers
+from goqueue.actors.partition import Partition
+from goqueue.actors.partitionrequests import DeleteBefore, Fetch, Produce
+from goqueue.actors.ref import ActorRef
+from goqueue.actors.root import running
+from goqueue.actors.timerrequests import AskDueTimes, LoadTimers, SetTimers
+from goqueue.actors.timers import Timers
+from goqueue.config import LogConfig
+from goqueue.core import delays
+from goqueue.core.record import Flag, encode_record
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from tests.storage.logs import DIRECTORY, mounted, records_in
+
+LATER = 2**50
+HIDDEN = Flag.DELAYED | Flag.CONTROL
+MANY = 3 * COUNTED_AT_ONCE + 500
+
+
+class Watched(Timers):
+    """Notes how much it is asked and told at once."""
+
+    def __init__(self, clock: SimulatedClock, counts: DelayCounts) -> None:
+        super().__init__(clock, counts)
+        self.counts = counts
+        self.asked: list[int] = []
+        self.told: list[int] = []
+        self.loaded: list[int] = []
+
+    @answers(AskDueTimes)
+    async def due_times(self, message: AskDueTimes) -> Sequence[int | None]:
+        self.asked.append(len(message.offsets))
+        return await super().due_times(message)
+
+    @answers(SetTimers)
+    async def set(self, message: SetTimers) -> None:
+        self.told.append(len(message.changes))
+        await super().set(message)
+
+    @answers(LoadTimers)
+    async def load(self, message: LoadTimers) -> None:
+        self.loaded.append(len(message.offsets))
+        await super().load(message)
+
+
+class Stage:
+    def __init__(self, ref: ActorRef, timers: Watched, partition: Partition) -> None:
+        self.ref, self.timers, self.partition = ref, timers, partition
+
+    async def publish(self, dues: Sequence[int]) -> None:
+        body = b"".join(encode_record(number, 1, b"v", due=due) for number, due in enumerate(dues))
+        await self.ref.call(Produce(body, len(dues)))
+
+    async def messages(self) -> list[bytes]:
+        """What readers see."""
+        found = await self.ref.call(Fetch(self.partition.log.log_start, 10**7))
+        return [record.value for record in records_in(found.data) if not record.flags & HIDDEN]
+
+
+@asynccontextmanager
+async def stage(disk: SimulatedDisk) -> AsyncIterator[Stage]:
+    clock, counts = SimulatedClock(start=0), DelayCounts()
+    timers = Watched(clock, counts)
+    wheel = ChildSpec("timers", lambda: timers)
+    async with mounted(disk) as volume, running(wheel):
+        partition = Partition(
+            volume, clock, DIRECTORY, LogConfig(), disk_free_min=0, timers=wheel.ref, delay_counts=counts
+        )
+        spec = ChildSpec("orders/0", lambda: partition)
+        async with running(spec):
+            yield Stage(spec.ref, timers, partition)
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(Random(0))
+
+
+async def test_a_count_is_known_without_the_timers(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with stage(disk) as on:
+        assert await on.ref.call(CountDelayed(())) == [0]
+        await on.publish([LATER] * MANY)
+        assert await on.ref.call(CountDelayed(())) == [MANY]
+        assert await on.ref.call(CancelDelayed(3))
+        assert await on.ref.call(CountDelayed(())) == [MANY - 1]
+        assert on.timers.asked == []
+
+
+async def test_they_are_counted_by_due_time_a_thousand_at_a_time(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """One that is due at an edge is not due before it."""
+    random, edges = Random(1), [LATER, LATER + 10, LATER + 10, LATER + 50]
+    dues = [LATER - 5 + random.randrange(70) for _ in range(MANY)]
+    async with stage(disk) as on:
+        assert await on.ref.call(CountDelayed(edges)) == [0] * 5
+        await on.publish(dues)
+        assert await on.ref.call(CancelDelayed(3))
+        del dues[3]
+        stretches = pairwise([0, *edges, 2 * LATER])
+        expected = [sum(begin <= due < end for due in dues) for begin, end in stretches]
+        on.timers.asked.clear()
+        assert await on.ref.call(CountDelayed(edges)) == expected
+        assert max(on.timers.asked) <= COUNTED_AT_ONCE
+        assert sum(on.timers.asked) == MANY - 1
+
+
+async def test_what_becomes_durable_at_once_is_told_a_thousand_at_a_time(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with stage(disk) as on:
+        await on.publish([LATER] * MANY)
+        await on.partition.delay_book.settle()
+        assert on.timers.counts.pending == MANY
+        assert (max(on.timers.told), sum(on.timers.told)) == (TOLD_AT_ONCE, MANY)
+
+
+async def test_a_start_loads_timers_some_at_a_time(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delaybook, "LOADED_AT_ONCE", LOADED_AT_ONCE // 10)
+    dues = [LATER + number * 7_919 % 1_000 for number in range(MANY)]
+    async with stage(disk) as on:
+        await on.publish(dues)
+        assert await on.ref.call(CancelDelayed(3))
+    async with stage(disk) as on:
+        assert on.timers.counts.pending == MANY - 1
+        assert (max(on.timers.loaded), sum(on.timers.loaded)) == (LOADED_AT_ONCE // 10, MANY - 1)
+        page = await on.ref.call(ListDelayed(0, 1_000, False))
+        assert [view.due for view in page.views] == [*dues[:3], *dues[4:1_001]]
+
+
+async def test_a_compaction_asks_for_due_times_a_thousand_at_a_time(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    dues = [LATER + number * 7_919 % 1_000 for number in range(MANY)]
+    async with stage(disk) as on:
+        await on.publish(dues)
+        book = on.partition.delay_book
+        await book.settle()
+        assert book._index is not None
+        await book._compact(book._index)
+        assert (max(on.timers.asked), sum(on.timers.asked)) == (TOLD_AT_ONCE, MANY)
+    async with stage(disk.kill()) as on:
+        page = await on.ref.call(ListDelayed(0, 1_000, False))
+        assert [view.due for view in page.views] == dues[:1_000]
+
+
+async def test_what_falls_due_during_a_compaction_is_not_late_and_fires_once(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G8: the timers serve others between two pieces, and what has ended since follows in the index."""
+    async with stage(disk) as on:
+        await on.publish([LATER] * MANY)
+        book, now = on.partition.delay_book, on.partition._clock.now()
+        await on.publish([now + 1_000] * 5)
+        assert book._index is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(book._compact, book._index)
+            while not on.timers.asked:
+                await trio.lowlevel.checkpoint()
+            on.partition._clock.step(2_000)  # type: ignore[attr-defined]
+            assert await book.due_times([0]) == [LATER]
+            assert sum(on.timers.asked) < MANY
+            assert await on.ref.call(CancelDelayed(MANY - 1))
+        await trio.sleep(1)
+        assert await on.messages() == [b"v"] * 5
+    for end in ("kill", "crash"):
+        async with stage(getattr(disk, end)()) as on:
+            await trio.sleep(1)
+            assert await on.messages() == [b"v"] * 5
+            assert await on.ref.call(CountDelayed(())) == [MANY - 1]
+            assert await on.ref.call(CancelDelayed(MANY - 1))
+
+
+async def test_a_purge_lets_timers_go_a_thousand_at_a_time_and_none_of_them_fires(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does the listing lose the newest of them, nor a start bring one back."""
+    monkeypatch.setattr(delays, "FINISHED_MAX", 700)
+    async with stage(disk) as on:
+        now = on.partition._clock.now()
+        await on.publish([now + 1_000_000] * MANY)
+        await on.partition.delay_book.settle()
+        on.timers.told.clear()
+        await on.ref.call(DeleteBefore(None))
+        await on.partition._fire([(0, now), (1, now)])  # some fell due before they were let go
+        assert on.partition.delay_book.taken == {}
+        assert await on.ref.call(CountDelayed(())) == [0]
+        await on.publish([LATER])
+        await trio.sleep(2)
+        assert (max(on.timers.told), sum(on.timers.told)) == (TOLD_AT_ONCE, MANY + 1)
+        assert on.timers.counts.pending == 1
+        assert on.timers.counts.expired == MANY
+        assert await on.messages() == []
+        listed = [view.offset for view in (await on.ref.call(ListDelayed(0, 1_000, True))).views]
+        assert listed == list(range(MANY - 700, MANY))
+    async with stage(disk) as on:
+        await trio.sleep(2)
+        assert await on.messages() == []
+        assert await on.ref.call(CountDelayed(())) == [1]
+        assert on.timers.counts.pending == 1
+        assert [view.offset for view in (await on.ref.call(ListDelayed(0, 1_000, True))).views] == listed
+
+
+@pytest.mark.parametrize("turns", range(0, 24, 3))
+async def test_a_listing_during_which_some_fire_and_some_are_cancelled_shows_the_others_as_they_are(
+    disk: SimulatedDisk, autojump_clock: MockClock, turns: int
+) -> None:
+    """What is listed was pending with that due time; and nothing that stays pending is missing."""
+    disk.faults.sync_seconds = (0.0, 0.0)
+    async with stage(disk) as on:
+        now = on.partition._clock.now()
+        dues = [now if offset % 3 == 0 else LATER + offset for offset in range(60)]
+        pages: list[DelayedPage] = []
+
+        async def listing() -> None:
+            for _ in range(40):
+                pages.append(await on.ref.call(ListDelayed(0, 1_000, False)))
+                await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            await on.publish(dues)
+            nursery.start_soon(listing)
+            for _ in range(turns):
+                await trio.lowlevel.checkpoint()
+            for offset in range(1, 60, 3):
+                nursery.start_soon(on.ref.call, CancelDelayed(offset))
+        await trio.sleep(1)
+        pages.append(await on.ref.call(ListDelayed(0, 1_000, False)))
+        kept = set(range(2, 60, 3))
+        for page in pages:
+            listed = {view.offset: view.due for view in page.views}
+            assert listed.keys() >= kept
+            assert all(due == dues[offset] for offset, due in listed.items())
+        assert {view.offset for view in pages[-1].views} == kept
+        assert (pages[-1].pending, await on.messages()) == (20, [b"v"] * 20)
