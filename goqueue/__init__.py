@@ -17,8 +17,10 @@ from goqueue.errors import (
     OffsetOutOfRange,
     OutcomeUnknown,
     PublishFailed,
+    SparkNotReady,
     StaleGeneration,
     StaleReceipt,
+    TableInUse,
     TooLarge,
     TopicExists,
     TopicFull,
@@ -77,8 +79,10 @@ __all__ = [
     "Reader",
     "Redriven",
     "ResetPartition",
+    "SparkNotReady",
     "StaleGeneration",
     "StaleReceipt",
+    "TableInUse",
     "TooLarge",
     "Topic",
     "TopicExists",
@@ -101,6 +105,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """`goqueue.blocking` and its like work after `import goqueue`, and cost nothing where they are not used."""
-    if name in ("aio", "blocking", "testing"):
+    if name in ("aio", "blocking", "spark", "testing"):
         return import_module(f"goqueue.{name}")
     raise AttributeError(f"module 'goqueue' has no attribute {name!r}")

@@ -156,6 +156,12 @@ class OffsetOutOfRange(GoQueueError):
     code = "offset_out_of_range"
 
 
+class DataLost(GoQueueError):
+    """Messages that were to be read are gone: retention removed them, or their topic was deleted or made anew."""
+
+    code = "data_lost"
+
+
 # What a member of a group asked.
 
 
@@ -316,6 +322,24 @@ class DeliveryUnknown(OutcomeUnknown, DeliveryTimeout):
 
     code = "delivery_unknown"
     retryable = False
+
+
+class SparkNotReady(GoQueueError):
+    """Spark cannot work as things are: a package, Java or the workers' Python is missing or of a wrong version."""
+
+    code = "spark_not_ready"
+
+
+class RowRefused(InvalidMessage):
+    """A row of a table cannot be a message. `details` has `row`, counted from 0 among those of its task."""
+
+    code = "row_refused"
+
+
+class TableInUse(GoQueueError):
+    """Another ingest writes to the same table."""
+
+    code = "table_in_use"
 
 
 class ActorDied(Unavailable):

@@ -4,6 +4,8 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile(
     "default",
@@ -25,6 +27,28 @@ def pytest_configure() -> None:
     """A shell that starts us in the background has us, and all whom we start, ignore what some tests send."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class OneSessionInAProcess(LoadScopeScheduling):  # type: ignore[misc]  # xdist is seen as untyped
+    """Tests of one session of Spark stay together, all others go one by one.
+
+    That is what xdist's groups are for; but with pytest 9.2 it takes no notice of their marks.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return spark_session_of(nodeid) or nodeid
+
+
+def spark_session_of(nodeid: str) -> str | None:
+    """By the name of the file: `tests/spark/test_cluster_*.py` have executors of their own."""
+    if "tests/spark/test_" not in nodeid:
+        return None
+    return "cluster" if "tests/spark/test_cluster_" in nodeid else "local"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionInAProcess | None:
+    return OneSessionInAProcess(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture

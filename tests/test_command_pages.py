@@ -21,6 +21,8 @@ from tests.warmprogram import warm_program
 ROOT = Path(__file__).parents[1]
 COMMAND_LINE, CONFIGURATION = ROOT / "docs/command-line.md", ROOT / "docs/configuration.md"
 OPERATIONS = ROOT / "docs/operations.md"
+ON_SPARK = sorted((ROOT / "docs").glob("spark-*.md"))
+"""Their examples run with Spark's tests."""
 PLACEHOLDERS = ("DIR", "FILE", "./dev")
 SECONDS_MAX = 120
 
@@ -111,7 +113,9 @@ def all_commands(group: Any, prefix: str = "goqueue") -> list[str]:
 
 @pytest.mark.parametrize("command", all_commands(main))
 def test_every_command_has_an_example(command: str) -> None:
-    assert any(re.search(rf"\b{command}\b", block) for block in shell_blocks(COMMAND_LINE)), command
+    pages = ON_SPARK if command.startswith("goqueue spark ") else [COMMAND_LINE]
+    blocks = [block for page in pages for block in shell_blocks(page)]
+    assert any(re.search(rf"\b{command}\b", block) for block in blocks), command
 
 
 def test_commands_of_commands_are_looked_at_too() -> None:

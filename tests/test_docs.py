@@ -24,6 +24,8 @@ def program(page: Path) -> str:
 
 
 PROGRAMS = {str(page.relative_to(ROOT)): program(page) for page in PAGES if program(page)}
+OF_SPARK = [name for name in PROGRAMS if Path(name).name.startswith("spark")]
+"""They run within the tests of Spark, in their session."""
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def broker(tmp_path: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-@pytest.mark.parametrize("page", PROGRAMS)
+@pytest.mark.parametrize("page", [name for name in PROGRAMS if name not in OF_SPARK])
 def test_the_examples_of_a_page_run(page: str, tmp_path: Path, broker: str) -> None:
     script = tmp_path / "example.py"
     script.write_text(PROGRAMS[page].replace("ws://127.0.0.1:7710", broker))

@@ -116,6 +116,36 @@ class Producer:
             message_id=message_id,
         )
 
+    def send_many_nowait(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> None:
+        """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
+        room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
+        """
+        ask_now(
+            self._host,
+            self._producer.send_many_nowait,
+            values,
+            keys,
+            headers=headers,
+            priority=priority,
+            partition=partition,
+            delay=delay,
+            deliver_at=deliver_at,
+            ttl=ttl,
+            message_id=message_id,
+        )
+
     async def flush(self) -> None:
         """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
         await ask(self._host, self._producer.flush)

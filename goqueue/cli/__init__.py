@@ -3,11 +3,10 @@
 A command's file is imported when the command is asked for: to publish a line one does not wait for all of it.
 """
 
-from importlib import import_module
-
 import click
 
 from goqueue import __version__
+from goqueue.cli.lazy import CommandsInFiles
 from goqueue.cli.running import Program
 
 FILES = {
@@ -22,6 +21,7 @@ FILES = {
     "produce": "produce",
     "restore": "backup",
     "serve": "serve",
+    "spark": "spark",
     "stats": "stats",
     "topic": "topic",
     "why": "why",
@@ -30,14 +30,8 @@ FILES = {
 """Which file has which command."""
 
 
-class Commands(Program):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(FILES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.commands and cmd_name in FILES:
-            self.add_command(getattr(import_module(f"goqueue.cli.{FILES[cmd_name]}"), cmd_name))
-        return super().get_command(ctx, cmd_name)
+class Commands(CommandsInFiles, Program):
+    files = FILES
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -15,10 +15,10 @@ from goqueue.net.fields import (
     LIST_COUNT_MAX,
     NAME_SIZE_MAX,
     PROSE_SIZE_MAX,
+    SCALARS,
     Scalar,
 )
 from goqueue.net.messages import BadRecordNote, Error
-from goqueue.net.reading import SCALARS
 
 # With these an error stays well below the size of a message, whatever its author put into it.
 DETAILS_MAX = 64

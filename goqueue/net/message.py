@@ -146,6 +146,19 @@ def _packed_headers_in(flags: int, value_section: bytes) -> tuple[int, int]:
     return begin, begin + HEADERS_LENGTH.unpack_from(value_section, position)[0]
 
 
+def sound_batches(topic: str, partition: int, view: memoryview) -> list[tuple[int, Envelope]]:
+    """Where each batch begins, and its envelope; all of what came from the broker is sound, or `CorruptMessage`."""
+    found, position = list[tuple[int, Envelope]](), 0
+    while position < len(view):
+        envelope = parse_envelope(view, position)
+        stored = view[position + ENVELOPE_SIZE : position + envelope.size] if envelope else view[:0]
+        if envelope is None or not body_is_sound(envelope, stored):
+            raise CorruptMessage(f"what was read of {topic}/{partition} changed on its way; read it again")
+        found.append((position, envelope))
+        position += envelope.size
+    return found
+
+
 class Slice:
     """Batches as they came from the broker, found sound as a whole before the first message is given out."""
 
@@ -154,15 +167,11 @@ class Slice:
 
     def __init__(self, topic: str, partition: int, data: Buffer) -> None:
         self.topic, self.partition = topic, partition
-        self._batches: list[tuple[Envelope, memoryview]] = []
-        view, position = memoryview(data), 0
-        while position < len(view):
-            envelope = parse_envelope(view, position)
-            stored = view[position + ENVELOPE_SIZE : position + envelope.size] if envelope else view[:0]
-            if envelope is None or not body_is_sound(envelope, stored):
-                raise CorruptMessage(f"what was read of {topic}/{partition} changed on its way; read it again")
-            self._batches.append((envelope, stored))
-            position += envelope.size
+        view = memoryview(data)
+        self._batches = [
+            (envelope, view[position + ENVELOPE_SIZE : position + envelope.size])
+            for position, envelope in sound_batches(topic, partition, view)
+        ]
 
     def messages(self, start: Offset, end: Offset | None, now: Microseconds) -> Iterator[Message]:
         """Those from `start` on, up to `end`, that have not expired by now."""

@@ -193,8 +193,7 @@ class Producer:
         `message_id` names the call: each message is known by it and its number.
         """
         content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
-        if keys is not None and len(keys) != len(values):
-            raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
+        _check_lengths(values, keys)
         await self._make_ready(len(values), partition)
         outcome = Outcome(len(values), trio.current_time())
         chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
@@ -206,6 +205,34 @@ class Producer:
         if outcome.has_failed:
             raise PublishFailed(outcome.results)
         return outcome.confirmations if values else []
+
+    def send_many_nowait(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> None:
+        """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
+        room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
+        """
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        _check_lengths(values, keys)
+        _check_all(values, keys, headers)
+        self._check_open()
+        sender = self._sender
+        sender.check_partition(partition)
+        if sender.unsettled and sender.unsettled + len(values) > self._buffer_messages:
+            raise BufferFull(f"{sender.unsettled} messages wait in the buffer; use send_many, or flush")
+        if values:
+            outcome = Outcome(len(values), trio.current_time(), self._unheard)
+            sender.add(self._chunk(outcome, content, values, keys, partition=partition, name=name))
 
     async def flush(self) -> None:
         """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
@@ -264,6 +291,23 @@ class Producer:
             if keys is None and partition is None:
                 partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
         return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
+
+
+def _check_lengths(values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
+    if keys is not None and len(keys) != len(values):
+        raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
+
+
+def _check_all(values: Sequence[bytes], keys: Sequence[bytes | None] | None, headers: object) -> None:
+    """The first that no broker would take has its `number` among the error's details."""
+    if not values or all_sound(values, keys or (), headers):
+        return
+    for number, value in enumerate(values):
+        try:
+            check_content(value, keys and keys[number], headers)
+        except InvalidMessage as error:
+            error.details["number"] = number
+            raise
 
 
 def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:

@@ -16,7 +16,15 @@ import msgpack
 from msgpack.exceptions import OutOfData, StackError, UnpackException
 
 from goqueue.net.errors import ProtocolError
-from goqueue.net.fields import INTEGER_MAX, INTEGER_MIN, NAME_SIZE_MAX, SCALAR_SIZE_MAX, Count, Range, Scalar, Size
+from goqueue.net.fields import (
+    NAME_SIZE_MAX,
+    SCALAR_SIZE_MAX,
+    Count,
+    Range,
+    Scalar,
+    Size,
+    is_scalar,
+)
 from goqueue.types import Buffer
 
 NIL = 0xC0
@@ -30,7 +38,6 @@ WORDS = {
     list: "an array",
     dict: "a map",
 }
-SCALARS = (str, bytes, int, float, bool, NoneType)
 UNREADABLE = (ProtocolError, ValueError, UnpackException)
 """What reading may raise: ours, and what msgpack raises."""
 
@@ -210,15 +217,9 @@ def _entry(source: Source) -> tuple[str, Scalar]:
     key, value = source.unpack(), source.unpack()
     if type(key) is not str or len(key) > NAME_SIZE_MAX:
         raise ProtocolError(f"the keys of a map are text of at most {NAME_SIZE_MAX} characters, not {_shown(key)}")
-    if not _is_scalar(value):
+    if not is_scalar(value):
         raise ProtocolError(f"text, bytes, a number, a truth or nil belongs under {key!r}, not {_shown(value)}")
     return key, value
-
-
-def _is_scalar(value: object) -> bool:
-    if type(value) is int:
-        return INTEGER_MIN <= value <= INTEGER_MAX
-    return type(value) in SCALARS and not (type(value) is bytes and len(value) > SCALAR_SIZE_MAX)
 
 
 def _bounded(count: int, most: int) -> int:

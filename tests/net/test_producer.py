@@ -9,6 +9,7 @@ import trio
 
 import goqueue
 from goqueue.actors.serving import serving
+from goqueue.core.record import VALUE_SIZE_MAX
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import BufferFull, InvalidMessage, PublishFailed
 from goqueue.net.client import Client
@@ -98,6 +99,26 @@ async def test_a_full_buffer_says_so_and_send_waits_for_room() -> None:
         with pytest.raises(BufferFull):
             producer.send_nowait(b"too many")
         assert (await producer.send(b"waited")).offset == 3
+
+
+async def test_many_are_queued_together_or_not_at_all() -> None:
+    async with connected() as client, client.producer("orders", buffer_messages=3) as producer:
+        producer.send_many_nowait([b"a", b"b"], [None, b"k"], priority="high")
+        for wrong in ([b"c", "text"], [b"c", bytes(VALUE_SIZE_MAX + 1)]):
+            with pytest.raises(goqueue.InvalidMessage) as refused:
+                producer.send_many_nowait(wrong)  # type: ignore[arg-type]
+            assert refused.value.details == {"number": 1}
+        with pytest.raises(goqueue.InvalidMessage, match="2 values and 1 keys"):
+            producer.send_many_nowait([b"c", b"c"], [b"k"])
+        with pytest.raises(goqueue.UnknownPartition):
+            producer.send_many_nowait([b"c"], partition=7)
+        with pytest.raises(BufferFull):
+            producer.send_many_nowait([b"c", b"c"])
+        producer.send_many_nowait([])
+        await producer.flush()
+        producer.send_many_nowait([b"d"] * 4)  # more than the buffer has room for, and nothing else waits
+        await producer.flush()
+        assert await values(client) == [b"a", b"b", *[b"d"] * 4]
 
 
 async def leave_by_an_error(client: Client) -> None:

@@ -58,7 +58,7 @@ def test_messages_are_published_read_deleted_and_purged(address: str) -> None:
         assert await client.publish("orders", b"a", key=b"k") == ("orders", 0, 0)
         async with client.producer("orders") as producer:
             assert (await producer.send(b"b")).offset == 1
-            producer.send_nowait(b"c")
+            producer.send_many_nowait([b"c"])
             await producer.flush()
             assert [each.offset for each in await producer.send_many([b"d", b"e"])] == [3, 4]
             producer.send_nowait(b"f")

@@ -51,7 +51,7 @@ def test_a_producer_sends_one_some_and_many_in_order(client: blocking.Client) ->
         producer.flush()
         assert [each.offset for each in producer.send_many([b"2", b"3"], [b"k", None])] == [2, 3]
         assert producer.send_many([]) == []
-        producer.send_nowait(b"4")
+        producer.send_many_nowait([b"4"])
     assert [message.value for message in client.read("orders", end="latest")] == [b"0", b"1", b"2", b"3", b"4"]
 
 

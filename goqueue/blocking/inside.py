@@ -1,0 +1,59 @@
+"""What goqueue's own programs ask of a client, beneath what it shows to everybody."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from goqueue.blocking.asking import ask
+from goqueue.blocking.client import Client
+from goqueue.blocking.producer import Producer
+from goqueue.errors import GoQueueError
+from goqueue.net.bodies import Request
+from goqueue.net.producer import Producer as TrioProducer
+from goqueue.net.slices import SliceFetcher, SliceRange
+from goqueue.portal.waiting import ask_now
+from goqueue.types import Microseconds
+
+AnswerT = TypeVar("AnswerT")
+ManyMessages: TypeAlias = tuple[Sequence[bytes], Sequence[bytes | None] | None, Mapping[str, Any]]
+"""What `send_many_nowait` takes: values, keys, and all else by name."""
+
+
+def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
+    """One request, asked again as the client's own calls are."""
+    return ask(client._host, client._client.call, request, kind)
+
+
+def now(client: Client) -> Microseconds:
+    return client._client.clock.now()
+
+
+def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True) -> Iterator[bytes]:
+    """Whole batches as they lie in the log, the next ones under way while one is looked at."""
+    fetcher = SliceFetcher(client._client, wanted, fail_on_data_loss=fail_on_data_loss)
+    ask(client._host, _start, client, fetcher)
+    try:
+        while (data := ask(client._host, fetcher.next)) is not None:
+            yield data
+    finally:
+        client._host.thread.tell(fetcher.close)
+
+
+async def _start(client: Client, fetcher: SliceFetcher) -> None:
+    client._client.spawn(fetcher.run)
+
+
+def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:
+    """Many a `send_many_nowait` in one turn of the Trio thread: the way there costs more than a few messages do.
+
+    The first call that is refused ends it; its number is in the error's details as `call`.
+    """
+    ask_now(producer._host, _send_all, producer._producer, calls)
+
+
+def _send_all(producer: TrioProducer, calls: Iterable[ManyMessages]) -> None:
+    for number, (values, keys, options) in enumerate(calls):
+        try:
+            producer.send_many_nowait(values, keys, **options)
+        except GoQueueError as error:
+            error.details["call"] = number
+            raise

@@ -1,0 +1,109 @@
+"""The session that a command on Spark runs in: built here, or by `spark-submit` around it.
+
+What `spark-submit` was told counts: of the settings below only the log's level and the name are given in any case.
+A session of this machine alone is bound to its loopback, where nobody else can reach it.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from goqueue.cli.output import printable
+from goqueue.cli.running import Misuse
+from goqueue.errors import GoQueueError, InvalidConfig
+from goqueue.spark import register
+from goqueue.spark.checks import check_machine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEVELS = ["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Where a program finds the Java that `spark-submit` has started for it."""
+
+
+def spark_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--master` and `--log-level`."""
+    master = click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs, for instance local[2] or spark://host:7077. "
+        "Without it: what spark-submit says, else all cores of this machine.",
+    )
+    level = click.option(
+        "--log-level",
+        type=click.Choice(LEVELS, case_sensitive=False),
+        default="OFF",
+        show_default=True,
+        help="What Spark's own log writes to stderr.",
+    )
+    return master(level(command))
+
+
+@contextmanager
+def spark_session(name: str, master: str | None, log_level: str) -> Iterator["SparkSession"]:
+    """One that knows goqueue, for a block; one that was there before stays as it is. Whatever is missing, refused
+    or fails ends the command with one sentence.
+    """
+    try:
+        check_machine()
+        with _opened(name, master, log_level) as spark, _told():
+            register(spark)
+            yield spark
+    except InvalidConfig as error:
+        raise Misuse(printable(error.message)) from None
+    except GoQueueError as error:
+        raise click.ClickException(printable(error.message)) from None
+
+
+@contextmanager
+def _opened(name: str, master: str | None, log_level: str) -> Iterator["SparkSession"]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 (it may be missing, which check_machine tells)
+
+    if (there := SparkSession.getActiveSession()) is not None:
+        yield there
+        return
+    builder: Any = SparkSession.Builder().appName(name)
+    for setting, value in _settings(master, log_level, is_submitted=SUBMITTED in os.environ).items():
+        builder = builder.config(setting, value)
+    spark: SparkSession = builder.getOrCreate()
+    try:
+        spark.sparkContext.setLogLevel(log_level.upper())
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What Spark says in a page is said in a sentence."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 (it comes with PySpark)
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise click.ClickException(printable(sentence_of(str(error)))) from None
+
+
+def sentence_of(told: str) -> str:
+    """Of a stack trace: what goqueue said, else what Spark's classes of errors say, else how it begins."""
+    for pattern in (r"goqueue\.errors\.\w+: (.+)", r"(\[[A-Z_.]+\] .+)"):
+        if found := re.findall(pattern, told):
+            return str(found[-1]).strip()
+    return next((line.strip() for line in told.splitlines() if line.strip()), "Spark failed, and does not say why")
+
+
+def _settings(master: str | None, log_level: str, *, is_submitted: bool) -> dict[str, str]:
+    settings = {"spark.log.level": log_level.upper(), "spark.ui.showConsoleProgress": "false"}
+    if master is not None:
+        settings["spark.master"] = master
+    if not is_submitted and (master is None or master.startswith("local")):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings["spark.ui.enabled"] = "false"
+    return settings

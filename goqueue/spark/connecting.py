@@ -1,0 +1,39 @@
+"""The way to the broker from Spark's processes: the driver's planners and the executors' tasks.
+
+Each has its own client: processes of Spark fork, and a connection does not survive that. A client waits half a
+minute for a broker that is down, which is right for a program that runs on. Here a query that is about to start
+fails soon, with one sentence; once it was connected, the client's own patience holds.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from goqueue import blocking
+from goqueue.blocking.inside import call
+from goqueue.errors import Unavailable
+from goqueue.net import messages as wire
+
+CONNECT_SECONDS_MAX = 10.0
+
+
+@contextmanager
+def connected(
+    url: str, *, name: str = "spark", seconds_max: float = CONNECT_SECONDS_MAX
+) -> Iterator[blocking.Client]:
+    """A client that has heard from the broker, for a block; `Unavailable` when none answers in time."""
+    with blocking.connect(url, name=name) as client:
+        _greet(client, url, seconds_max)
+        yield client
+
+
+def _greet(client: blocking.Client, url: str, seconds_max: float) -> None:
+    """Asked of no topic at all, since every task asks it: a client connects by itself, and what fails is the first
+    question."""
+    try:
+        with blocking.fail_after(seconds_max):
+            call(client, wire.DescribeTopics(()), wire.Topics)
+    except (TimeoutError, Unavailable):
+        raise Unavailable(
+            f"no broker answers at {url} within {seconds_max:g} s. Is it running, and is this an address that the "
+            f"driver and every executor of Spark can reach?"
+        ) from None

@@ -1,0 +1,59 @@
+"""Which offsets which task reads: planned from numbers alone.
+
+A range of offsets is one partition's share of a query. It is cut so that there are at least as many tasks as were
+asked for (`minPartitions`), and so that none is larger than one may be: a task that fails is repeated as a whole,
+and a large one leaves the other cores without work.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from goqueue.types import Offset
+
+OFFSETS_MAX = 1_000_000
+"""That one task reads, where its messages are small."""
+BYTES_MAX = 128 * 1024 * 1024
+"""That one task is estimated to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    topic: str
+    uuid: UUID
+    partition: int
+    start: Offset
+    end: Offset
+    bytes_each: float = 0.0
+    """About how many bytes a record has; 0 where nobody has looked."""
+
+    @property
+    def count(self) -> int:
+        return self.end - self.start
+
+
+def split(ranges: Sequence[OffsetRange], tasks_min: int = 1) -> list[OffsetRange]:
+    """The same offsets in at least so many pieces, as far as there are offsets; none of them empty."""
+    ranges = [each for each in ranges if each.count > 0]
+    total = sum(each.count for each in ranges)
+    return [piece for each in ranges for piece in _cut(each, _pieces(each, total, tasks_min))]
+
+
+def _pieces(one: OffsetRange, total: int, tasks_min: int) -> int:
+    """By its part of all offsets, rounded up: together they are as many as were asked for, or a few more."""
+    share = -(-one.count * tasks_min // total)
+    return min(one.count, max(share, -(-one.count // offsets_max(one.bytes_each))))
+
+
+def offsets_max(bytes_each: float) -> int:
+    """How many offsets a task may read, of records of this size."""
+    if bytes_each <= 0:
+        return OFFSETS_MAX
+    return max(1, min(OFFSETS_MAX, int(BYTES_MAX / bytes_each)))
+
+
+def _cut(one: OffsetRange, pieces: int) -> Iterator[OffsetRange]:
+    """Into pieces that differ by one offset at most."""
+    for number in range(pieces):
+        start, end = (one.start + one.count * each // pieces for each in (number, number + 1))
+        yield replace(one, start=start, end=end)

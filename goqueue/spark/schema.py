@@ -1,0 +1,87 @@
+"""The columns of a topic: those of Spark's Kafka connector, and a message's priority.
+
+| column | type | |
+|---|---|---|
+| key | binary | null where the message has none |
+| value | binary | |
+| topic | string | |
+| partition | int | |
+| offset | long | |
+| timestamp | timestamp | when it was published: the time that `message.timestamp` gives, in microseconds |
+| priority | int | 0 (critical) to 4 (background), as `goqueue.Priority`: it sorts by urgency |
+| headers | array<struct<key: string, value: binary>> | with `includeHeaders`; an empty array where there are none |
+
+A dead letter says where it comes from, with `includeOrigin`, or where nothing but dead-letter topics is named:
+
+| column | type | null in a message that a program has put there |
+|---|---|---|
+| origin_topic | string | |
+| origin_partition | int | |
+| origin_offset | long | |
+| origin_group | string | the group that gave it up |
+| attempts | int | how often it was handed out |
+| first_delivery | timestamp | |
+| last_delivery | timestamp | |
+| reason | string | |
+
+Kafka's `timestampType` is not there: a goqueue message has one time.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEY, VALUE, TOPIC, PARTITION, OFFSET = "key", "value", "topic", "partition", "offset"
+TIMESTAMP, PRIORITY, HEADERS = "timestamp", "priority", "headers"
+ORIGIN_TOPIC, ORIGIN_PARTITION, ORIGIN_OFFSET = "origin_topic", "origin_partition", "origin_offset"
+ORIGIN_GROUP, ATTEMPTS, REASON = "origin_group", "attempts", "reason"
+FIRST_DELIVERY, LAST_DELIVERY = "first_delivery", "last_delivery"
+DELAY, DELIVER_AT = "delay", "deliver_at"
+"""Of a sink's rows alone, beside most of those above."""
+
+HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+
+ORIGIN = (
+    StructField(ORIGIN_TOPIC, StringType()),
+    StructField(ORIGIN_PARTITION, IntegerType()),
+    StructField(ORIGIN_OFFSET, LongType()),
+    StructField(ORIGIN_GROUP, StringType()),
+    StructField(ATTEMPTS, IntegerType()),
+    StructField(FIRST_DELIVERY, TimestampType()),
+    StructField(LAST_DELIVERY, TimestampType()),
+    StructField(REASON, StringType()),
+)
+
+
+def source_schema(*, include_headers: bool, include_origin: bool = False) -> StructType:
+    columns = [
+        StructField(KEY, BinaryType()),
+        StructField(VALUE, BinaryType()),
+        StructField(TOPIC, StringType()),
+        StructField(PARTITION, IntegerType()),
+        StructField(OFFSET, LongType()),
+        StructField(TIMESTAMP, TimestampType()),
+        StructField(PRIORITY, IntegerType()),
+    ]
+    if include_headers:
+        columns.append(StructField(HEADERS, HEADERS_TYPE))
+    return StructType([*columns, *(ORIGIN if include_origin else ())])
+
+
+def arrow_schema(schema: StructType) -> "pa.Schema":
+    """What Spark compares each record batch with, to the letter: types, names, order and nullability."""
+    return to_arrow_schema(schema, timezone="UTC")

@@ -1,0 +1,150 @@
+"""A topic as a table that grows.
+
+What an offset of the stream is, and what follows from it, is in streamoffsets.py; here it meets the broker and
+Spark. A topic made anew and messages lost to retention are seen by comparing the offset with what the broker says,
+and are an error or are passed over by `failOnDataLoss`. New partitions, and new topics that fit a pattern, begin at
+their start. While the broker is away for less than half a minute the query waits.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from goqueue import blocking
+from goqueue.blocking.inside import now
+from goqueue.errors import GoQueueError
+from goqueue.spark.connecting import connected
+from goqueue.spark.options import SourceOptions
+from goqueue.spark.planning import refuse_strangers, sized, stream_start
+from goqueue.spark.ranges import split
+from goqueue.spark.source import RangePartition, read_range
+from goqueue.spark.streamoffsets import (
+    Backlog,
+    Key,
+    Place,
+    backlogs,
+    from_json,
+    key_of,
+    next_places,
+    ranges_between,
+    readable,
+    to_json,
+)
+from goqueue.spark.topics import Reach, reaches, reaches_left
+from goqueue.types import Offset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger("goqueue.spark")
+
+COMMIT_SECONDS_MAX = 5.0
+"""For telling the broker the progress; the query does not wait longer for that."""
+
+
+def rows_min(limit: ReadLimit) -> int:
+    return limit.min_rows if isinstance(limit, ReadMinRows) else 0
+
+
+class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One lives in a process beside the driver as long as the query, and keeps its client; others are pickled to
+    the tasks, to call `read` and nothing else. So the client is opened when first needed, never when this is made.
+    """
+
+    def __init__(self, schema: StructType, options: SourceOptions) -> None:
+        self._schema = schema
+        self._options = options
+        self._open: ExitStack | None = None
+        self._kept_client: blocking.Client | None = None
+        self._initial: dict[str, Any] | None = None
+        self._latest: dict[str, Any] | None = None
+        self._targets: dict[Key, Offset] | None = None
+        """Of a run that ends with what was there at its begin."""
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (these names are Spark's)
+        """Where a query without a checkpoint begins. Spark asks twice, and must hear of one latest."""
+        if self._initial is None:
+            found = reaches(self._client, self._options)
+            refuse_strangers(self._options.start, "startingOffsets", found)
+            self._initial = to_json(
+                {key_of(each): Place(each.epoch, stream_start(self._client, self._options, each)) for each in found}
+            )
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        most = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the next micro-batch ends; `start` itself when there is nothing new."""
+        places = from_json(start)
+        waiting = self._waiting(places)
+        if self._targets is None and sum(each.count for each in waiting) < rows_min(limit):
+            return start
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return to_json(next_places(waiting, rows_max))
+
+    def _waiting(self, places: dict[Key, Place]) -> list[Backlog]:
+        found = self._reaches()
+        self._latest = to_json({key_of(each): Place(each.epoch, each.end) for each in found})
+        return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
+
+    def _reaches(self) -> list[Reach]:
+        """Of a topic that is not there any more is said how far it was read, where that is an error."""
+        return reaches_left(self._client, self._options)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """The ends of the partitions, for the query's progress: as they were when last asked for."""
+        return self._latest
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._targets = {key_of(each): each.end for each in self._reaches()}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of one micro-batch; the same rows for the same offsets, whenever it is asked."""
+        ranges = ranges_between(from_json(start), from_json(end))
+        if not ranges:
+            return []
+        found, client = self._reaches(), self._client
+        kept = readable(ranges, found, fail_on_data_loss=self._options.fail_on_data_loss)
+        pieces = split(sized(client, kept), self._options.min_partitions or 1)
+        return [RangePartition(each, now(client)) for each in pieces]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Runs in a task, as that of a batch does."""
+        return read_range(partition, self._schema, self._options)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Tells the broker the progress of `group`, for its lag alone: a query goes on by its checkpoint."""
+        if self._options.group is None:
+            return
+        try:
+            with blocking.fail_after(COMMIT_SECONDS_MAX):
+                for topic, said in end.items():
+                    offsets = {int(number): place["offset"] for number, place in said["partitions"].items()}
+                    self._client.commit(self._options.group, topic, offsets)
+        except (GoQueueError, TimeoutError) as error:
+            logger.warning("the progress of group %s was not told to the broker: %s", self._options.group, error)
+
+    def stop(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open = self._kept_client = None
+
+    @property
+    def _client(self) -> blocking.Client:
+        if self._kept_client is None:
+            self._open = ExitStack()
+            self._kept_client = self._open.enter_context(connected(self._options.url))
+        return self._kept_client

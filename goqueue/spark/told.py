@@ -1,0 +1,25 @@
+"""Errors of ours that come back from Spark inside of its own."""
+
+import re
+
+from goqueue import errors
+from goqueue.errors import GoQueueError
+
+_OURS = re.compile(r"goqueue\.errors\.([A-Za-z]+): (.+)")
+
+
+def our_error(trace: str) -> GoQueueError | None:
+    """The last that a stack trace tells."""
+    for name, message in reversed(_OURS.findall(trace)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, GoQueueError):
+            return _made(kind, message.strip())
+    return None
+
+
+def _made(kind: type[GoQueueError], message: str) -> GoQueueError:
+    """Some need more than a message to be made."""
+    try:
+        return kind(message)
+    except TypeError:
+        return GoQueueError(message)

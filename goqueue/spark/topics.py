@@ -1,0 +1,121 @@
+"""What the broker says of the topics of a query: which they are, and how far they reach.
+
+A partition reaches up to its high watermark, not to its end: what lies between may still be lost with the power,
+and an offset that Spark has noted in a checkpoint must never become another message's.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from goqueue.blocking import Client
+from goqueue.blocking.inside import call
+from goqueue.core.names import is_internal
+from goqueue.errors import OffsetOutOfRange, UnknownPartition, UnknownTopic
+from goqueue.net import messages as wire
+from goqueue.net.failures import error_of
+from goqueue.spark.options import SourceOptions
+from goqueue.spark.ranges import OffsetRange
+from goqueue.types import Microseconds, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One partition: what can be read of it now."""
+
+    topic: str
+    uuid: UUID
+    partition: int
+    epoch: int
+    """Rises with every start of the broker."""
+    start: Offset
+    end: Offset
+
+
+def reaches(client: Client, options: SourceOptions) -> list[Reach]:
+    """All partitions that a query reads, in the order of its topics. Unknown ones are told."""
+    described = [
+        (topic, partition) for topic in _topics(client, options) for partition in _partitions(topic, options)
+    ]
+    ends = _high_watermarks(client, described)
+    return [
+        Reach(
+            topic.name, UUID(bytes=topic.uuid), each.partition, each.leader_epoch, each.start, max(end, each.start)
+        )
+        for (topic, each), end in zip(described, ends, strict=True)
+    ]
+
+
+def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
+    """As `reaches`, of those topics that are there: for a query that goes on when some were deleted."""
+    try:
+        return reaches(client, options)
+    except UnknownTopic:
+        there = {topic.name for topic in call(client, wire.DescribeTopics(None), wire.Topics).topics}
+    subscribe = tuple(name for name in options.subscribe if name in there)
+    assign = {name: numbers for name, numbers in options.assign.items() if name in there}
+    return reaches(client, replace(options, subscribe=subscribe, assign=assign)) if subscribe or assign else []
+
+
+def _topics(client: Client, options: SourceOptions) -> Sequence[wire.TopicDescription]:
+    if options.pattern is None:
+        names = options.subscribe or tuple(options.assign)
+        return call(client, wire.DescribeTopics(names), wire.Topics).topics
+    fits = re.compile(options.pattern).fullmatch
+    topics = call(client, wire.DescribeTopics(None), wire.Topics).topics
+    return [topic for topic in topics if fits(topic.name) and not is_internal(topic.name)]
+
+
+def _partitions(topic: wire.TopicDescription, options: SourceOptions) -> Iterator[wire.PartitionDescription]:
+    wanted = options.assign.get(topic.name, range(len(topic.partitions)))
+    for number in wanted:
+        if number >= len(topic.partitions):
+            raise UnknownPartition(
+                f"assign names partition {number} of topic {topic.name}, which has {len(topic.partitions)}: 0 to "
+                f"{len(topic.partitions) - 1}"
+            )
+        if (error := topic.partitions[number].error) is not None:
+            raise error_of(error)
+        yield topic.partitions[number]
+
+
+def _high_watermarks(
+    client: Client, described: Sequence[tuple[wire.TopicDescription, wire.PartitionDescription]]
+) -> Iterator[Offset]:
+    """By a fetch at the end of each, where there is nothing to fetch."""
+    places = tuple(wire.FetchPartition(topic.uuid, each.partition, 0, each.end) for topic, each in described)
+    if not places:
+        return
+    for (_, each), found in zip(
+        described, call(client, wire.Fetch(0, 0, places), wire.Fetched).partitions, strict=True
+    ):
+        yield min(each.end, found.high_watermark) if found.error is None else _end_in(found.error)
+
+
+def _end_in(error: wire.Error) -> Offset:
+    """Told where the end is not durable yet; purged meanwhile, there is nothing below it."""
+    refusal = error_of(error)
+    end = refusal.details.get("end")
+    if isinstance(refusal, OffsetOutOfRange) and isinstance(end, int):
+        return end
+    raise refusal
+
+
+def offset_at(client: Client, reach: Reach, time: Microseconds) -> Offset:
+    """The first message of this time or later, else the end."""
+    found = call(client, wire.OffsetAtTime(reach.uuid.bytes, reach.partition, time), wire.OffsetFound).offset
+    return reach.end if found is None else min(found, reach.end)
+
+
+def bytes_each(client: Client, one: OffsetRange) -> float:
+    """About how large a record is, by a look at the first batch; 0 when nothing can be said."""
+    place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, one.start)
+    [found] = call(client, wire.Fetch(0, 0, (place,)), wire.Fetched).partitions
+    offsets = found.next_offset - place.offset
+    return len(found.data) / offsets if found.error is None and offsets > 0 else 0.0
+
+
+def refuse_no_topics(options: SourceOptions, found: Sequence[Reach]) -> None:
+    if not found:
+        raise UnknownTopic(f"no topic fits subscribePattern {options.pattern!r}")
