@@ -14,7 +14,7 @@ import trio
 from goqueue.actors.serving import Ports, serving
 from goqueue.cli.config import settings_options
 from goqueue.cli.output import JSON, output_option, printable
-from goqueue.cli.process import BrokerProcess
+from goqueue.cli.process import BrokerProcess, keep_freed_memory
 from goqueue.cli.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
@@ -33,6 +33,7 @@ def serve(loaded: Loaded, output: str) -> None:
     """Run a broker until SIGTERM or SIGINT. Port 0 picks a free one."""
     environment = Environment(RealDisk(), TcpNetwork(), SystemClock(), SystemRandom())
     _check_node(loaded)
+    keep_freed_memory()
     try:
         with ended_by_others():
             trio.run(_serve, environment, loaded.settings, output)

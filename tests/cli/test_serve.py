@@ -74,6 +74,29 @@ async def test_it_says_one_line_serves_both_ports_and_ends_in_order(tmp_path: Pa
     check_not_locked(tmp_path / "data")
 
 
+def pages_asked_for(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[7])
+
+
+async def test_buffers_for_reading_are_used_again(tmp_path: Path) -> None:
+    """Pages that go back to the system with each buffer come anew with the next, at more than the reading costs."""
+    values = [bytes(10_000)] * 800
+    async with child("goqueue", *arguments(tmp_path / "data")) as process:
+        ports = await announced(process)
+        async with goqueue.connect(ports["websocket"]) as client:
+            await client.create_topic("large", partitions=1)
+            async with client.producer("large") as producer:
+                await producer.send_many(values)
+            counts = list[int]()
+            for _ in range(3):
+                before = pages_asked_for(process.process.pid)
+                async with client.read("large", end="latest") as reader:
+                    assert len([message async for message in reader]) == len(values)
+                counts.append(pages_asked_for(process.process.pid) - before)
+        assert await ended_by(process, signal.SIGTERM) == 0
+    assert counts[-1] < 8_000_000 // 4096 // 2, "less than half of the pages that were read"
+
+
 def test_a_second_broker_on_the_same_directory_is_told_who_has_it(tmp_path: Path) -> None:
     held = RealDisk().lock(f"{tmp_path}/lock")
     result = CliRunner().invoke(main, arguments(tmp_path))
