@@ -32,8 +32,8 @@ def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True
     fetcher = SliceFetcher(client._client, wanted, fail_on_data_loss=fail_on_data_loss)
     ask(client._host, _start, client, fetcher)
     try:
-        while (data := ask(client._host, fetcher.next)) is not None:
-            yield data
+        while taken := ask(client._host, fetcher.next):
+            yield from taken
     finally:
         client._host.thread.tell(fetcher.close)
 

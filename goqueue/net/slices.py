@@ -4,7 +4,7 @@ For programs that turn batches into something else than messages. Where a fetch 
 so there is one under way at a time; the next leaves as soon as one has come, until enough lies here.
 """
 
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -49,25 +49,26 @@ class SliceFetcher:
         self._wanted = wanted
         self._position = wanted.start
         self._fails = fail_on_data_loss
-        self._slices: deque[bytes] = deque()
+        self._slices: list[bytes] = []
         self._bytes_ahead = 0
         self._error: GoQueueError | None = None
         self._is_over = False
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
 
-    async def next(self) -> bytes | None:
-        """Whole batches; None behind the last. The first may begin before the range and the last end behind it."""
+    async def next(self) -> Sequence[bytes]:
+        """All that lie here, whole batches each; none behind the last. The first may begin before the range and the
+        last end behind it.
+        """
         while not self._slices:
             if self._error is not None:
                 raise self._error
             if self._is_over:
-                return None
+                break
             await self._changed.wait()
-        data = self._slices.popleft()
-        self._bytes_ahead -= len(data)
+        taken, self._slices, self._bytes_ahead = self._slices, [], 0
         self._note_change()
-        return data
+        return taken
 
     def close(self) -> None:
         self._scope.cancel()

@@ -18,6 +18,7 @@ import pyarrow as pa
 from goqueue.core.deadletter import Story
 from goqueue.core.record import EXPIRES_AT_HEADER, MESSAGE_ID_HEADER
 from goqueue.spark import schema as columns
+from goqueue.spark.jsonatonce import AtOnce
 from goqueue.spark.rows import Rows, Wanted, rows_of
 from goqueue.types import Buffer
 
@@ -26,13 +27,15 @@ _SPANS = 4
 """For each record: its key, its headers, its value, and what lies before the next key."""
 
 
-def record_batches(data: Buffer, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of whole batches of the log."""
+def record_batches(
+    data: Buffer, wanted: Wanted, schema: pa.Schema, at_once: AtOnce | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of whole batches of the log; with `at_once` also what is known of their values."""
     for rows in rows_of(data, wanted):
-        yield pa.RecordBatch.from_arrays(_arrays(rows, wanted, schema), schema=schema)
+        yield pa.RecordBatch.from_arrays(_arrays(rows, wanted, schema, at_once), schema=schema)
 
 
-def _arrays(rows: Rows, wanted: Wanted, schema: pa.Schema) -> list[pa.Array]:
+def _arrays(rows: Rows, wanted: Wanted, schema: pa.Schema, at_once: AtOnce | None) -> list[pa.Array]:
     spans, count = _spans(rows), len(rows)
     made = {
         columns.KEY: _keys(rows, spans),
@@ -47,6 +50,8 @@ def _arrays(rows: Rows, wanted: Wanted, schema: pa.Schema) -> list[pa.Array]:
         made[columns.HEADERS] = _headers(rows, schema.field(columns.HEADERS).type)
     if columns.ORIGIN_TOPIC in schema.names:
         made |= _origins(rows, schema)
+    if at_once is not None:
+        made[columns.KNOWN] = at_once.read(made[columns.VALUE])
     return [made[name] for name in schema.names]
 
 

@@ -9,6 +9,7 @@ of the topic counts those that are not known to fit at once while it writes the 
 is read again, for them. Without a schema rows are messages as they are.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from goqueue.spark.files import Files
 from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
-from goqueue.spark.options import source_options
+from goqueue.spark.options import JSON_SCHEMA, source_options
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.told import our_error
 from goqueue.spark.topics import reaches
@@ -231,6 +232,8 @@ class _Run:
         }
         if self._work.group is not None:
             options["group"] = self._work.group
+        if self._rows.is_at_once:
+            options[JSON_SCHEMA] = json.dumps(self._work.schema)
         if "startingTimestamp" in self._work.starting:
             del options["startingOffsets"]
         return {**options, **self._work.starting}

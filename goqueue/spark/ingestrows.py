@@ -1,8 +1,6 @@
 """What the rows of an ingested table are: messages as they are, or typed columns and a quarantine beside them."""
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's own page
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from goqueue.errors import InvalidConfig
-from goqueue.spark.jsonatonce import AtOnce, at_once
-from goqueue.spark.jsoncolumns import Parsing, type_of
+from goqueue.spark.jsonatonce import can_be_at_once
+from goqueue.spark.jsoncolumns import Parsing, keeps_limits, type_of
 from goqueue.spark.jsontypes import patterns_of, record_of
-from goqueue.spark.schema import KEY, OFFSET, PARTITION, PRIORITY, TIMESTAMP, TOPIC, VALUE, source_schema
+from goqueue.spark.schema import KEY, KNOWN, OFFSET, PARTITION, PRIORITY, TIMESTAMP, TOPIC, VALUE, source_schema
 from goqueue.spark.tablefolder import DATE_COLUMN
 
 if TYPE_CHECKING:
@@ -23,10 +21,11 @@ if TYPE_CHECKING:
 RAW = (KEY, VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, PRIORITY)
 BESIDE = (TOPIC, PARTITION, OFFSET, TIMESTAMP, KEY, PRIORITY)
 """In a typed table each with a _ before its name."""
+MESSAGE = (*BESIDE, VALUE)
 REASON = "reason"
-_INNER = ("_goqueue_text", "_goqueue_values", "_goqueue_fits", "_goqueue_parsed", "_goqueue_reason")
-_TEXT, _VALUES, _FITS, _PARSED, _REASON = _INNER
-RESERVED = frozenset({DATE_COLUMN, *_INNER, *(f"_{name}" for name in (*BESIDE, VALUE))})
+_INNER = ("_goqueue_fits", "_goqueue_parsed", "_goqueue_reason")
+_FITS, _PARSED, _REASON = _INNER
+RESERVED = frozenset({DATE_COLUMN, KNOWN, *_INNER, *(f"_{name}" for name in MESSAGE)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,10 @@ class Rows(Protocol):
     @property
     def columns(self) -> StructType:
         """With that of the day, which the folders are named by, at the end."""
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether the source is to say which messages fit the schema."""
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written: ...
 
@@ -63,6 +66,7 @@ def _save(rows: "DataFrame", target: str) -> None:
 @dataclass(frozen=True)
 class _Raw:
     columns: StructType
+    is_at_once: bool = False
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written:  # noqa: ARG002 (everything fits)
         counted = Observation()
@@ -94,42 +98,29 @@ class _Typed:
 
     columns: StructType
     parsing: Parsing
-    at_once: AtOnce | None
-    has_seen_one: bool = False
+    is_at_once: bool
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written:
-        self._look_at_one(batch)
-        renamed = batch.select(*(F.col(name).alias(f"_{name}") for name in (*BESIDE, VALUE)), _date())
-        if self.at_once is None:
-            return self._write_walked(renamed, target, quarantine)
-        known = self._known(self.at_once, renamed)
+        renamed = [F.col(name).alias(f"_{name}") for name in MESSAGE]
+        if not self.is_at_once:
+            return self._write_walked(batch.select(*renamed, _date()), target, quarantine)
+        known = self._known(batch.select(*renamed, _date(), KNOWN))
         done, left = self._write_known(known, target)
         if not left:
             return Written(done)
-        if left > done:
-            self.at_once = None
-        walked = self._write_walked(known.where(~F.col(_FITS)).select(*renamed.columns), target, quarantine)
+        self.is_at_once = left <= done
+        rest = known.where(~F.col(_FITS)).select(*(f"_{name}" for name in MESSAGE), DATE_COLUMN)
+        walked = self._write_walked(rest, target, quarantine)
         found = walked.rows + sum(walked.quarantined.values())
         assert found == left, "the topic gave other messages when it was read again"
         return Written(done + walked.rows, walked.quarantined)
 
-    def _look_at_one(self, batch: "DataFrame") -> None:
-        """In which order its fields are; once, as programs do not change it often."""
-        if self.at_once is None or self.has_seen_one:
-            return
-        for row in batch.select(VALUE).limit(1).collect():
-            with suppress(ValueError, RecursionError):
-                self.at_once = at_once(self.parsing.record, json.loads(bytes(row[VALUE] or b"null")))
-            self.has_seen_one = True
-
     # In steps that Spark compiles to one; what one step names, the next has computed once.
 
-    def _known(self, at_once: AtOnce, renamed: "DataFrame") -> "DataFrame":
-        text, values = F.col(_TEXT), F.col(_VALUES)
-        texts = renamed.withColumn(_TEXT, F.col(f"_{VALUE}").cast("string"))
-        looked = texts.withColumn(_VALUES, F.when(at_once.looks_right(text), at_once.values(text)))
-        typed = looked.select("*", *at_once.columns(values))
-        return typed.withColumn(_FITS, values.isNotNull() & at_once.keeps_limits(values))
+    def _known(self, rows: "DataFrame") -> "DataFrame":
+        record, values = self.parsing.record, F.col(KNOWN)
+        typed = rows.select("*", *(values.getField(field.name).alias(field.name) for field in record.fields))
+        return typed.withColumn(_FITS, values.isNotNull() & keeps_limits(record, values))
 
     def _write_known(self, known: "DataFrame", target: str) -> tuple[int, int]:
         """How many were written, and how many are left."""
@@ -172,7 +163,7 @@ def typed_rows(spark: "SparkSession", schema: Mapping[str, Any], ending: str) ->
     struct = type_of(record)
     assert isinstance(struct, StructType)
     columns = _dated([*struct.fields, *_of_source(BESIDE, "_")])
-    return _Typed(columns, Parsing(record, ending), at_once(record))
+    return _Typed(columns, Parsing(record, ending), can_be_at_once(record))
 
 
 def _check_pattern(spark: "SparkSession", pattern: str) -> None:

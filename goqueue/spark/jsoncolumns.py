@@ -10,12 +10,14 @@ is what is parsed: the second field is only found where the message was one whol
 for each run, so that nobody can write a message that ends it early and goes on.
 
 The document is walked field by field, which tells the reason. That is thorough and slow, so most messages do not
-come here: those that are plain enough are known at once (jsonatonce.py).
+come here: those that are plain enough are known at once (jsonatonce.py), and only asked for their limits.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (as all of Spark's own pages do)
@@ -280,6 +282,30 @@ def limits_of(kind: Plain, value: Column, spelt: Column) -> Iterator[tuple[Colum
         yield F.char_length(spelt) <= limits.length_most, "is too long"
     if limits.pattern is not None:
         yield spelt.rlike(limits.pattern), "does not match its pattern"
+
+
+def keeps_limits(record: Record, values: Column) -> Column:
+    """Whether the values of a message that has the right types keep to all limits; they are a struct."""
+    return F.coalesce(reduce(and_, _kept(record, values), F.lit(True)), F.lit(False))
+
+
+def _kept(record: Record, values: Column) -> Iterator[Column]:
+    for field in record.fields:
+        value = values.getField(field.name)
+        yield from (value.isNull() | kept for kept in _kept_by(field.kind, value))
+
+
+def _kept_by(kind: Kind, value: Column) -> Iterator[Column]:
+    match kind:
+        case Record():
+            yield from _kept(kind, value)
+        case Plain():
+            yield from (kept for kept, _ in limits_of(kind, value, value))
+        case Sequenced():
+            if kind.length_least is not None:
+                yield F.size(value) >= kind.length_least
+            if kind.length_most is not None:
+                yield F.size(value) <= kind.length_most
 
 
 def _is_text(kind: Plain) -> bool:

@@ -42,6 +42,10 @@ SOURCE = (
     "includeOrigin",
     "group",
 )
+JSON_SCHEMA = "jsonSchema"
+"""Of a read by `ingest`: what its messages are; those that fit are there as a column, too. Not for others: which
+ones are known to fit is nobody's promise.
+"""
 SINK = ("url", "topic", "application", "batchId")
 SPARKS_OWN = {"checkpointlocation", "queryname"}
 """Meant for Spark, which hands them over with a stream's own."""
@@ -94,6 +98,7 @@ class SourceOptions:
     include_headers: bool
     include_origin: bool
     """Columns that say where a dead letter comes from; of itself where nothing but dead-letter topics is named."""
+    json_schema: str | None
     group: str | None
     """Under which a stream's progress is told to the broker."""
 
@@ -113,6 +118,7 @@ class ColumnOptions(NamedTuple):
 
     include_headers: bool
     include_origin: bool
+    json_schema: str | None
 
 
 def column_options(options: Mapping[str, str]) -> ColumnOptions:
@@ -127,6 +133,7 @@ def _columns(faults: Faults, topics: tuple[str, ...]) -> ColumnOptions:
     return ColumnOptions(
         include_headers=faults.read("includeHeaders", truth, default=False),
         include_origin=faults.read("includeOrigin", truth, default=are_dead_letters),
+        json_schema=faults.read(JSON_SCHEMA, str, default=None),
     )
 
 
@@ -154,6 +161,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
         fail_on_data_loss=read("failOnDataLoss", truth, default=True),
         include_headers=columns.include_headers,
         include_origin=columns.include_origin,
+        json_schema=columns.json_schema,
         group=read("group", check_group_name, default=None),
     )
     faults.exactly_one(SELECTING)
@@ -213,7 +221,7 @@ def _topic(name: str) -> str:
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, str]:
-    known = {name.lower() for name in names} | SPARKS_OWN
+    known = {name.lower() for name in (*names, JSON_SCHEMA)} | SPARKS_OWN
     given = _lower(options)
     if strange := [f"there is no option {name}{_hint(name, names)}" for name in given if name not in known]:
         raise InvalidConfig("; ".join(strange), faults=strange)

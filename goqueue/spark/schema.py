@@ -27,6 +27,8 @@ A dead letter says where it comes from, with `includeOrigin`, or where nothing b
 Kafka's `timestampType` is not there: a goqueue message has one time.
 """
 
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -41,6 +43,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from goqueue.spark.jsoncolumns import type_of
+from goqueue.spark.jsontypes import Record, record_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -51,6 +56,8 @@ ORIGIN_GROUP, ATTEMPTS, REASON = "origin_group", "attempts", "reason"
 FIRST_DELIVERY, LAST_DELIVERY = "first_delivery", "last_delivery"
 DELAY, DELIVER_AT = "delay", "deliver_at"
 """Of a sink's rows alone, beside most of those above."""
+KNOWN = "_goqueue_known"
+"""The values of a message that is known to fit the JSON Schema of an ingest; null where it is not known."""
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -67,7 +74,9 @@ ORIGIN = (
 )
 
 
-def source_schema(*, include_headers: bool, include_origin: bool = False) -> StructType:
+def source_schema(
+    *, include_headers: bool, include_origin: bool = False, json_schema: str | None = None
+) -> StructType:
     columns = [
         StructField(KEY, BinaryType()),
         StructField(VALUE, BinaryType()),
@@ -79,7 +88,15 @@ def source_schema(*, include_headers: bool, include_origin: bool = False) -> Str
     ]
     if include_headers:
         columns.append(StructField(HEADERS, HEADERS_TYPE))
-    return StructType([*columns, *(ORIGIN if include_origin else ())])
+    columns += ORIGIN if include_origin else ()
+    if json_schema is not None:
+        columns.append(StructField(KNOWN, type_of(record_from(json_schema))))
+    return StructType(columns)
+
+
+@lru_cache(8)
+def record_from(json_schema: str) -> Record:
+    return record_of(json.loads(json_schema))
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":

@@ -23,6 +23,7 @@ from goqueue.spark.connecting import CONNECT_SECONDS_MAX, connected
 from goqueue.spark.options import SinkOptions
 from goqueue.spark.publishing import publish_all
 from goqueue.spark.sinkcolumns import check_columns
+from goqueue.spark.worker import in_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,6 +122,7 @@ def _check_stream(options: SinkOptions) -> None:
 
 
 def _write(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
+    in_task()
     attempt = attempt_of(options)
     with connected(options.url) as client:
         return Written(publish_all(client, options.topic, batches), attempt)

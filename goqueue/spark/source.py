@@ -16,11 +16,13 @@ from goqueue.blocking.inside import now, slices
 from goqueue.net.slices import SliceRange
 from goqueue.spark.columns import record_batches
 from goqueue.spark.connecting import connected
+from goqueue.spark.jsonatonce import AtOnce
 from goqueue.spark.options import SourceOptions
 from goqueue.spark.planning import plan_batch
 from goqueue.spark.ranges import OffsetRange
 from goqueue.spark.rows import Wanted
-from goqueue.spark.schema import arrow_schema
+from goqueue.spark.schema import KNOWN, arrow_schema, record_from
+from goqueue.spark.worker import in_task
 from goqueue.types import Microseconds
 
 if TYPE_CHECKING:
@@ -59,9 +61,17 @@ def read_range(
     """Where nothing was planned Spark has one task do nothing."""
     if not isinstance(partition, RangePartition):
         return
+    in_task()
     one, arrow = partition.offsets, arrow_schema(schema)
     wanted = Wanted(one.topic, one.partition, one.start, one.end, partition.planned_at)
     places = SliceRange(one.topic, one.uuid, one.partition, one.start, one.end)
+    at_once = _at_once(arrow, options)
     with connected(options.url) as client:
         for data in slices(client, places, fail_on_data_loss=options.fail_on_data_loss):
-            yield from record_batches(data, wanted, arrow)
+            yield from record_batches(data, wanted, arrow, at_once)
+
+
+def _at_once(schema: "pa.Schema", options: SourceOptions) -> AtOnce | None:
+    if options.json_schema is None:
+        return None
+    return AtOnce(record_from(options.json_schema), schema.field(KNOWN).type)

@@ -211,7 +211,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_the_columns_are_decided_by_one_option() -> None:
-    assert column_options({"includeHeaders": "true"}) == (True, False)
+    assert column_options({"includeHeaders": "true"}) == (True, False, None)
     with pytest.raises(InvalidConfig, match="includeHeaders: 'yes' is neither true nor false"):
         column_options({"includeheaders": "yes"})
 

@@ -76,6 +76,22 @@ def fill(client: blocking.Client, topic: str) -> list[Message]:
     return list(client.read(topic, end="latest"))
 
 
+def test_what_came_with_modules_is_not_looked_at_after_each_task(
+    spark: "SparkSession", url: str, client: blocking.Client, topic: str
+) -> None:
+    """It would take longer than a small task does."""
+    client.create_topic(topic, 2)
+    for _ in range(4):
+        assert rows(table(spark, url, subscribe=topic, includeHeaders="true")) == []
+
+    def set_apart(_: int) -> int:
+        import gc  # noqa: PLC0415
+
+        return gc.get_freeze_count()
+
+    assert max(spark.sparkContext.parallelize(range(4), 4).map(set_apart).collect()) > 10_000
+
+
 def test_a_table_has_every_message_that_a_reader_gets(
     spark: "SparkSession", url: str, client: blocking.Client, topic: str
 ) -> None:
