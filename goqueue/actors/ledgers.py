@@ -345,7 +345,9 @@ class LedgerDesk(WaitingDesk):
         if here is None:
             reply.resolve(None)
         else:
-            self.background(self._answer, reply, view_of, here.ledger, self.log, self._wall_clock)
+            self.background(
+                self._answer, reply, view_of, here.ledger, self.log, self._wall_clock, self.delays.pending
+            )
 
     @defers(GatherLedgerFacts)
     async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:
