@@ -18,7 +18,7 @@ import trio
 from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.timerrequests import AskDueTimes, CloseTimers, LoadTimers, OpenTimers, SetTimers
+from goqueue.actors.timerrequests import AskDueTimes, AskEarliest, CloseTimers, LoadTimers, OpenTimers, SetTimers
 from goqueue.core.delayevents import DelayEvent
 from goqueue.core.delays import Change, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
@@ -74,6 +74,10 @@ class DelayBook:
     @property
     def is_used(self) -> bool:
         return self._owner is not None or bool(self._entries or self._unapplied)
+
+    @property
+    def pending(self) -> OffsetSet:
+        return self.delays.pending
 
     @property
     def has_unapplied(self) -> bool:
@@ -307,6 +311,15 @@ class DelayBook:
         async with self._turn:
             await self._settle()
             return await self._due_times(offsets)
+
+    async def next_due(self) -> Microseconds | None:
+        """When the next one is due, of however many: some are looked at at a time."""
+        owner = await self.owner() if self.delays.pending else None
+        dues, first = list(self.taken.values()), None if owner is None else Offset(0)
+        while owner is not None and first is not None:
+            due, first = await self.ask(AskEarliest(owner, first))
+            dues += [] if due is None else [due]
+        return min(dues, default=None)
 
     async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         if self._timers is None or self._owner is None:

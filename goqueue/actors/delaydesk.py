@@ -69,6 +69,10 @@ class DelayDesk(StreamDesk):
     def append_own(self, batches: Sequence[Batch]) -> Offset:
         """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing."""
 
+    @property
+    def delays(self) -> DelayBook:
+        return self.delay_book
+
     async def open_delays(self) -> None:
         await self.delay_book.open(self.log, self.name, self.ref)
         if self.delay_book.is_used:

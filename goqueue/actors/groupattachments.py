@@ -55,6 +55,8 @@ class Attachment:
     lives: int = 0
     """How often the partition had been started again when it was told."""
     trouble: str | None = None
+    is_reported: bool = False
+    """That it is in trouble."""
     since: float = field(default_factory=trio.current_time)
     has_begun: bool = False
     """The partition has said that the group reads there."""
@@ -172,6 +174,7 @@ class Attachments:
 
     async def _tell(self, places: Sequence[Attachment]) -> None:
         await with_each(self._tell_one, places)
+        self._report_trouble([place for place in self if place.trouble is not None and not place.is_reported])
 
     async def _tell_one(self, place: Attachment) -> None:
         try:
@@ -179,9 +182,9 @@ class Attachments:
                 place.ref = await self._find(place)
             await self._speak(place, place.ref)
         except GoQueueError as error:
-            self._note_trouble(place, error.message)
+            place.trouble = error.message
         else:
-            place.trouble = None
+            place.trouble, place.is_reported = None, False
 
     async def _find(self, place: Attachment) -> ActorRef:
         return await call_within(ANSWER_SECONDS_MAX, self._topics, FindPartition(place.topic.uuid, place.number))
@@ -197,10 +200,14 @@ class Attachments:
             await call_within(ANSWER_SECONDS_MAX, ref, AssignPartition(self._group, *wanted))
         place.known, place.lives = wanted, lives
 
-    def _note_trouble(self, place: Attachment, message: str) -> None:
-        if place.trouble is None and place in self:
+    def _report_trouble(self, places: Sequence[Attachment]) -> None:
+        """Once of each, and of all together: a first group has a journal made in each of many partitions."""
+        for place in places:
+            place.is_reported = True
+        if places:
+            first, rest = places[0], len(places) - 1
+            others = f" and {rest} more" if rest else ""
             self._report(
-                f"group {self._group} cannot reach partition {place.number} of {place.topic.name}: {message}; "
-                "it is tried again"
+                f"group {self._group} cannot reach partition {first.number} of {first.topic.name}{others}: "
+                f"{first.trouble}; {'they are' if rest else 'it is'} tried again"
             )
-        place.trouble = message

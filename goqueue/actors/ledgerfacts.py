@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 import trio
 
@@ -10,6 +11,7 @@ from goqueue.actors.whyrequests import LedgerFacts
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import key_at
 from goqueue.core.ledger import Ledger
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.whyfacts import KeyRow, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
 from goqueue.core.whywords import shown_key
 from goqueue.environment import WallClock
@@ -24,26 +26,43 @@ KEY_READ_BYTES = 4 * 1024
 """The batch with the key comes in any case."""
 
 
-async def gather_facts(here: GroupHere, log: Log, name: TopicPartition, clock: WallClock) -> LedgerFacts:
+async def gather_facts(
+    here: GroupHere, log: Log, name: TopicPartition, clock: WallClock, delays: "PendingDelays"
+) -> LedgerFacts:
     """One key is read for it, from the log: groups know keys by their hashes only."""
-    row = await _longest_row(here.ledger, log)
-    found = _facts_of(here, log, name, trio.current_time(), clock.now())
-    return replace(found, partition=replace(found.partition, longest_row=row))
+    row, due = await _longest_row(here.ledger, log), await delays.next_due()
+    wall = clock.now()
+    found = _facts_of(here, log, name, delays.pending, now=trio.current_time(), wall=wall)
+    due_in = None if due is None else max(0, due - wall) / _MILLION
+    return replace(found, partition=replace(found.partition, longest_row=row, next_due_in=due_in))
 
 
-def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall: Microseconds) -> LedgerFacts:
-    """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages."""
+class PendingDelays(Protocol):
+    """What is known of the delayed messages of a partition."""
+
+    @property
+    def pending(self) -> OffsetSet: ...
+
+    async def next_due(self) -> Microseconds | None: ...
+
+
+def _facts_of(
+    here: GroupHere, log: Log, name: TopicPartition, delayed: OffsetSet, *, now: float, wall: Microseconds
+) -> LedgerFacts:
+    """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages, but for
+    those that are delayed."""
     ledger = here.ledger
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
     damaged, damaged_at = _damaged(log, here.place, read_to)
-    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead)
+    hidden = delayed.count(read_to, log.high_watermark - 1)
+    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead - hidden)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
         *name,
         ready=progress.ready_again - behind + (0 if ledger.looks_no_further else fresh),
-        fetched=read_to - progress.next_fresh,
+        fetched=read_to - progress.next_fresh - delayed.count(progress.next_fresh, read_to - 1),
         behind_keys=behind + (fresh if ledger.looks_no_further else 0),
         looks_no_further=ledger.looks_no_further,
         unsynced=log.end_offset - log.high_watermark,
@@ -53,6 +72,7 @@ def _facts_of(here: GroupHere, log: Log, name: TopicPartition, now: float, wall:
         next_retry_in=_until(ledger.next_retry(), now),
         leaving=progress.leaving + progress.departing,
         alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
+        delayed=len(delayed),
         damaged=damaged,
         damaged_at=damaged_at,
         stands_before_damage=damaged_at == read_to,

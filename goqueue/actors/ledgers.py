@@ -7,6 +7,7 @@ something away from a plan is counted, and sends the reader back to plan anew.
 """
 
 import logging
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
 from typing import TypeVar, TypeVarTuple
@@ -35,7 +36,7 @@ from goqueue.actors.handlers import answers, defers
 from goqueue.actors.lanetaking import GatheredLanes, LaneShelf
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
-from goqueue.actors.ledgerfacts import gather_facts
+from goqueue.actors.ledgerfacts import PendingDelays, gather_facts
 from goqueue.actors.ledgerhanding import HandingOut, nothing
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered
@@ -79,6 +80,11 @@ class LedgerDesk(WaitingDesk):
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
+
+    @property
+    @abstractmethod
+    def delays(self) -> PendingDelays:
+        """What waits here for its time, for who asks why nothing comes."""
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)
@@ -339,7 +345,9 @@ class LedgerDesk(WaitingDesk):
         if here is None:
             reply.resolve(None)
         else:
-            self.background(self._answer, reply, view_of, here.ledger, self.log, self._wall_clock)
+            self.background(
+                self._answer, reply, view_of, here.ledger, self.log, self._wall_clock, self.delays.pending
+            )
 
     @defers(GatherLedgerFacts)
     async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:
@@ -347,7 +355,7 @@ class LedgerDesk(WaitingDesk):
         if here is None:
             reply.resolve(None)
         else:
-            self.background(self._answer, reply, gather_facts, here, self.log, name, self._wall_clock)
+            self.background(self._answer, reply, gather_facts, here, self.log, name, self._wall_clock, self.delays)
 
     @defers(ResetLedger)
     async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:

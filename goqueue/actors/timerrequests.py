@@ -71,5 +71,13 @@ class AskDueTimes(Request[Sequence[Microseconds | None]]):
 
 
 @dataclass(frozen=True, slots=True)
+class AskEarliest(Request[tuple[Microseconds | None, Offset | None]]):
+    """The first due time among some thousands of timers from an offset on, and with which offset to go on."""
+
+    owner: int
+    first: Offset
+
+
+@dataclass(frozen=True, slots=True)
 class TimersDue(News):
     """Something of yours has fallen due: take it."""

@@ -19,6 +19,7 @@ from goqueue.actors.handlers import answers
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.timerrequests import (
     AskDueTimes,
+    AskEarliest,
     CloseTimers,
     LoadTimers,
     OpenTimers,
@@ -181,6 +182,14 @@ class Timers(Actor):
         owner, wheel = self._owners.get(message.owner), self._wheel
         fallen = owner.due if owner is not None else {}
         return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
+
+    @answers(AskEarliest)
+    async def earliest(self, message: AskEarliest) -> tuple[Microseconds | None, Offset | None]:
+        """What has fallen due and was not taken yet is before all others."""
+        owner = self._owners.get(message.owner)
+        if owner is not None and owner.due:
+            return min(owner.due.values()), None
+        return self._wheel.earliest(message.owner, message.first)
 
     # Time
 

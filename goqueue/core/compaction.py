@@ -5,14 +5,15 @@ and supersede nothing until they fire, and control records, those about delays a
 pending; tombstones until they are old enough that every reader has seen them. Offsets and order never change.
 
 An original goes before, or together with, the record that says that it has fired or was cancelled: the oldest are
-rewritten first. So nothing that was delivered is ever found to be pending again.
+rewritten first, and what ended those in segments that cannot be rewritten stays. So nothing that was delivered is
+ever found to be pending again.
 
 Keys are remembered by a 128-bit digest, so that memory is bounded by their number, whatever their size.
 """
 
 from hashlib import blake2b
 
-from goqueue.core.delayevents import target_of
+from goqueue.core.delayevents import moved_by, target_of
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import Flag, RecordPlace
 from goqueue.types import Buffer, Microseconds, Offset
@@ -69,7 +70,7 @@ def keeps_hidden(pending: OffsetSet, offset: Offset, records: memoryview, place:
     """Whether compaction by key keeps a hidden record."""
     if place.flags & _DELAYED:
         return offset in pending
-    target = target_of(records, place)
+    target = moved_by(records, place)
     return target is None or target in pending
 
 
@@ -77,8 +78,14 @@ def keeps_pending(pending: OffsetSet, offset: Offset, records: memoryview, place
     """Whether an expired segment keeps this record: only what is still to be delivered, and when."""
     if place.flags & _DELAYED:
         return offset in pending
-    target = target_of(records, place) if place.flags & _CONTROL else None
+    target = moved_by(records, place)
     return target is not None and target in pending
+
+
+def ends_one_of(originals: OffsetSet, records: memoryview, place: RecordPlace) -> bool:
+    """Whether this record says what became of one of these delayed originals."""
+    target = target_of(records, place)
+    return target is not None and target in originals
 
 
 def _digest(key: Buffer) -> bytes:

@@ -117,9 +117,14 @@ _CONTROLS: dict[bytes, Callable[[memoryview, Offset, Microseconds], DelayEvent |
 
 
 def target_of(records: memoryview, place: RecordPlace) -> Offset | None:
-    """The original that a control record is about, if it is about a delay."""
+    """The original that a record is about which says what became of one."""
     event = _event(records, place, 0, 0)
-    return event.offset if isinstance(event, Cancelled | Moved) else None
+    return event.offset if isinstance(event, Cancelled | Moved | Fired) else None
+
+
+def moved_by(records: memoryview, place: RecordPlace) -> Offset | None:
+    """The original that a control record is about, if it is about a delay."""
+    return target_of(records, place) if place.flags & _CONTROL else None
 
 
 # What the broker writes

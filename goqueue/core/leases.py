@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import chain
+from itertools import count as count_up
 from typing import Any, NamedTuple
 
+from goqueue.core.leaserow import Lease, LeaseRow
 from goqueue.core.ledgerattempts import (
     AttemptRun,
     AttemptRuns,
@@ -23,7 +25,6 @@ from goqueue.core.ledgerattempts import (
     Standing,
     count,
     joined,
-    offsets_of,
     without,
 )
 from goqueue.core.offsetset import OffsetSet, Run
@@ -35,25 +36,18 @@ _MILLION = 1_000_000
 
 
 @dataclass(slots=True, eq=False)
-class Lease:
-    deadline: float
-    visibility: float
-    out: Attempts = field(default_factory=Attempts)
-
-
-@dataclass(slots=True, eq=False)
 class Delivery:
     nonce: int
     member: str
     wall: Microseconds
     is_alone: bool
-    leases: list[Lease]
+    leases: LeaseRow
     acked: Attempts = field(default_factory=Attempts)
 
     @property
     def size(self) -> int:
         """How many of its messages are still out."""
-        return sum(len(lease.out) for lease in self.leases)
+        return self.leases.size
 
 
 @dataclass(slots=True)
@@ -63,6 +57,15 @@ class Held:
     nonces: dict[int, None] = field(default_factory=dict)
     count: int = 0
     is_alone: bool = False
+
+
+class Deadline(NamedTuple):
+    time: float
+    nonce: int
+    number: int
+    """Of all, so that no two are alike."""
+    lease: Lease
+    """Without messages it is over, and so is the deadline."""
 
 
 class Verdict(NamedTuple):
@@ -77,7 +80,8 @@ class Deliveries:
         self._deliveries: dict[int, Delivery] = {}
         self._held: dict[str, Held] = {}
         self._settled: dict[int, Attempts] = {}
-        self._deadlines: list[tuple[float, int]] = []
+        self._deadlines: list[Deadline] = []
+        self._numbers = count_up()
         self._tidy_at = _TIDY_FROM
 
     # What is under way
@@ -126,20 +130,17 @@ class Deliveries:
         return frozenset(member for member, held in self._held.items() if held.is_alone)
 
     def next_deadline(self) -> float | None:
-        while self._deadlines and not self._is_true(*self._deadlines[0]):
+        while self._deadlines and not self._deadlines[0].lease.out:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
     def due(self, now: float) -> Iterator[tuple[Delivery, Lease]]:
         """The leases whose time has come, earliest first."""
-        for deadline, nonce in sorted(set(self._passed(now))):
-            delivery = self._deliveries.get(nonce)
-            for lease in delivery.leases if delivery is not None else ():
-                if lease.deadline == deadline:
-                    assert delivery is not None
-                    yield delivery, lease
+        for deadline in sorted(self._passed(now)):
+            if deadline.lease.out:
+                yield self._deliveries[deadline.nonce], deadline.lease
 
-    def _passed(self, now: float) -> Iterator[tuple[float, int]]:
+    def _passed(self, now: float) -> "Iterator[Deadline]":
         """Deadlines, true or not. In a heap nothing below a later one is earlier."""
         places = [0]
         while places:
@@ -148,15 +149,12 @@ class Deliveries:
                 yield self._deadlines[place]
                 places += (2 * place + 1, 2 * place + 2)
 
-    def _is_true(self, deadline: float, nonce: int) -> bool:
-        delivery = self._deliveries.get(nonce)
-        return delivery is not None and any(lease.deadline == deadline for lease in delivery.leases)
-
     # Receipts
 
     def judge(self, now: float, nonce: int, runs: Iterable[AttemptRun], *, acks: bool = False) -> Verdict:
         """With `acks`, what was acked under this nonce before is not stale, and not good a second time."""
-        runs, leases = tuple(runs), self._standing(now, nonce)
+        runs = tuple(runs)
+        leases = self._standing(now, nonce, runs)
         if _are_all_out(leases, runs):  # as most often
             return Verdict(joined(runs), ())
         return self._judge_each(runs, leases, self._acked(nonce) if acks else None)
@@ -190,9 +188,13 @@ class Deliveries:
         sets = [offsets for lease in self._deliveries[nonce].leases for offsets in lease.out.values()]
         return chain.from_iterable([offsets.offsets() for offsets in sets])
 
-    def _standing(self, now: float, nonce: int) -> Sequence[Lease]:
+    def _standing(self, now: float, nonce: int, runs: AttemptRuns | None = None) -> Sequence[Lease]:
+        """All of them, or those that these messages may be under."""
         delivery = self._deliveries.get(nonce)
-        return [lease for lease in delivery.leases if lease.deadline > now] if delivery is not None else ()
+        if delivery is None:
+            return ()
+        leases = delivery.leases if runs is None else delivery.leases.under(runs)
+        return [lease for lease in leases if lease.deadline > now]
 
     def _acked(self, nonce: int) -> Attempts | None:
         delivery = self._deliveries.get(nonce)
@@ -215,7 +217,7 @@ class Deliveries:
     def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
         """These, or all that are out."""
         acked = self._deliveries[nonce].acked
-        taken = self._take(nonce, None if runs is None else offsets_of(runs))
+        taken = self._take(nonce, runs)
         if runs is not None:
             _check_all(taken, runs)
         for standing, offsets in taken.items():
@@ -225,7 +227,7 @@ class Deliveries:
 
     def take(self, nonce: int, runs: AttemptRuns) -> Attempts:
         """These are no longer out."""
-        taken = self._take(nonce, offsets_of(runs))
+        taken = self._take(nonce, runs)
         _check_all(taken, runs)
         self._close_if_empty(nonce)
         return taken
@@ -233,30 +235,24 @@ class Deliveries:
     def take_within(self, first: Offset, last: Offset) -> None:
         """Whatever of these is out, whoever holds it. Looks at every delivery, for what is rare."""
         for nonce, delivery in list(self._deliveries.items()):
-            taken = [run for lease in delivery.leases for _, run in lease.out.take_range(first, last)]
-            self._let_go(delivery, count(taken))
+            self._held[delivery.member].count -= delivery.leases.take_within(first, last)
             self._close_if_empty(nonce)
 
     def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
         """These, or all that are out, are held until so many seconds from now."""
         delivery = self._deliveries[nonce]
         extended = Lease(now + visibility, visibility)
-        extended.out.merge(self._take(nonce, None if runs is None else offsets_of(runs)))
+        extended.out.merge(self._take(nonce, runs))
         self._held[delivery.member].count += len(extended.out)
-        delivery.leases.append(extended)
+        delivery.leases.add(extended)
         self._note_deadline(delivery, extended)
 
-    def _take(self, nonce: int, offsets: OffsetSet | None) -> Attempts:
+    def _take(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
         """These, or all that are out."""
-        delivery, taken = self._deliveries[nonce], Attempts()
-        for lease in delivery.leases:
-            taken.merge(lease.out.take_everything() if offsets is None else lease.out.take(offsets))
-        self._let_go(delivery, len(taken))
+        delivery = self._deliveries[nonce]
+        taken = delivery.leases.take(runs)
+        self._held[delivery.member].count -= len(taken)
         return taken
-
-    def _let_go(self, delivery: Delivery, taken: int) -> None:
-        delivery.leases = [lease for lease in delivery.leases if lease.out]
-        self._held[delivery.member].count -= taken
 
     def _close_if_empty(self, nonce: int) -> None:
         delivery = self._deliveries[nonce]
@@ -276,10 +272,9 @@ class Deliveries:
             del self._settled[next(iter(self._settled))]
 
     def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
-        heappush(self._deadlines, (lease.deadline, delivery.nonce))
+        heappush(self._deadlines, Deadline(lease.deadline, delivery.nonce, next(self._numbers), lease))
         if len(self._deadlines) >= self._tidy_at:
-            every = self._deliveries.values()
-            self._deadlines = [(lease.deadline, delivery.nonce) for delivery in every for lease in delivery.leases]
+            self._deadlines = [deadline for deadline in self._deadlines if deadline.lease.out]
             heapify(self._deadlines)
             self._tidy_at = max(_TIDY_FROM, 2 * len(self._deadlines))
 
@@ -332,4 +327,4 @@ def _delivery_from_plain(plain: Any, now: float) -> Delivery:
     standing = [
         Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
     ]
-    return Delivery(nonce, member, wall, is_alone, standing, Attempts.from_plain(acked))
+    return Delivery(nonce, member, wall, is_alone, LeaseRow(standing), Attempts.from_plain(acked))

@@ -31,7 +31,8 @@ from itertools import islice
 from typing import Any
 
 from goqueue.core.backoff import backoff
-from goqueue.core.leases import Delivery, Lease
+from goqueue.core.leaserow import Lease
+from goqueue.core.leases import Delivery
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, in_order
 from goqueue.core.ledgerdepartures import DeadRun, Departure
 from goqueue.core.ledgerentries import (

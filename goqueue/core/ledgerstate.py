@@ -18,7 +18,8 @@ from typing import Any
 
 from goqueue.core import ledgerentries as entries
 from goqueue.core.lanes import LANES
-from goqueue.core.leases import Deliveries, Delivery, Lease
+from goqueue.core.leaserow import Lease, LeaseRow
+from goqueue.core.leases import Deliveries, Delivery
 from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, count
 from goqueue.core.ledgerdepartures import DeadRun, Departures
 from goqueue.core.ledgerentries import Entry
@@ -115,7 +116,7 @@ class LedgerState:
         return lease
 
     def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
-        self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, [lease]))
+        self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, LeaseRow([lease])))
         for lane in LANES:
             if self.firsts[lane].have_grown:
                 self.firsts[lane].tidy(self._held_of(lane), self.lanes.fresh[lane])

@@ -92,6 +92,7 @@ class Progress:
         """And not done."""
         return self.in_flight + self.waiting + self.ready_again + self.leaving + self.departing
 
-    def lag(self, end: Offset) -> int:
-        """What is not done before here; those that nobody has looked at count as if all were to be handed out."""
-        return max(0, end - self.next_fresh - self.ahead) + self.handed_out
+    def lag(self, end: Offset, hidden: int = 0) -> int:
+        """What is not done before here. Those that nobody has looked at count as if all were to be handed out, but
+        for so many that are known not to be."""
+        return max(0, end - self.next_fresh - self.ahead - hidden) + self.handed_out

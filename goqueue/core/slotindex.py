@@ -14,6 +14,8 @@ from operator import lt
 from goqueue.types import Offset
 
 PAGE_MAX = 1_024
+PAGES_AT_ONCE = 8
+"""Of those who look at all of many slots: a millisecond of work."""
 NO_SLOT = -1
 
 
@@ -81,6 +83,13 @@ class SlotIndex:
         for begin in range(0, len(ordered), PAGE_MAX):
             self._append(ordered[begin : begin + PAGE_MAX])
         self._size += len(ordered)
+
+    def some_from(self, first: Offset) -> "tuple[Iterator[int], Offset | None]":
+        """Slots of some pages, from the one that would hold this offset on, and with which offset to go on."""
+        begin = max(0, bisect_right(self._firsts, first) - 1)
+        end = begin + PAGES_AT_ONCE
+        following = self._firsts[end] if end < len(self._firsts) else None
+        return chain.from_iterable(self._pages[begin:end]), following
 
     def slots(self) -> Iterator[int]:
         """All of them, by offset."""

@@ -48,7 +48,9 @@ def _no_members(facts: GroupFacts) -> str | None:
         return None
     waiting = [each for each in facts.partitions if each.lag]
     if not waiting:
-        return "the group has no members, and nothing waits for it"
+        delayed, _ = _pending(facts)
+        but = f" but {counted(delayed, 'delayed message')}" if delayed else ""
+        return f"the group has no members, and nothing waits for it{but}"
     on = f"on {counted(len(waiting), 'partition')}"
     return f"the group has no members: {counted(lag_of(waiting), 'message')} {verb(lag_of(waiting), 'wait')} {on}"
 
@@ -287,11 +289,34 @@ def _unread(facts: GroupFacts) -> str | None:
     return f"{counted(messages, 'message')} of {listed(topics)} {verb(messages, 'wait')}, which no member reads"
 
 
+def _delayed(facts: GroupFacts) -> str | None:
+    messages, dues = _pending(facts)
+    if not messages:
+        return None
+    following = f", the next in {span(dues[0])}" if dues else ""
+    return (
+        f"nothing is left to deliver{_to(facts)} for now: {counted(messages, 'message')}{_on(facts)} "
+        f"{verb(messages, 'waits for its time', 'wait for their time')}{following}"
+    )
+
+
+def _pending(facts: GroupFacts) -> tuple[int, list[float]]:
+    dues = sorted(each.next_due_in for each in facts.partitions if each.next_due_in is not None)
+    return sum(each.delayed for each in facts.partitions), dues
+
+
+def _to(facts: GroupFacts) -> str:
+    return "" if facts.member is None else f" to {facts.member}"
+
+
+def _on(facts: GroupFacts) -> str:
+    return "" if facts.member is None else f" on its {counted(len(facts.partitions), 'partition')}"
+
+
 def _nothing_left(facts: GroupFacts) -> str | None:
     times = [each.last_message for each in facts.partitions if each.last_message is not None]
     last = min(times, key=lambda each: each.age, default=None)
-    to = "" if facts.member is None else f" to {facts.member}"
-    on = "" if facts.member is None else f" on its {counted(len(facts.partitions), 'partition')}"
+    to, on = _to(facts), _on(facts)
     if last is None:
         return f"nothing is left to deliver{to}: nothing was ever published{on}"
     return f"nothing is left to deliver{to}: the last message{on} was published at {last.at}, {span(last.age)} ago"
@@ -319,6 +344,7 @@ RULES: dict[str, Rule] = {
     "dead_letters": _dead_letters,
     "only_damage": _only_damage,
     "unread": _unread,
+    "delayed": _delayed,
     "nothing_left": _nothing_left,
 }
 

@@ -78,6 +78,9 @@ class PartitionFacts:
     next_retry_in: float | None = None
     leaving: int = 0
     """On their way to the dead-letter topic."""
+    delayed: int = 0
+    """Their time has not come: nobody sees them before. They are no lag."""
+    next_due_in: float | None = None
     alone_waits: bool = False
     """One of those that are ready must be handed out alone."""
     damaged: int = 0
@@ -190,6 +193,7 @@ class GroupFacts:
         delivery, row = self.last_delivery, self.longest_row
         asked = [each.asked_ago for each in self.members if each.asked_ago is not None]
         retries = [each.next_retry_in for each in parts if each.next_retry_in is not None]
+        dues = [each.next_due_in for each in parts if each.next_due_in is not None]
         return {
             "members": len(self.members) + self.others,
             "partitions": len(parts),
@@ -204,9 +208,11 @@ class GroupFacts:
             "in_flight": sum(each.in_flight for each in parts),
             "waiting": sum(each.waiting for each in parts),
             "leaving": sum(each.leaving for each in parts),
+            "delayed": sum(each.delayed for each in parts),
             "damaged": sum(each.damaged for each in parts),
             "held_unsettled": sum(each.holds for each in self.members),
             "next_retry_seconds": min(retries, default=None),
+            "next_due_seconds": min(dues, default=None),
             "oldest_lease_member": lease.member if lease else None,
             "oldest_lease_seconds": lease.held_for if lease else None,
             "oldest_lease_ends_seconds": lease.ends_in if lease else None,

@@ -5,6 +5,7 @@ as themselves, never in a group.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ import trio
 
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
+from goqueue.errors import Closed
 from goqueue.net import groupmessages, whymessages
 from goqueue.net import messages as wire
 from goqueue.net.connected import Connected
@@ -114,18 +116,21 @@ class Client(Connected):
         """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
         self._check_open()
         check_publishable(topic)
-        publisher = await self._publishers.to(topic, acks_of(acks))
-        return await publisher.send(
-            value,
-            key=key,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-        )
+        while True:
+            publisher = await self._publishers.to(topic, acks_of(acks))
+            with suppress(Closed):  # it was retired before it took the message: the next one does
+                return await publisher.send(
+                    value,
+                    key=key,
+                    headers=headers,
+                    priority=priority,
+                    partition=partition,
+                    delay=delay,
+                    deliver_at=deliver_at,
+                    ttl=ttl,
+                    message_id=message_id,
+                )
+            self._check_open()
 
     def producer(
         self,

@@ -13,7 +13,8 @@ import trio
 from goqueue.environment import Network
 from goqueue.errors import Closed, GoQueueError, Unavailable
 from goqueue.net.bodies import Answer, Request
-from goqueue.net.errors import ConnectionLost, GoingAway
+from goqueue.net.errors import ConnectionLost
+from goqueue.net.failures import PATIENCE_SECONDS, final
 from goqueue.net.keepalive import OF_CLIENTS, kept_alive
 from goqueue.net.link import Link
 from goqueue.net.sender import Sender
@@ -23,7 +24,7 @@ from goqueue.tcp import TcpStream
 logger = logging.getLogger("goqueue.client")
 
 RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.05, 2.0
-CALL_SECONDS_MAX = 30.0
+CALL_SECONDS_MAX = PATIENCE_SECONDS
 
 AnswerT = TypeVar("AnswerT")
 
@@ -51,7 +52,7 @@ class Connected:
                 answer = await self._ask(request, deadline)
             except GoQueueError as error:
                 if not (error.retryable and trio.current_time() + pause < deadline):
-                    raise _final(error) from error
+                    raise final(error) from error
                 await trio.sleep(pause)
                 pause = min(2 * pause, RECONNECT_SECONDS_MAX)
                 self._check_open()
@@ -132,13 +133,6 @@ class Connected:
         self._is_closed = True
         self.link = None
         self._connected.set()
-
-
-def _final(error: GoQueueError) -> GoQueueError:
-    """What the caller hears when asking again is over: our own words for the wire's troubles."""
-    if isinstance(error, ConnectionLost | GoingAway):
-        return Unavailable(f"the broker could not be reached within {CALL_SECONDS_MAX:g} s: {error.message}")
-    return error
 
 
 def _refuse_itself(stream: trio.abc.Stream) -> None:

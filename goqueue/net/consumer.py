@@ -153,14 +153,21 @@ class Consumer:
         check_receive(max_messages, timeout, visibility_timeout)
         deadline = trio.current_time() + timeout
         with trio.move_on_at(deadline + GRACE_SECONDS):
-            while not await self._is_at_hand(max_messages):
-                await self._receiving.something(max_messages, max_messages, deadline)
-                if trio.current_time() >= deadline and not self._stock.ahead:
-                    return []
-            if len(self._stock.ahead) < max_messages and 0 < self._receiving.steadily_wanted < max_messages:
-                await self._receiving.something(max_messages, max_messages, trio.current_time())
-            return await self._handed_out(max_messages, visibility_timeout)
+            while await self._has_come(max_messages, deadline):
+                messages = await self._handed_out(max_messages, visibility_timeout)
+                if messages:  # else another task was quicker
+                    return messages
         return []
+
+    async def _has_come(self, count: int, deadline: float) -> bool:
+        """Wait for messages to hand out, so many at most; False when there are none at the deadline."""
+        while not await self._is_at_hand(count):
+            await self._receiving.something(count, count, deadline)
+            if trio.current_time() >= deadline and not self._stock.ahead:
+                return False
+        if len(self._stock.ahead) < count and 0 < self._receiving.steadily_wanted < count:
+            await self._receiving.something(count, count, trio.current_time())
+        return True
 
     def _look_ahead(self, taken: int, wanted: int) -> None:
         """Who takes a batch, settles it, and takes the next, has that one fetched meanwhile."""
@@ -210,6 +217,8 @@ class Consumer:
 
     async def _handed_out(self, count_max: int, visibility: float | None) -> list[DeliveredMessage]:
         messages: list[DeliveredMessage] = self._stock.take(count_max)
+        if not messages:
+            return []
         self._look_ahead(len(messages), count_max)
         if self._options.auto_extend:
             self._leases.keep(messages)

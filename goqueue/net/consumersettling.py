@@ -15,7 +15,7 @@ from goqueue.errors import GoQueueError, StaleReceipt
 from goqueue.net.bodies import Request
 from goqueue.net.consumerstock import Stock
 from goqueue.net.delivery import Delivery, Portion
-from goqueue.net.failures import error_of
+from goqueue.net.failures import error_of, final
 from goqueue.net.groupmessages import Action, DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
 from goqueue.net.messages import Error
 from goqueue.types import Offset
@@ -94,7 +94,7 @@ class Settling:
 
     def _note(self, word: Word, portion: Portion, settled: SettledDelivery, outcome: Outcome) -> None:
         if settled.error is not None:
-            outcome.error = outcome.error or error_of(settled.error)
+            outcome.error = outcome.error or final(error_of(settled.error))
             return
         stale = list(_offsets_in(portion, settled.stale))
         if stale:

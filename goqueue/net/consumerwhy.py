@@ -25,7 +25,7 @@ logger = logging.getLogger("goqueue.client")
 LOOK_SECONDS = 1.0
 """Between two looks at the least."""
 ANSWER_SECONDS_MAX = 5.0
-ORDINARY = frozenset({"nothing_left", "delivering", "about_to_deliver", "uncommitted"})
+ORDINARY = frozenset({"nothing_left", "delayed", "delivering", "about_to_deliver", "uncommitted"})
 """Reasons that are no reason to worry."""
 OF_A_PAUSE = frozenset({"not_asking", "busy"})
 """What the broker takes a pause for."""

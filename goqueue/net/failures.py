@@ -7,8 +7,16 @@ Nothing that the other end says can make the way back fail: constructors are not
 from collections.abc import Iterator
 from inspect import signature
 
-import goqueue.net.errors  # noqa: F401  (its classes belong to the tree)
-from goqueue.errors import BadRecord, BatchRefused, DuplicateMessage, GoQueueError, InvalidMessage
+from goqueue.errors import (
+    ActorDied,
+    BadRecord,
+    BatchRefused,
+    DuplicateMessage,
+    GoQueueError,
+    InvalidMessage,
+    Unavailable,
+)
+from goqueue.net.errors import ConnectionLost, GoingAway
 from goqueue.net.fields import (
     INTEGER_MAX,
     INTEGER_MIN,
@@ -23,6 +31,9 @@ from goqueue.net.messages import BadRecordNote, Error
 # With these an error stays well below the size of a message, whatever its author put into it.
 DETAILS_MAX = 64
 NOTE_SIZE_MAX = 256
+
+PATIENCE_SECONDS = 30.0
+"""So long the broker, or a part of it, may be away before a program hears of it."""
 
 
 def _tree(root: type[GoQueueError]) -> Iterator[type[GoQueueError]]:
@@ -53,6 +64,13 @@ def error_of(body: Error) -> GoQueueError:
         error.records = tuple(BadRecord(note.record, _record_error(note)) for note in body.records)
     # On the object, over the class: the end that failed knows best whether to try again.
     vars(error).update(code=body.code, retryable=body.retryable)
+    return error
+
+
+def final(error: GoQueueError) -> GoQueueError:
+    """What a program hears when asking again is over: our own words for troubles of wire and broker."""
+    if isinstance(error, ConnectionLost | GoingAway | ActorDied):
+        return Unavailable(f"the broker could not answer within {PATIENCE_SECONDS:g} s: {error.message}")
     return error
 
 

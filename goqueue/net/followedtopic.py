@@ -22,12 +22,15 @@ class FollowedTopic:
         topic: "Topic",
         on_refreshed: Callable[[bool], None],
         on_gone: Callable[[UnknownTopic], None],
+        on_unanswered: Callable[[], None],
     ) -> None:
-        """`on_refreshed` hears whether it is another topic of the same name."""
+        """`on_refreshed` hears whether it is another topic of the same name. Of these three, one is told after each
+        `begin_refresh`: whoever waits for it never waits for ever.
+        """
         self._client = client
         self.now = topic
         self.partitioner = Partitioner(len(topic.partitions))
-        self._on_refreshed, self._on_gone = on_refreshed, on_gone
+        self._on_refreshed, self._on_gone, self._on_unanswered = on_refreshed, on_gone, on_unanswered
         self._refreshed_at = trio.current_time()
         self._is_refreshing = False
 
@@ -43,11 +46,12 @@ class FollowedTopic:
     async def _refresh_in_background(self) -> None:
         try:
             await self.refresh()
-        except GoQueueError as error:
-            if isinstance(error, UnknownTopic):
-                self._on_gone(error)
-            self._refreshed_at = trio.current_time()
+        except UnknownTopic as error:
+            self._on_gone(error)
+        except GoQueueError:
+            self._on_unanswered()
         finally:
+            self._refreshed_at = trio.current_time()
             self._is_refreshing = False
 
     async def refresh(self) -> None:

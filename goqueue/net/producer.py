@@ -6,6 +6,7 @@ the buffer, by the same code as for `client.publish`.
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,15 @@ class Producer:
 
     def stop(self) -> None:
         """Leave without waiting, of one that was not entered."""
+        self._sender.close()
         self._sender.stop()
+
+    async def retire(self) -> None:
+        """Stop once it is idle, so that nobody loses a message by it."""
+        while not self.is_idle:
+            with suppress(PublishFailed):
+                await self.flush()
+        self.stop()
 
     @property
     def _sender(self) -> Sender:
@@ -238,8 +247,7 @@ class Producer:
         """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
         sender = self._sender
         while sender.unsettled:
-            sender.settled_some = trio.Event()
-            await sender.settled_some.wait()
+            await sender.wait_for_some()
         await trio.lowlevel.checkpoint()
         if self._unheard:
             failed, self._unheard[:] = list(self._unheard), []
@@ -259,10 +267,10 @@ class Producer:
             sender.check_partition(partition)
         except UnknownPartition:
             await sender.refresh()
+            self._check_open()
             sender.check_partition(partition)
         while sender.unsettled and sender.unsettled + count > self._buffer_messages:
-            sender.settled_some = trio.Event()
-            await sender.settled_some.wait()
+            await sender.wait_for_some()
             self._check_open()
 
     def _content(

@@ -42,11 +42,11 @@ class Publishers:
         self._forget_an_idle_one()
 
     def forget(self, topic: str) -> None:
-        """It was deleted."""
+        """It was deleted. What is under way hears of that by itself, or goes to the one that was made again."""
         for acks in Acks:
             publisher = self._ready.pop((topic, acks), None)
             if publisher is not None:
-                publisher.stop()
+                self._client.spawn(publisher.retire)
 
     def _forget_an_idle_one(self) -> None:
         if len(self._ready) > READY_MAX:

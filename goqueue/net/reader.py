@@ -20,7 +20,7 @@ from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRang
 from goqueue.net import messages as wire
 from goqueue.net.askedahead import AskedAhead
 from goqueue.net.bodies import Request
-from goqueue.net.failures import error_of
+from goqueue.net.failures import PATIENCE_SECONDS, error_of, final
 from goqueue.net.link import Link
 from goqueue.net.message import Message, Slice
 from goqueue.net.moments import UNREADABLE, clamped_microseconds_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Start: TypeAlias = Offset | float | str | datetime
 WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
+PAUSE_SECONDS = 0.1
+"""Before a partition that could not answer is asked again."""
 OFFSET_MAX = 2**63 - 1
 
 REFRESH_SECONDS = 30.0
@@ -68,6 +70,8 @@ class Reader:
         self._at_hand: Iterator[Message] = iter(())
         self._ahead = AskedAhead(client)
         self._refreshed_at = 0.0
+        self._fails_since: float | None = None
+        """In Trio's time."""
         self._is_closed = False
 
     async def __aenter__(self) -> "Reader":
@@ -150,15 +154,19 @@ class Reader:
     # What lies there
 
     async def _fetch(self) -> None:
+        if self._fails_since is not None:
+            await trio.sleep(PAUSE_SECONDS)
         await self._look_for_added_partitions()
         request = self._request()
         answer = await self._ahead.answer(request)
         if answer is None:
             answer = await self._client.call(request, wire.Fetched)
         slices = []
+        if all(found.error is None for found in answer.partitions):
+            self._fails_since = None
         for (number, offset), found in zip(list(self._positions.items()), answer.partitions, strict=True):
             if found.error is not None:
-                self._positions[number] = self._durable_end(number, offset, error_of(found.error))
+                self._positions[number] = self._place_after(error_of(found.error), number, offset)
             else:
                 slices.append((Slice(self._name, number, found.data), max(offset, self._firsts[number])))
                 self._positions[number] = found.next_offset
@@ -191,6 +199,17 @@ class Reader:
             for partition in topic.partitions[len(self._topic.partitions) :]:
                 self._positions[partition.number] = self._firsts[partition.number] = partition.start
             self._topic = topic
+
+    def _place_after(self, error: GoQueueError, number: int, offset: Offset) -> Offset:
+        """Where to go on: a partition that is started again is waited for, as a broker is. Of one that is gone with
+        its topic the broker says so when it is asked again. Else the error."""
+        if not error.retryable:
+            return self._durable_end(number, offset, error)
+        now = trio.current_time()
+        self._fails_since = now if self._fails_since is None else self._fails_since
+        if now >= self._fails_since + PATIENCE_SECONDS:
+            raise final(error)
+        return offset
 
     def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
         """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""

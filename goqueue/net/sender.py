@@ -76,7 +76,7 @@ class Sender:
         identity: wire.ProducerReady,
     ) -> None:
         self._client = client
-        self._topic = FollowedTopic(client, topic, self._go_by_topic, self._fail_all)
+        self._topic = FollowedTopic(client, topic, self._go_by_topic, self._fail_all, self._try_again)
         self._acks = acks
         self._gathering = gathering
         self._delivery_timeout = delivery_timeout
@@ -89,7 +89,7 @@ class Sender:
         """Whose turn's end is waited for."""
         self._outcomes: deque[Outcome] = deque()
         self.unsettled = 0
-        self.settled_some = trio.Event()
+        self._settling = trio.lowlevel.ParkingLot()
         self.is_closed = False
         self._scope = trio.CancelScope()
         self._armed = math.inf
@@ -122,8 +122,7 @@ class Sender:
     def close(self) -> None:
         """Drop what is not settled, and say how many messages that were."""
         self.is_closed = True
-        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
-        dropped = self._fail(chunks, Closed("the producer was closed before this was confirmed"))
+        dropped = self._fail(self._take_all(), Closed("the producer was closed before this was confirmed"))
         if dropped:
             logger.warning("%d messages to %s were dropped unconfirmed", dropped, self.topic.name)
 
@@ -365,19 +364,34 @@ class Sender:
         self.pump_all()
 
     def _fail_all(self, error: GoQueueError) -> None:
-        self._fail([chunk for row in self._rows.values() for chunk in row.messages.drop_all()], error)
+        self._fail(self._take_all(), error)
+
+    def _try_again(self) -> None:
+        """The broker did not say how the topic is: who waits for that asks by sending once more."""
+        soon = trio.current_time() + PAUSE_SECONDS
+        for row in self._rows.values():
+            row.paused_until = min(row.paused_until, soon)
+        self.pump_all()
+
+    def _take_all(self) -> list[Chunk]:
+        """Out of the rows, which end: whatever comes later begins others, that wait for nothing."""
+        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
+        self._rows.clear()
+        return chunks
 
     def _move_over(self) -> None:
         """Whatever was written is gone with the old topic; the rest goes to the new one."""
-        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
-        self._rows.clear()
-        for chunk in chunks:
+        for chunk in self._take_all():
             try:
                 self._distribute(chunk, cast(Outcome, chunk.call).since)
             except GoQueueError as error:
                 self._fail([chunk], error)
 
     # Settling
+
+    async def wait_for_some(self) -> None:
+        """Return when something more is settled."""
+        await self._settling.park()
 
     def _fail(self, chunks: Iterable[Chunk], error: GoQueueError) -> int:
         settled = sum(cast(Outcome, chunk.call).fail(chunk.places, error) for chunk in chunks)
@@ -386,7 +400,7 @@ class Sender:
 
     def _note_settled(self, count: int) -> None:
         self.unsettled -= count
-        self.settled_some.set()
+        self._settling.unpark_all()
 
     def _give_up_the_late(self) -> None:
         """Those whose time is over are told, and never sent afterwards."""

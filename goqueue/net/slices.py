@@ -15,7 +15,7 @@ from goqueue.errors import DataLost, GoQueueError, OffsetOutOfRange, UnknownTopi
 from goqueue.net import messages as wire
 from goqueue.net.bodies import Request
 from goqueue.net.connected import CALL_SECONDS_MAX, RECONNECT_SECONDS_MAX, RECONNECT_SECONDS_MIN
-from goqueue.net.failures import error_of
+from goqueue.net.failures import error_of, final
 from goqueue.types import Offset
 
 WAIT_MS = 10_000
@@ -114,7 +114,7 @@ class SliceFetcher:
             if isinstance(error, OffsetOutOfRange):
                 self._pass_over(error)
             elif not error.retryable or trio.current_time() + pause > deadline:
-                raise error
+                raise final(error)
             else:
                 await trio.sleep(pause)
                 pause = min(2 * pause, RECONNECT_SECONDS_MAX)

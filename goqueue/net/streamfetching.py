@@ -16,7 +16,7 @@ from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange, UnknownP
 from goqueue.net import messages as wire
 from goqueue.net.askedahead import AskedAhead, Linked
 from goqueue.net.bodies import Request
-from goqueue.net.failures import error_of
+from goqueue.net.failures import PATIENCE_SECONDS, error_of, final
 from goqueue.net.streampartition import Owner, StreamPartition, StreamSlice
 from goqueue.types import Offset
 
@@ -26,8 +26,6 @@ WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
 PAUSE_SECONDS, REST_MS = 1.0, 1_000
 """After a failure."""
-SILENT_SECONDS_MAX = 30.0
-"""So long a partition may be away, as a broker may."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -137,7 +135,7 @@ class Fetching:
         now = trio.current_time()
         stream.rests_until = now + PAUSE_SECONDS
         stream.fails_since = now if stream.fails_since is None else stream.fails_since
-        return [] if error.retryable and now < stream.fails_since + SILENT_SECONDS_MAX else [error]
+        return [] if error.retryable and now < stream.fails_since + PATIENCE_SECONDS else [final(error)]
 
     def _go_on(
         self, stream: StreamPartition, start: object, end: object, error: GoQueueError

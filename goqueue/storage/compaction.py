@@ -10,6 +10,7 @@ rename puts the new log in place, and its seal fits.
 """
 
 from collections.abc import Callable
+from enum import Enum, auto
 from functools import reduce
 from operator import or_
 
@@ -78,20 +79,28 @@ class Rewrite:
         self.summary.note(envelope)
 
 
-async def rewrite(segment: Segment, keeps: Keeps) -> Rewrite | None:
-    """A durable copy with only the records to keep, or None when none goes or the segment is damaged."""
-    if not await _loses_any(segment, keeps):
-        return None
+class Untouched(Enum):
+    """Why there is no copy."""
+
+    NOTHING_GOES = auto()
+    DAMAGED = auto()
+
+
+async def rewrite(segment: Segment, keeps: Keeps) -> Rewrite | Untouched:
+    """A durable copy with only the records to keep."""
+    visited = await _visit(segment, lambda found: not _loses_any(found, keeps))
+    if visited is not Visited.SOME:
+        return Untouched.NOTHING_GOES if visited is Visited.ALL else Untouched.DAMAGED
     copy = Rewrite(segment)
     try:
-        if await _visit(segment, lambda found: _copy_kept(copy, found, keeps)):
+        if await _visit(segment, lambda found: _copy_kept(copy, found, keeps)) is Visited.ALL:
             await copy.finish()
             return copy
     except BaseException:
         copy.close()
         raise
     copy.close()
-    return None
+    return Untouched.DAMAGED
 
 
 async def put_in_place(copy: Rewrite) -> Segment | None:
@@ -107,28 +116,29 @@ async def put_in_place(copy: Rewrite) -> Segment | None:
     return new
 
 
-async def _visit(segment: Segment, visit: Callable[[Found], bool]) -> bool:
-    """Show every batch, as long as `visit` says True; False when it was stopped, or at damage."""
+class Visited(Enum):
+    ALL = auto()
+    SOME = auto()
+    """The visitor had seen enough."""
+    DAMAGED = auto()
+
+
+async def _visit(segment: Segment, visit: Callable[[Found], bool]) -> Visited:
+    """Show every batch, as long as `visit` says True."""
     with segment.volume.reader(segment.path()) as file:
         scanner = segment.scanner(file)
         while items := await scanner.next():
             for item in items:
-                if isinstance(item, Damage) or not visit(item):
-                    return False
+                if isinstance(item, Damage):
+                    return Visited.DAMAGED
+                if not visit(item):
+                    return Visited.SOME
             await trio.lowlevel.checkpoint()  # reads from memory do not wait, and others want to run
-    return scanner.offset == segment.end_offset
+    return Visited.ALL if scanner.offset == segment.end_offset else Visited.DAMAGED
 
 
-async def _loses_any(segment: Segment, keeps: Keeps) -> bool:
-    loses = False
-
-    def loses_none(found: Found) -> bool:
-        nonlocal loses
-        loses = found.envelope.record_count > len(_kept(found, keeps)[0])
-        return not loses
-
-    await _visit(segment, loses_none)
-    return loses
+def _loses_any(found: Found, keeps: Keeps) -> bool:
+    return found.envelope.record_count > len(_kept(found, keeps)[0])
 
 
 def _kept(found: Found, keeps: Keeps) -> tuple[list[RecordPlace], Buffer]:

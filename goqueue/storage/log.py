@@ -18,7 +18,7 @@ import trio
 
 from goqueue.config import LogConfig
 from goqueue.errors import Closed, DamagedData, OffsetOutOfRange
-from goqueue.storage.compaction import Keeps, Rewrite, put_in_place, rewrite
+from goqueue.storage.compaction import Keeps, Rewrite, Untouched, put_in_place, rewrite
 from goqueue.storage.growinglog import GrowingLog
 from goqueue.storage.logviews import LogSlice
 from goqueue.storage.recovery import Recovered, recover
@@ -190,22 +190,28 @@ class Log(GrowingLog):
         filled = [each for each in self._segments if each.summary.size]
         return [each for each in filled if each.summary.last_append_time >= append_time]
 
-    async def compact(self, segment: Segment, keeps: Keeps) -> None:
-        """Rewrite a finished segment with only some of its records; offsets, order and readers stay."""
+    async def compact(self, segment: Segment, keeps: Keeps) -> bool:
+        """Rewrite a finished segment with only some of its records; offsets, order and readers stay.
+
+        Whether nothing else is left of it: one that is damaged stays as it is.
+        """
         async with self._compaction:
             async with self._exclusively():
                 await self._segments.seal_finished(self._durable)
             copy = await rewrite(segment, keeps)
-            if copy is not None:
-                await self._exchange(copy)
+            if isinstance(copy, Untouched):
+                return copy is Untouched.NOTHING_GOES
+            return await self._exchange(copy)
 
-    async def _exchange(self, copy: Rewrite) -> None:
+    async def _exchange(self, copy: Rewrite) -> bool:
         try:
             async with self._exclusively():
-                if copy.segment in self._segments:
-                    smaller = await put_in_place(copy)
-                    if smaller is not None:
-                        self._segments.exchange(copy.segment, smaller)
-                        await self._commit()
+                if copy.segment not in self._segments:
+                    return True  # it is gone as a whole
+                smaller = await put_in_place(copy)
+                if smaller is not None:
+                    self._segments.exchange(copy.segment, smaller)
+                    await self._commit()
+                return smaller is not None
         finally:
             copy.close()

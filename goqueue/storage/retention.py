@@ -9,6 +9,7 @@ from goqueue.core.record import RecordPlace
 from goqueue.core.retention import SegmentAge, count_expired
 from goqueue.storage.log import Log
 from goqueue.storage.segment import Segment
+from goqueue.storage.thinning import thin
 from goqueue.types import Microseconds, Offset
 
 NOTHING = OffsetSet()
@@ -30,8 +31,7 @@ async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> O
     def keeps(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:
         return keeps_pending(pending, envelope.base_offset + place.relative_offset, records, place)
 
-    for segment in kept:
-        await log.compact(segment, keeps)
+    await thin(log, kept, keeps)
     return kept[-1].end_offset if kept else log.log_start
 
 

@@ -50,6 +50,22 @@ async def test_a_partition_that_hangs_does_not_hang_the_group(
         assert len(ann.assignment) == 3
 
 
+async def test_many_partitions_that_take_long_are_one_line_in_the_log(
+    disk: SimulatedDisk, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A first group over many partitions has a journal made in each of them, which may take a slow disk seconds."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 200)
+        stage.script.hanging.update(("orders", number) for number in range(1, 200))
+        group = await stage.group()
+        ann = await group.call(join("ann", "orders"))
+        for _ in range(10):
+            ann = await group.call(heartbeat(ann))
+        lines = [line for line in caplog.messages if "cannot reach" in line]
+        assert len(lines) == 1
+        assert lines[0].startswith("group billing cannot reach partition 1 of orders and 198 more: ")
+
+
 async def test_a_partition_that_refuses_is_tried_again(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     """A consumer alive, connected and silently receiving nothing."""
     async with on_stage(disk) as stage:

@@ -9,8 +9,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.broker import Broker
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX
 from goqueue.actors.grouprequests import Alter, AwaitDeliverable, AwaitMembership, FindGroup, Leave, MemberLost
+from goqueue.actors.partitionrequests import Produce
 from goqueue.actors.topicrequests import DeleteTopic
 from goqueue.actors.whyrequests import GatherFacts
+from goqueue.core.record import DELAY_BIT, encode_record
 from goqueue.core.why import Explanation, explain
 from goqueue.errors import UnknownMember
 from goqueue.net.groupmessages import Action
@@ -292,3 +294,50 @@ async def test_damage_that_recovery_found_is_no_message(disk: SimulatedDisk, aut
         assert partition.stands_before_damage
         await who.settle("orders", 0, await who.take("orders"), Action.ACK)
         assert (await why(running)).reason == "nothing_left"
+
+
+def delayed(*seconds: float) -> Produce:
+    """Each is due so many seconds after it is written."""
+    dues = [DELAY_BIT | round(each * 1_000_000) for each in seconds]
+    body = b"".join(encode_record(number, 1, b"v", due=due) for number, due in enumerate(dues))
+    return Produce(body, len(dues))
+
+
+async def test_when_everything_is_delayed_it_says_how_much_and_when_the_next_is_due(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await filled(running, partitions=2)
+        who = await consumer(running, "orders")
+        for number in range(2):
+            await (await partition_of(running, "orders", number)).call(delayed(90 + number, 3_600))
+        await patience()
+        facts = await (await running.groups.call(FindGroup("billing"))).call(GatherFacts("ann"))
+        assert explain(facts).text.startswith(
+            "nothing is left to deliver to ann for now: 4 messages on its 2 partitions wait for their time, the "
+        )
+        assert (facts.figures()["delayed"], facts.figures()["lag"]) == (4, 0)
+        next_due = facts.figures()["next_due_seconds"]
+        assert isinstance(next_due, float)
+        assert 80 < next_due <= 90
+        await trio.sleep(95)
+        for number in range(2):
+            await who.settle("orders", number, await who.take("orders", number), Action.ACK)
+        assert "2 messages wait for their time, the next in 58 min" in (await why(running)).text
+
+
+async def test_of_thousands_that_are_delayed_the_next_is_found(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """More than are looked at at a time, and the first to come was published last."""
+    async with broker(disk) as running:
+        await filled(running)
+        await consumer(running, "orders")
+        partition = await partition_of(running, "orders", 0)
+        for number in range(10):
+            await partition.call(delayed(*[10_000 - number] * 1_000))
+        await partition.call(delayed(50))
+        await patience()
+        facts = await (await running.groups.call(FindGroup("billing"))).call(GatherFacts(None))
+        assert explain(facts).text.startswith("nothing is left to deliver for now: 10,001 messages wait")
+        assert 40 < (facts.partitions[0].next_due_in or 0) <= 50

@@ -1,5 +1,10 @@
 """Receipts and leases by example (G6, G7)."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
 import pytest
 
 from goqueue.core.leases import SETTLED_REMEMBERED
@@ -148,6 +153,63 @@ def test_deadlines_that_were_moved_a_thousand_times_are_not_kept() -> None:
     for _ in range(1_000):
         desk.extend(nonce, run(0))
     assert len(desk.ledger._state.deliveries._deadlines) <= 64
+
+
+def steps_of(work: Callable[[], object]) -> int:
+    """How many instructions of Python a piece of work takes: the same on every machine."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def test_messages_extended_one_by_one_cost_the_same_however_many_there_are() -> None:
+    """Each has a lease of its own then; it took as many looks as there are leases to find it."""
+    desk = Desk()
+    nonce = desk.receive(1_200, count=1_200)
+    for offset in range(1_000):
+        desk.now += 0.001
+        assert desk.extend(nonce, run(offset)) == ()
+    few = desk.receive(12, count=12)
+    for offset in range(1_200, 1_210):
+        desk.extend(few, run(offset))
+
+    def cost(nonce: int, first: int) -> int:
+        extending = steps_of(lambda: desk.extend(nonce, run(first)))
+        again = steps_of(lambda: desk.extend(nonce, run(first)))
+        return extending + again + steps_of(desk.ledger.next_deadline)
+
+    assert cost(nonce, 500) < 2 * cost(few, 1_205)
+    assert steps_of(lambda: desk.ack(nonce, run(501))) < 2 * steps_of(lambda: desk.ack(few, run(1_206)))
+
+
+def test_messages_extended_one_by_one_end_one_by_one_and_settle_together() -> None:
+    desk = Desk()
+    nonce = desk.receive(200, count=200)
+    for offset in range(0, 200, 2):
+        desk.now += 0.1
+        desk.extend(nonce, run(offset))
+    kept = desk.ledger.snapshot(desk.now)
+    assert Ledger.restore(kept, LedgerSettings(), desk.now).snapshot(desk.now) == kept
+    desk.pass_time(20.05)
+    assert desk.counts() == {"in_flight": 100, "ready_again": 100}
+    desk.pass_time(1.0)
+    assert desk.counts() == {"in_flight": 90, "ready_again": 110}
+    assert desk.extend(nonce, run(17), run(18), run(20), run(300)) == (run(17), run(18), run(300))
+    assert desk.ack(nonce, run(20, 22), run(198)) == (run(21),)
+    desk.ack(nonce, run(0, 199))
+    assert desk.counts() == {"ready_again": 110}
 
 
 def test_an_entry_that_does_not_fit_the_state_is_a_bug() -> None:

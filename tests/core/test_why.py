@@ -283,6 +283,22 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "unread",
         "4 messages of bills wait, which no member reads",
     ),
+    "all that is there is delayed": (
+        group(replace(IDLE, delayed=1_000, next_due_in=75.0), replace(IDLE, delayed=2, next_due_in=42.0)),
+        "delayed",
+        "nothing is left to deliver for now: 1,002 messages wait for their time, the next in 42 s",
+    ),
+    "all that is there for one member is delayed": (
+        group(replace(IDLE, delayed=1, next_due_in=7_260.0), ready(2, 2, "bob"), members=(ANN, BOB)).of("ann"),
+        "delayed",
+        "nothing is left to deliver to ann for now: 1 message on its 1 partition waits for its time, the next in "
+        "2 h 1 min",
+    ),
+    "nobody is here, and all that is there is delayed": (
+        group(replace(IDLE, delayed=3, next_due_in=42.0), members=()),
+        "no_members",
+        "the group has no members, and nothing waits for it but 3 delayed messages",
+    ),
     "nothing is left": (
         group(replace(IDLE, last_message=LastMessage("long ago", 200_000.0)), IDLE),
         "nothing_left",

@@ -147,6 +147,24 @@ async def test_a_group_is_handed_it_and_waits_for_no_original(machine: Machine, 
                 assert place.lag == 0
 
 
+async def test_what_waits_for_its_time_is_no_lag_though_nobody_has_looked_at_it(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """G3: hidden originals are passed over by lag too."""
+    async with machine.both() as client:
+        await orders(client)
+        async with client.consumer("orders", group="g"):
+            pass
+        await client.publish("orders", b"now")
+        for _ in range(5):
+            await client.publish("orders", b"later", delay=60)
+        [place] = (await client.group("g")).partitions
+        assert (place.lag, place.lanes[goqueue.Priority.NORMAL].ready) == (1, 1)
+        await trio.sleep(61)
+        [place] = (await client.group("g")).partitions
+        assert place.lag >= 6
+
+
 @pytest.mark.parametrize(
     "when",
     [

@@ -315,3 +315,25 @@ async def test_leaving_a_producer_may_be_cancelled_while_it_flushes(
         assert patience.cancelled_caught
         assert trio.current_time() - begin == pytest.approx(5)
     assert "1 messages to orders were dropped unconfirmed" in caplog.text
+
+
+async def test_two_who_flush_at_a_time_both_return(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        async with client.producer("orders") as producer:
+            producer.send_nowait(b"a")
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(producer.flush)
+                    nursery.start_soon(producer.flush)
+
+
+async def test_all_who_wait_for_room_in_the_buffer_get_it(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await client.create_topic("orders", partitions=1)
+        async with client.producer("orders", buffer_messages=1) as producer:
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for number in range(5):
+                        nursery.start_soon(producer.send, b"%d" % number)
+        assert sorted(await values(client)) == [b"0", b"1", b"2", b"3", b"4"]

@@ -17,7 +17,7 @@ FOR_THE_INSIDE = {
     "Client": {"call", "close", "open", "spawn"},
     "Consumer": {"be_patient", "extends_at_work", "next_batch", "serve", "take_back"},
     "DeliveredMessage": set[str](),
-    "Producer": {"is_idle", "open", "stop"},
+    "Producer": {"is_idle", "open", "retire", "stop"},
     "Reader": set[str](),
 }
 """What the parts of the client for Trio use of each other. All else with a public name is for programs."""

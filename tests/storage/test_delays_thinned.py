@@ -1,0 +1,82 @@
+"""Retention and compaction take out of the log how delays ended: none of these is ever found to be pending again.
+
+The delay index is lost in these tests: what is pending is what the log says.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from goqueue.config import LogConfig
+from goqueue.core.delayevents import DelayEvent, cancel_batch, fired_batch, fired_record
+from goqueue.core.delays import Delays
+from goqueue.core.offsetset import OffsetSet
+from goqueue.storage.delayscan import apply_delays
+from goqueue.storage.keycompaction import compact_by_key
+from goqueue.storage.log import Log
+from goqueue.storage.retention import retain
+from goqueue.storage.volume import Volume
+from goqueue.testing.disk import SimulatedDisk
+from tests.storage.logs import NOW, batch, open_log, path_of, publish, read_all, records_in
+
+HOUR = 3_600_000_000
+LATER = NOW + 1_000 * HOUR
+CANCELLED, FIRED, PENDING = 0, 1, 2
+
+Thin = Callable[[Log, OffsetSet], Awaitable[object]]
+
+
+async def expire(log: Log, pending: OffsetSet) -> None:
+    await retain(log, NOW + HOUR, pending)
+
+
+async def keep_newest(log: Log, pending: OffsetSet) -> None:
+    await compact_by_key(log, NOW, pending)
+
+
+async def written(volume: Volume) -> Log:
+    """Three that are delayed lie in the first segment; of two the second one says how they ended."""
+    log = await open_log(volume, LogConfig(segment_bytes=2_000, retention_age=HOUR))
+    for _ in (CANCELLED, FIRED, PENDING):
+        await publish(log, batch(b"delayed", key=b"k", due=LATER))
+    await publish(log, batch(bytes(1_200)))
+    [original] = records_in((await log.read(FIRED, 1)).data)
+    fired = fired_batch([fired_record(0, FIRED, original)])
+    await publish(log, cancel_batch(CANCELLED, NOW), fired, batch(bytes(1_500)))
+    await publish(log, batch(b"newer", key=b"k"), batch(bytes(1_900)))
+    await publish(log, batch(bytes(1_900)))
+    await log.checkpoint()
+    return log
+
+
+async def pending_in(log: Log) -> list[int]:
+    delays = Delays()
+
+    async def apply(events: Sequence[DelayEvent]) -> None:
+        delays.apply_all(events)
+
+    await apply_delays(log, 0, apply)
+    return list(delays.pending.offsets())
+
+
+@pytest.mark.parametrize("thin", [expire, keep_newest])
+async def test_what_ended_goes_with_the_record_that_says_so(volume: Volume, thin: Thin) -> None:
+    log = await written(volume)
+    await thin(log, OffsetSet([(PENDING, PENDING)]))
+    assert not {CANCELLED, FIRED} & {record.offset for record in await read_all(log)}
+    assert b"delay-cancel" not in {record.key for record in await read_all(log)}
+    assert await pending_in(log) == [PENDING]
+
+
+@pytest.mark.parametrize("thin", [expire, keep_newest])
+async def test_what_ended_and_lies_in_a_damaged_segment_stays_ended(
+    volume: Volume, disk: SimulatedDisk, thin: Thin
+) -> None:
+    """G8: nothing is taken out of a damaged segment, so the record that says how it ended stays as well."""
+    log = await written(volume)
+    disk.flip_bit(path_of(0), disk.size(path_of(0)) - 100, 0)
+    assert await pending_in(log) == [PENDING]
+    await thin(log, OffsetSet([(PENDING, PENDING)]))
+    assert await pending_in(log) == [PENDING]
+    await thin(log, OffsetSet([(PENDING, PENDING)]))
+    assert await pending_in(log) == [PENDING]
