@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,15 +81,21 @@ def test_what_came_with_modules_is_not_looked_at_after_each_task(
 ) -> None:
     """It would take longer than a small task does."""
     client.create_topic(topic, 2)
+    for partition in range(2):
+        client.publish(topic, b"v", partition=partition)
     for _ in range(4):
-        assert rows(table(spark, url, subscribe=topic, includeHeaders="true")) == []
+        assert table(spark, url, subscribe=topic).count() == 2
 
-    def set_apart(_: int) -> int:
+    def set_apart(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         import gc  # noqa: PLC0415
 
-        return gc.get_freeze_count()
+        import pyarrow as pa  # noqa: PLC0415
 
-    assert max(spark.sparkContext.parallelize(range(4), 4).map(set_apart).collect()) > 10_000
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"count": [gc.get_freeze_count()]})
+
+    counts = spark.range(4, numPartitions=4).mapInArrow(set_apart, "count long").collect()
+    assert max(row[0] for row in counts) > 10_000
 
 
 def test_a_table_has_every_message_that_a_reader_gets(
