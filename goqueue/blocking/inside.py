@@ -11,11 +11,13 @@ from goqueue.net.bodies import Request
 from goqueue.net.producer import Producer as TrioProducer
 from goqueue.net.slices import SliceFetcher, SliceRange
 from goqueue.portal.waiting import ask_now
-from goqueue.types import Microseconds
+from goqueue.types import Microseconds, Priority
 
 AnswerT = TypeVar("AnswerT")
-ManyMessages: TypeAlias = tuple[Sequence[bytes], Sequence[bytes | None] | None, Mapping[str, Any]]
-"""What `send_many_nowait` takes: values, keys, and all else by name."""
+ManyMessages: TypeAlias = tuple[
+    Sequence[bytes], Sequence[bytes | None] | None, Sequence[Priority] | None, Mapping[str, Any]
+]
+"""Values, keys, priorities where they differ, and all else that `send_many_nowait` takes, by name."""
 
 
 def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
@@ -51,9 +53,12 @@ def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:
 
 
 def _send_all(producer: TrioProducer, calls: Iterable[ManyMessages]) -> None:
-    for number, (values, keys, options) in enumerate(calls):
+    for number, (values, keys, priorities, options) in enumerate(calls):
         try:
-            producer.send_many_nowait(values, keys, **options)
+            if priorities is None:
+                producer.send_many_nowait(values, keys, **options)
+            else:
+                producer._send_mixed_nowait(values, keys, priorities, **options)
         except GoQueueError as error:
             error.details["call"] = number
             raise

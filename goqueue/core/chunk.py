@@ -59,6 +59,8 @@ class Chunk:
     """What each is known by, so that a repeat is noticed; None: by nothing."""
     partition: int | None = None
     """Where the caller wants them; None: wherever the partitioner says."""
+    priorities: Sequence[int] | None = None
+    """Of each its own; None: that of the content."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -87,6 +89,7 @@ class Chunk:
             places=[self.places[number] for number in numbers],
             keys=self.keys and [self.keys[number] for number in numbers],
             ids=self.ids and [self.ids[number] for number in numbers],
+            priorities=self.priorities and [self.priorities[number] for number in numbers],
         )
 
     def without(self, numbers: Collection[int]) -> "Chunk":
@@ -99,6 +102,7 @@ class Chunk:
             places=self.places[part],
             keys=self.keys and self.keys[part],
             ids=self.ids and self.ids[part],
+            priorities=self.priorities and self.priorities[part],
         )
 
     def encode(self, first: int, out: list[bytes]) -> None:
@@ -106,7 +110,7 @@ class Chunk:
         packed = self._packed_headers()
         if self.ids is not None:
             self._encode_each(first, out)
-        elif self.keys is None and not packed and self.content.due is None:
+        elif self.keys is None and self.priorities is None and not packed and self.content.due is None:
             self._encode_plain(first, out)
         else:
             self._encode_alike(first, packed, out)
@@ -121,12 +125,13 @@ class Chunk:
             add(checksummed)
 
     def _encode_alike(self, first: int, packed: bytes, out: list[bytes]) -> None:
-        timestamp, priority = self.content.timestamp, self.content.priority
+        timestamp, count = self.content.timestamp, len(self.values)
         word = _PLAIN_WORD | (_HAS_HEADERS if packed else 0)
         if self.content.due is not None:
             word, packed = word | _DELAYED, DUE_TIME.pack(self.content.due) + packed
-        keys = [key or b"" for key in self.keys or [None] * len(self.values)]
-        for number, (key, value) in enumerate(zip(keys, self.values, strict=True), first):
+        keys = [key or b"" for key in self.keys or [None] * count]
+        priorities = self.priorities or [self.content.priority] * count
+        for number, (key, value, priority) in enumerate(zip(keys, self.values, priorities, strict=True), first):
             tail = _TAIL.pack(number, timestamp, priority, 0, len(key), len(packed) + len(value))
             checksummed = tail + key + packed + value
             out.append(_HEAD.pack(word, crc32c(checksummed)))

@@ -231,9 +231,36 @@ class Producer:
         """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
         room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
         """
-        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        content = self._content(headers, priority, ttl, due_of(delay, deliver_at))
+        self._queue(content, values, keys, partition=partition, name=name_of(message_id))
+
+    def _send_mixed_nowait(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        priorities: Sequence[Priority],
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+    ) -> None:
+        """As `send_many_nowait`, with a priority for each. For goqueue's own programs."""
+        content = self._content(headers, Priority.NORMAL, None, due_of(delay, deliver_at))
+        self._queue(content, values, keys, partition=partition, priorities=priorities)
+
+    def _queue(
+        self,
+        content: Content,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        *,
+        partition: int | None,
+        name: bytes | None = None,
+        priorities: Sequence[Priority] | None = None,
+    ) -> None:
         _check_lengths(values, keys)
-        _check_all(values, keys, headers)
+        _check_all(values, keys, content.headers)
         self._check_open()
         sender = self._sender
         sender.check_partition(partition)
@@ -241,7 +268,9 @@ class Producer:
             raise BufferFull(f"{sender.unsettled} messages wait in the buffer; use send_many, or flush")
         if values:
             outcome = Outcome(len(values), trio.current_time(), self._unheard)
-            sender.add(self._chunk(outcome, content, values, keys, partition=partition, name=name))
+            chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
+            chunk.priorities = priorities
+            sender.add(chunk)
 
     async def flush(self) -> None:
         """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""

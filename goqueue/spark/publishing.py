@@ -71,7 +71,8 @@ class Publishing:
 
     def _queue(self, topic: str, runs: Sequence[Run]) -> None:
         try:
-            send_all_nowait(self._producer_of(topic), ((run.values, run.keys, run.options) for run in runs))
+            calls = ((run.values, run.keys, run.priorities, run.options) for run in runs)
+            send_all_nowait(self._producer_of(topic), calls)
         except THE_ROWS_FAULT as error:
             run = runs[int(error.details.get("call", 0))]
             raise refused(run.first + int(error.details.get("number", 0)), error.message) from None

@@ -1,7 +1,7 @@
-"""Rows of a record batch as calls of a producer: neighbours that differ in value and key alone go together.
+"""Rows of a record batch as calls of a producer: neighbours that differ in value, key and priority go together.
 
 Most batches are one such run. Then no row is looked at by itself: values and keys become lists, whole columns at a
-time. Where headers, priorities, times, partitions or topics differ, each change of one begins the next run, so the
+time. Where headers, times, partitions or topics differ, each change of one begins the next run, so the
 order of rows is kept.
 
 Nothing here publishes. What is wrong with a row is `RowRefused`, with the row's number in its batch.
@@ -30,18 +30,23 @@ class Run(NamedTuple):
     """What all of its rows have in common, as a producer takes it; what is not said is as a producer has it."""
     values: Sequence[bytes]
     keys: Sequence[bytes | None] | None
+    priorities: Sequence[Priority] | None
+    """None where all of the batch have one, which is among the options then."""
 
 
 def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[Run]:
     """The rows in their order. `topic` is that of all rows, whatever a column says."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     values, keys = _values(columns[VALUE]), _keys(columns.get(KEY))
-    common = {name: columns[name] for name in READERS if name in columns and not (name == TOPIC and topic)}
+    priorities = _mixed_priorities(columns.get(PRIORITY))
+    beside = {TOPIC if topic else None, PRIORITY if priorities else None}
+    common = {name: columns[name] for name in READERS if name in columns and name not in beside}
     first = 0
     for options, count in _alike(common, batch.num_rows):
-        end = first + count
-        yield Run(first, topic or options.pop(TOPIC), options, values[first:end], keys and keys[first:end])
-        first = end
+        run = slice(first, first + count)
+        named = topic or options.pop(TOPIC)
+        yield Run(first, named, options, values[run], keys and keys[run], priorities and priorities[run])
+        first += count
 
 
 # Values and keys
@@ -125,6 +130,12 @@ def _priorities(column: "pa.Array") -> list[Priority]:
         except InvalidMessage as error:
             raise refused(given.index(each), error.message) from None
     return [known[each] for each in given]
+
+
+def _mixed_priorities(column: "pa.Array | None") -> list[Priority] | None:
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    return None if column is None or len(pc.unique(column)) <= 1 else _priorities(column)
 
 
 def _whole(column: "pa.Array") -> list[int | None]:

@@ -20,7 +20,8 @@ def chunks(draw: st.DrawFn) -> Chunk:
         st.none() | st.lists(st.none() | st.binary(max_size=9), min_size=len(messages), max_size=len(messages))
     )
     ids = draw(st.none() | st.just([b"id %d" % number for number in range(len(messages))]))
-    return Chunk(None, content, messages, range(len(messages)), keys, ids)
+    own = st.lists(st.integers(0, 4), min_size=len(messages), max_size=len(messages))
+    return Chunk(None, content, messages, range(len(messages)), keys, ids, None, draw(st.none() | own))
 
 
 def encoded(chunk: Chunk, first: int = 0) -> bytes:
@@ -45,7 +46,7 @@ def encoded_one_by_one(chunk: Chunk, first: int) -> bytes:
                 value,
                 key=key,
                 headers=own,
-                priority=chunk.content.priority,
+                priority=chunk.content.priority if chunk.priorities is None else chunk.priorities[number],
             )
         )
     return b"".join(records)
@@ -76,3 +77,4 @@ def test_what_is_picked_and_what_is_left_are_the_whole(chunk: Chunk, data: st.Da
         assert [chunk.values[place] for place in part.places] == part.values
         assert part.keys == (chunk.keys and [chunk.keys[place] for place in part.places])
         assert part.ids == (chunk.ids and [chunk.ids[place] for place in part.places])
+        assert part.priorities == (chunk.priorities and [chunk.priorities[place] for place in part.places])

@@ -53,8 +53,13 @@ USUAL = {"headers": None, "priority": Priority.NORMAL, "partition": None, "delay
 """What a producer does where nothing is said."""
 
 
-def common_of(run: Run) -> dict[str, Any]:
-    return {**USUAL, **run.options, "topic": run.topic}
+def common_of(run: Run, number: int) -> dict[str, Any]:
+    own = {} if run.priorities is None else {"priority": run.priorities[number]}
+    return {**USUAL, **run.options, **own, "topic": run.topic}
+
+
+def shared_by(run: Run) -> dict[str, Any]:
+    return {**common_of(run, 0), "priority": None}
 
 
 def expected(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -69,21 +74,21 @@ def expected(row: dict[str, Any]) -> tuple[Any, ...]:
 def test_every_row_is_in_one_run_in_its_place(rows: list[dict[str, Any]]) -> None:
     runs = list(runs_of(batch_of(rows), None))
     published = [
-        (value, run.keys[number] if run.keys else None, common_of(run))
+        (value, run.keys[number] if run.keys else None, common_of(run, number))
         for run in runs
         for number, value in enumerate(run.values)
     ]
     assert published == [expected(row) for row in rows]
     assert [run.first for run in runs] == [sum(len(run.values) for run in runs[:n]) for n in range(len(runs))]
-    assert all(common_of(one) != common_of(other) for one, other in pairwise(runs))
+    assert all(shared_by(one) != shared_by(other) for one, other in pairwise(runs)), "as few as can be"
 
 
 def test_rows_with_nothing_but_values_and_keys_are_one_run_though_cut_from_a_larger_batch() -> None:
     batch = pa.record_batch({"value": ["é", "b", "c", ""], "key": [b"x", None, b"z", b""]}).slice(0, 3)
     [run] = runs_of(batch, "orders")
-    assert run == (0, "orders", {}, ["é".encode(), b"b", b"c"], [b"x", None, b"z"])
+    assert run == (0, "orders", {}, ["é".encode(), b"b", b"c"], [b"x", None, b"z"], None)
     [later] = runs_of(batch.slice(1), "orders")
-    assert later == (0, "orders", {}, [b"b", b"c"], [None, b"z"])
+    assert later == (0, "orders", {}, [b"b", b"c"], [None, b"z"], None)
 
 
 def test_the_topic_that_is_given_wins_over_the_column() -> None:
@@ -94,11 +99,12 @@ def test_the_topic_that_is_given_wins_over_the_column() -> None:
 def test_priorities_have_names_and_headers_may_be_a_map() -> None:
     headers = pa.array([{"a": "1"}, None, {}], pa.map_(pa.string(), pa.string()))
     batch = pa.record_batch({"value": [b"", b"", b""], "priority": ["HIGH", "3", None], "headers": headers})
-    assert [run.options for run in runs_of(batch, "orders")] == [
-        {"headers": {"a": b"1"}, "priority": Priority.HIGH},
-        {"headers": None, "priority": Priority.LOW},
-        {"headers": None, "priority": Priority.NORMAL},
+    assert [(run.options, run.priorities) for run in runs_of(batch, "orders")] == [
+        ({"headers": {"a": b"1"}}, [Priority.HIGH]),
+        ({"headers": None}, [Priority.LOW, Priority.NORMAL]),
     ]
+    [alike] = runs_of(batch.slice(1, 1), "orders")
+    assert (alike.options, alike.priorities) == ({"headers": None, "priority": Priority.LOW}, None)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Nowhere"])
