@@ -19,7 +19,7 @@ import trio
 from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within
 from goqueue.actors.deadletters import Undertaker
-from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction, may_miss
+from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groupcommits import check_open_to_outsiders, commit_each, keys_of
 from goqueue.actors.groupdescription import assigned, check_may_reset, describe_group, reset_group
 from goqueue.actors.groupholdings import release, replace
@@ -49,7 +49,7 @@ from goqueue.actors.whyrequests import GatherFacts
 from goqueue.core import rebalance
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
-from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
+from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start, may_miss
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.whyfacts import GroupFacts
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable

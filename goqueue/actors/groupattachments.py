@@ -19,7 +19,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicrequests import FindPartition
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
-from goqueue.core.groupregistry import EARLIEST, SeenTopic
+from goqueue.core.groupregistry import SeenTopic, may_miss
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
@@ -29,11 +29,6 @@ ANSWER_SECONDS_MAX = 0.5
 """So long a group waits for a partition, once; then others are served first."""
 BEGIN_SECONDS_MAX = 20.0
 """So long nobody becomes a member of a group that is to begin at the end of a partition, and has not."""
-
-
-def may_miss(start: str) -> bool:
-    """Whether a group that begins there later than it was told would miss messages."""
-    return not start.startswith((EARLIEST, "offset"))
 
 
 class Owner(NamedTuple):

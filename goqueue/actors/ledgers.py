@@ -48,6 +48,7 @@ from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
+from goqueue.core.groupregistry import may_miss
 from goqueue.core.ledgerattempts import AttemptRuns
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
@@ -107,8 +108,23 @@ class LedgerDesk(WaitingDesk):
         self._assign(here, message.member, message.generation)
         if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
             self._tell_that_some_leave(here)
-        # Where it begins is durable before it is said: after a power loss `latest` would be a later one.
-        self.background(self._answer, reply, self.book.commit)
+        # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
+        # earliest stays the same, and nobody waits for a thousand syncs.
+        if may_miss(message.start):
+            self.background(self._answer, reply, self.book.commit)
+        else:
+            reply.resolve(None)
+            self.background(self._commit_unheard)
+
+    async def _commit_unheard(self) -> None:
+        try:
+            await self.book.commit()
+        except LogStopped:
+            raise
+        except GoQueueError as error:
+            logger.warning(
+                "%s/%d: a group's begin is not durable yet: %s", self._topic, self._number, error.message
+            )
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
         """The group, made anew if need be, be it in the place of one that was deleted."""

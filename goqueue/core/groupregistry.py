@@ -48,6 +48,11 @@ def check_start(start: object) -> str:
     return start
 
 
+def may_miss(start: str) -> bool:
+    """Whether a group that begins there later than it was told would miss messages."""
+    return not start.startswith((EARLIEST, "offset"))
+
+
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
     """A topic as the group first saw it."""
