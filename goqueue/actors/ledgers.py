@@ -47,6 +47,7 @@ from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
+from goqueue.core.lanesahead import LanesAhead
 from goqueue.core.ledgerattempts import AttemptRuns
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
@@ -78,6 +79,7 @@ class LedgerDesk(WaitingDesk):
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
+        self._ahead = LanesAhead()
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     async def open_ledgers(self) -> None:
@@ -239,7 +241,7 @@ class LedgerDesk(WaitingDesk):
         return Reader(here.name, self._wall_clock.now())
 
     def _shelf(self) -> LaneShelf:
-        return LaneShelf(self.log, self._indexes, self._report_damage)
+        return LaneShelf(self.log, self._indexes, self._ahead, self._report_damage)
 
     def _report_damage(self, damage: DamagedData) -> None:
         """Once: groups go round it one after the other."""

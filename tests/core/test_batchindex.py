@@ -58,4 +58,4 @@ def test_a_batch_of_one_priority_says_what_a_walk_over_each_record_says(keys: li
     assert envelope.priority_mask == 1 << lane
     assert index._keyed == walked._keyed
     assert (index.lanes, list(index._positions)) == (walked.lanes, list(walked._positions))
-    assert [index.offset(number) for number in range(len(index))] == list(range(10, 10 + len(keys)))
+    assert index.places_of(index.flags_of(lane)) == list(range(len(keys)))
