@@ -51,6 +51,7 @@ from goqueue.core.lanesahead import LanesAhead
 from goqueue.core.ledgerattempts import AttemptRuns
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
+from goqueue.core.recentbatches import RecentBatches
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
@@ -79,7 +80,7 @@ class LedgerDesk(WaitingDesk):
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
-        self._ahead = LanesAhead()
+        self._ahead, self._recent = LanesAhead(), RecentBatches()
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     async def open_ledgers(self) -> None:
@@ -189,6 +190,7 @@ class LedgerDesk(WaitingDesk):
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
         shelf, ledger = self._shelf(), here.ledger
+        shelf.recent = self._recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
                 keyed = await shelf.read_keys(ledger.unsettled())

@@ -39,17 +39,21 @@ _IS_IN = [bytes(byte == lane for byte in range(256)) for lane in range(LANE_COUN
 """For each lane which bytes are its number."""
 _AS_DIGITS = b"01" + bytes(254)
 _BIT = (1).__lshift__
+_NO_KEY = hash(b"")
 NUMBERS = tuple(range(RECORDS_MAX))
 """There already: to make each of them anew takes longer than to choose among them."""
 
 
 class BatchIndex:
-    __slots__ = ("_keyed", "_offsets", "_positions", "envelope", "has_keys", "lanes")
+    __slots__ = ("_hashes", "_keyed", "_offsets", "_positions", "envelope", "has_keys", "lanes")
 
     def __init__(self, envelope: Envelope, records: bytes, *, with_keys: bool = False) -> None:
         self.envelope = envelope
         self.has_keys = with_keys
-        self._keyed: list[Keyed] = []
+        self._keyed: Sequence[Offset] = ()
+        """Those that have a key."""
+        self._hashes: list[int] = []
+        """Of each of these keys."""
         self._offsets: Sequence[Offset]
         self._positions: Sequence[int]
         self.lanes: bytes
@@ -68,7 +72,7 @@ class BatchIndex:
                 keys = [
                     records[at + HEADER_SIZE : at + HEADER_SIZE + shape.key_size] for at in self._positions[:-1]
                 ]
-                self._keyed = list(zip(self._offsets, map(xor, map(hash, keys), self.lanes), strict=True))
+                self._keyed, self._hashes = self._offsets, list(map(xor, map(hash, keys), self.lanes))
 
     @property
     def is_whole(self) -> bool:
@@ -88,24 +92,26 @@ class BatchIndex:
 
     def _walk_plainly(self, records: bytes, lane: int) -> None:
         """One that is whole and of one priority, with keys: most batches are, and the sizes are all it takes."""
-        unpack, position, keys, positions = _SIZES.unpack_from, 0, list[bytes](), list[int]()
+        unpack, position, hashes, positions = _SIZES.unpack_from, 0, list[int](), list[int]()
+        note_hash, note_position = hashes.append, positions.append
         for _ in range(self.envelope.record_count):
-            positions.append(position)
+            note_position(position)
             key_size, value_size = unpack(records, position)
-            position += HEADER_SIZE
-            keys.append(records[position : position + key_size])
-            position += key_size + value_size
-        self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(keys)
-        self._offsets = range(self.envelope.base_offset, self.envelope.end_offset)
-        hashes = map(lane.__xor__, map(hash, keys))
-        self._keyed = list(zip(self._offsets, hashes, strict=True))
-        if not all(keys):
-            self._keyed = [keyed for keyed, key in zip(self._keyed, keys, strict=True) if key]
+            begin = position + HEADER_SIZE
+            position = begin + key_size
+            note_hash(hash(records[begin:position]) ^ lane)
+            position += value_size
+        if _NO_KEY ^ lane in hashes:
+            self._walk_with_keys(records, self.envelope.base_offset)
+            return
+        self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(hashes)
+        self._offsets = self._keyed = range(self.envelope.base_offset, self.envelope.end_offset)
+        self._hashes = hashes
 
     def _walk_with_keys(self, records: bytes, base: Offset) -> None:
         """The same with one step more."""
-        unpack, position, keyed = _PLACE.unpack_from, 0, self._keyed
-        offsets, positions, lanes = list[Offset](), list[int](), bytearray()
+        unpack, position, hashes = _PLACE.unpack_from, 0, self._hashes
+        offsets, positions, lanes, keyed = list[Offset](), list[int](), bytearray(), list[Offset]()
         for _ in range(self.envelope.record_count):
             relative, lane, key_size, value_size = unpack(records, position)
             offset = base + relative
@@ -114,8 +120,10 @@ class BatchIndex:
             lanes.append(lane)
             position += HEADER_SIZE
             if key_size:
-                keyed.append((offset, hash(records[position : position + key_size]) ^ lane))
+                keyed.append(offset)
+                hashes.append(hash(records[position : position + key_size]) ^ lane)
             position += key_size + value_size
+        self._keyed = keyed
         self._keep(offsets, [*positions, position], lanes)
 
     def _keep(self, offsets: list[Offset], positions: list[int], lanes: bytearray) -> None:
@@ -171,11 +179,12 @@ class BatchIndex:
 
     # Keys
 
-    def keyed(self, first: Offset, last: Offset) -> list[Keyed]:
+    def keyed(self, first: Offset, last: Offset) -> Iterator[Keyed]:
         """Of each record from one offset to another that has a key, its offset and a hash, which is another one in
         another lane."""
         assert self.has_keys
-        return self._keyed[bisect_left(self._keyed, (first,)) : bisect_left(self._keyed, (last + 1,))]
+        begin, end = bisect_left(self._keyed, first), bisect_left(self._keyed, last + 1)
+        return zip(self._keyed[begin:end], self._hashes[begin:end], strict=True)
 
 
 class BatchIndexes:
@@ -184,9 +193,10 @@ class BatchIndexes:
         """By base offset, length and checksum of the body, which together name a batch."""
         self._records = 0
 
-    def keys_in(self, data: Buffer, wanted: OffsetSet) -> dict[Offset, int]:
-        """Of those that are wanted and have a key, in order. The batches have been checked before."""
-        view, found = memoryview(data), dict[Offset, int]()
+    def keys_in(self, data: Buffer, wanted: OffsetSet, found: dict[Offset, int] | None = None) -> dict[Offset, int]:
+        """Of those that are wanted and have a key, in order, behind what was found of others. The batches have been
+        checked before."""
+        view, found = memoryview(data), {} if found is None else found
         for position, envelope in batches_in(view):
             runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
             if runs:
