@@ -23,7 +23,8 @@ from goqueue.types import Buffer, Offset
 
 DEALS_MAX = len(LANES) + 1
 """So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
-WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 512 * 1024
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
+"""So much is read at a time; twice as much behind a read that had nothing of the lane."""
 
 
 @dataclass(slots=True)
@@ -155,7 +156,8 @@ class LaneShelf(LogShelf):
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
     ) -> bool:
         """Fresh ones of one lane; whether there was room for them."""
-        for reads in range(READS_MAX):
+        empty = 0
+        for _ in range(READS_MAX):
             size = gathered.size
             room = bytes_max - size
             if wanted <= 0:
@@ -163,7 +165,7 @@ class LaneShelf(LogShelf):
             if room < self.message_bytes and size:
                 return False
             past_changes = self.log.past_changes
-            stretch = await self._stretch(found, wanted, reads, reader)
+            stretch = await self._stretch(found, wanted, reader, empty)
             if found.has_no_fresh:
                 return True
             if stretch is None:
@@ -175,12 +177,12 @@ class LaneShelf(LogShelf):
             self._ahead.note_used(stretch, found.place, past_changes)
             if chosen.parts:
                 found.add(chosen)
-            wanted -= len(chosen.offsets)
+            wanted, empty = wanted - len(chosen.offsets), 0 if chosen.offsets else empty + 1
         return True
 
-    async def _stretch(self, found: LaneFound, wanted: int, reads: int, reader: Reader) -> LaneStretch | None:
+    async def _stretch(self, found: LaneFound, wanted: int, reader: Reader, empty: int) -> LaneStretch | None:
         """The one in which the lane stands, its place moved there. None: there is none, or damage, behind which it
-        goes on."""
+        goes on. `empty`: so many before it had nothing of the lane."""
         kept = self._ahead.holding(found.lane, found.place, self.log.past_changes)
         if kept is not None:
             return kept
@@ -189,8 +191,9 @@ class LaneShelf(LogShelf):
         if start is None:
             found.place, found.has_no_fresh = max(found.place, end), True
             return None
-        window = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN) << reads
-        read = await self.read(start, min(self._ahead.how_much(lane, found.place, window), WINDOW_BYTES_MAX))
+        likely = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN) << empty
+        bytes_max = 2 * WINDOW_BYTES_MAX if empty else WINDOW_BYTES_MAX
+        read = await self.read(start, min(self._ahead.how_much(lane, found.place, likely), bytes_max))
         if isinstance(read, DamagedData):
             found.place = min(end_of(read), end)
             return None

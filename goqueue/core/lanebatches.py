@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from goqueue.core.batch import Envelope, records_of
 from goqueue.core.batchindex import BatchIndex, BatchIndexes, with_records
-from goqueue.core.deliverable import Reader, batches_in, body_at, is_plain, messages_in
+from goqueue.core.deliverable import Reader, batches_in, body_at, is_for_everybody, is_plain, messages_in
 from goqueue.core.offsetset import OffsetSet
 from goqueue.types import Buffer, Offset
 
@@ -135,7 +135,8 @@ class LaneStretch:
 
     def add_whole(self, envelope: Envelope, stored: memoryview) -> None:
         """A batch behind all others, of which every offset is a message of this lane."""
-        piece = _Piece(self._size, envelope, range(envelope.record_count), stored)
+        own = memoryview(bytes(stored))  # it would hold on to all that was read
+        piece = _Piece(self._size, envelope, range(envelope.record_count), own)
         self._add(piece, (1 << envelope.record_count) - 1)
 
     def add_some(self, index: BatchIndex, records: bytes, chosen: bytes) -> None:
@@ -166,7 +167,7 @@ def cut_lane(data: Buffer, end: Offset, wanted: Wanted, reader: Reader, indexes:
     for position, envelope in batches_in(view):
         if envelope.end_offset <= wanted.start:
             continue
-        is_for_all = stretch.is_for_all and is_plain(envelope)
+        is_for_all = stretch.is_for_all and is_for_everybody(envelope)
         if not is_for_all and len(stretch) >= wanted.count_max:
             return stretch
         stretch.end = envelope.end_offset
@@ -182,14 +183,13 @@ class _Cutter(NamedTuple):
     indexes: BatchIndexes
 
     def add(self, stretch: LaneStretch, envelope: Envelope, stored: memoryview) -> None:
-        is_for_all = is_plain(envelope)
-        if is_for_all and envelope.priority_mask == 1 << stretch.lane:
+        if is_plain(envelope) and envelope.priority_mask == 1 << stretch.lane:
             stretch.add_whole(envelope, stored)
             return
         records = bytes(records_of(envelope, body_at(stored, 0, envelope)))
         index = self.indexes.index_of_records(envelope, records)
         chosen = index.flags_of(stretch.lane)
-        if not is_for_all:
+        if not is_for_everybody(envelope):
             chosen = index.only(chosen, OffsetSet(messages_in(stored, 0, stretch.start, self.reader)))
         if any(chosen):
             stretch.add_some(index, records, chosen)

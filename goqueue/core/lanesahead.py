@@ -11,7 +11,7 @@ then the log says so, and everything is read again.
 from goqueue.core.lanebatches import LaneStretch
 from goqueue.types import Offset
 
-BYTES_KEPT_MAX = 512 * 1024
+BYTES_KEPT_MAX = 1024 * 1024
 """Of all lanes and readers of a partition together."""
 PLACES_MAX = 64
 """So many are remembered at which more is to be read at a time."""

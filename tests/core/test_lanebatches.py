@@ -123,6 +123,18 @@ def test_a_batch_that_compaction_has_thinned_is_cut_by_its_offsets() -> None:
     assert list(first.offsets.offsets()) == [23, 25]
     assert [record.offset for record in shown(first.parts)] == [23, 25]
     assert [record.offset for record in shown(rest.parts)] == list(rest.offsets.offsets()) == [29]
+    assert stretch.is_for_all
+
+
+def test_a_batch_of_one_lane_stays_whole_and_holds_on_to_nothing_else_that_was_read() -> None:
+    row = [
+        sealed(*[encode_record(at, 0, b"v", priority=lane) for at in range(9)], base_offset=9 * lane)
+        for lane in LANES
+    ]
+    [part] = cut(b"".join(row), 45, 3).first(29, 2).parts
+    assert isinstance(part, memoryview)
+    assert part == row[3]
+    assert part.obj == row[3], "and not all that was read"
 
 
 def test_a_packed_batch_is_unpacked_where_it_has_to_be_cut() -> None:
