@@ -5,22 +5,26 @@ a look at the masks of segments and stretches, and one read. The highest lane go
 it was allotted goes to the others, so that nobody waits while there is work (G9).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.ledgertaking import READS_MAX, Found, LogShelf, end_of, joined_parts
+from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader, base_offset
-from goqueue.core.lanebatches import OfLane, Wanted, find_in_lane
+from goqueue.core.lanebatches import LaneStretch, OfLane, Wanted, cut_lane
 from goqueue.core.lanes import ENDLESS, LANES, Counts
+from goqueue.core.lanesahead import LanesAhead
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, split_messages
 from goqueue.core.ledgerviews import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import DamagedData
+from goqueue.storage.log import Log
 from goqueue.types import Buffer, Offset
 
 DEALS_MAX = len(LANES) + 1
 """So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
-WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 512 * 1024
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
+"""So much is read at a time; twice as much behind a read that had nothing of the lane."""
 
 
 @dataclass(slots=True)
@@ -31,6 +35,7 @@ class LaneFound(Found):
     offsets: OffsetSet = field(default_factory=OffsetSet)
     """The fresh ones."""
     parts: list[Buffer] = field(default_factory=list)
+    parts_size: int = 0
     has_no_fresh: bool = False
     rest: AttemptRuns = ()
     """Of those that come again, what was not taken."""
@@ -50,7 +55,7 @@ class LaneFound(Found):
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.apart)) + sum(map(len, self.parts))
+        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
 
     def add(self, chosen: OfLane) -> None:
         """A whole batch is shown once, and holds what comes again of it, too."""
@@ -59,8 +64,9 @@ class LaneFound(Found):
             while self.apart and base_offset(self.apart[-1]) >= base:
                 self.apart.pop()
             if self.parts and base_offset(self.parts[-1]) == base:
-                self.parts.pop()
+                self.parts_size -= len(self.parts.pop())
         self.parts += parts
+        self.parts_size += sum(map(len, parts))
         self.offsets.update(chosen.offsets)
 
 
@@ -87,7 +93,7 @@ class GatheredLanes:
 
     @property
     def size(self) -> int:
-        return sum(each.size for each in self.lanes)
+        return sum([each.size for each in self.lanes])
 
     @property
     def data(self) -> Buffer:
@@ -96,6 +102,12 @@ class GatheredLanes:
 
 
 class LaneShelf(LogShelf):
+    def __init__(
+        self, log: Log, indexes: BatchIndexes, ahead: LanesAhead, report: Callable[[DamagedData], None]
+    ) -> None:
+        super().__init__(log, indexes, report)
+        self._ahead = ahead
+
     def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
         """Which lanes have something behind their places, by the masks of segments."""
         end = self.end = self.log.high_watermark
@@ -144,31 +156,49 @@ class LaneShelf(LogShelf):
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
     ) -> bool:
         """Fresh ones of one lane; whether there was room for them."""
-        window = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN)
+        empty = 0
         for _ in range(READS_MAX):
-            room, end = bytes_max - gathered.size, self.end
+            size = gathered.size
+            room = bytes_max - size
             if wanted <= 0:
                 return True
-            if room < self.message_bytes and gathered.size:
+            if room < self.message_bytes and size:
                 return False
-            start = await self.log.stretch_of_lane(found.lane, found.place, end) if found.place < end else None
-            if start is None:
-                found.place, found.has_no_fresh = max(found.place, end), True
+            past_changes = self.log.past_changes
+            stretch = await self._stretch(found, wanted, reader, empty)
+            if found.has_no_fresh:
                 return True
-            read = await self.read(start, min(window, WINDOW_BYTES_MAX))
-            if isinstance(read, DamagedData):
-                found.place = min(end_of(read), end)
+            if stretch is None:
                 continue
-            count_max = min(wanted, max(1, room // self.message_bytes))
-            chosen = find_in_lane(read.data, Wanted(found.lane, start, count_max), reader, self.indexes)
-            if gathered.size and sum(map(len, chosen.parts)) > room:
+            chosen = stretch.first(found.place, min(wanted, max(1, room // self.message_bytes)))
+            if size and sum(map(len, chosen.parts)) > room:
                 return False
-            is_cut = len(chosen.offsets) == count_max
-            found.place = chosen.scanned_to if is_cut else max(chosen.scanned_to, read.next_offset)
+            found.place = chosen.scanned_to
+            self._ahead.note_used(stretch, found.place, past_changes)
             if chosen.parts:
                 found.add(chosen)
-            wanted, window = wanted - len(chosen.offsets), 2 * window
+            wanted, empty = wanted - len(chosen.offsets), 0 if chosen.offsets else empty + 1
         return True
+
+    async def _stretch(self, found: LaneFound, wanted: int, reader: Reader, empty: int) -> LaneStretch | None:
+        """The one in which the lane stands, its place moved there. None: there is none, or damage, behind which it
+        goes on. `empty`: so many before it had nothing of the lane."""
+        kept = self._ahead.holding(found.lane, found.place, self.log.past_changes)
+        if kept is not None:
+            return kept
+        end, lane = self.end, found.lane
+        start = await self.log.stretch_of_lane(lane, found.place, end) if found.place < end else None
+        if start is None:
+            found.place, found.has_no_fresh = max(found.place, end), True
+            return None
+        likely = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN) << empty
+        bytes_max = 2 * WINDOW_BYTES_MAX if empty else WINDOW_BYTES_MAX
+        read = await self.read(start, min(self._ahead.how_much(lane, found.place, likely), bytes_max))
+        if isinstance(read, DamagedData):
+            found.place = min(end_of(read), end)
+            return None
+        found.place = max(found.place, start)
+        return cut_lane(read.data, read.next_offset, Wanted(lane, found.place, wanted), reader, self.indexes)
 
 
 def _how_far(wanted: int, plan: Plan) -> int:

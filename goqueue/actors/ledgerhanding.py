@@ -164,7 +164,7 @@ class HandingOut:
     def _keys_of(self, found: LaneFound) -> dict[Offset, int]:
         keys = dict[Offset, int]()
         for part in found.parts:
-            keys.update(self._indexes.keys_in(part, found.offsets))
+            self._indexes.keys_in(part, found.offsets, keys)
         return keys
 
     def _write(

@@ -49,9 +49,11 @@ from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
 from goqueue.core.deliverystart import parse_start
 from goqueue.core.groupregistry import may_miss
+from goqueue.core.lanesahead import LanesAhead
 from goqueue.core.ledgerattempts import AttemptRuns
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
+from goqueue.core.recentbatches import RecentBatches
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
@@ -80,6 +82,7 @@ class LedgerDesk(WaitingDesk):
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
+        self._ahead, self._recent = LanesAhead(), RecentBatches()
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     @property
@@ -209,6 +212,7 @@ class LedgerDesk(WaitingDesk):
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
         shelf, ledger = self._shelf(), here.ledger
+        shelf.recent = self._recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
                 keyed = await shelf.read_keys(ledger.unsettled())
@@ -261,7 +265,7 @@ class LedgerDesk(WaitingDesk):
         return Reader(here.name, self._wall_clock.now())
 
     def _shelf(self) -> LaneShelf:
-        return LaneShelf(self.log, self._indexes, self._report_damage)
+        return LaneShelf(self.log, self._indexes, self._ahead, self._report_damage)
 
     def _report_damage(self, damage: DamagedData) -> None:
         """Once: groups go round it one after the other."""

@@ -24,6 +24,7 @@ from goqueue.core.keyorder import Keyed
 from goqueue.core.ledgerattempts import AttemptRun, offsets_of, without
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.recentbatches import RecentBatches
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.storage.logviews import LogSlice
@@ -66,7 +67,7 @@ class Gathered(Found):
         """Of the fresh ones."""
         wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
         for part in self.parts:
-            found.update(indexes.keys_in(part, wanted))
+            indexes.keys_in(part, wanted, found)
         return found
 
     @property
@@ -89,6 +90,8 @@ class LogShelf:
         self.log = log
         self.indexes = indexes
         self._report = report
+        self.recent: RecentBatches | None = None
+        """For a group that comes back to what it has read."""
         self.end = log.high_watermark
         """What comes behind it is for the next plan: nobody knows of which lane it is."""
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
@@ -110,7 +113,7 @@ class LogShelf:
         for _ in range(READS_MAX):
             if not runs or room <= 0:
                 break
-            found = await self.read(runs[0].first, min(room, self._likely_bytes(runs)))
+            found = await self._read_near(runs[0].first, min(room, self._likely_bytes(runs)))
             inside, runs = split(runs, end_of(found))
             if isinstance(found, DamagedData):
                 gathered.gone += [Run(run.first, run.last) for run in inside]
@@ -136,7 +139,7 @@ class LogShelf:
             if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
                 break
             likely = max(count_left * self.message_bytes, gathered.last_batch.size) + SLACK_BYTES
-            found = await self.read(offset, min(room, likely))
+            found = await self._read_near(offset, min(room, likely))
             if isinstance(found, DamagedData):
                 offset = min(end_of(found), end)
                 continue
@@ -167,6 +170,20 @@ class LogShelf:
                 end = max(end_of(read), offset + 1)
                 if isinstance(read, LogSlice):
                     found += self.indexes.keys_in(read.data, wanted).items()
+        return found
+
+    async def _read_near(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
+        """What was read a moment ago is not read again."""
+        log, recent = self.log, self.recent
+        if recent is None:
+            return await self.read(offset, bytes_max)
+        past_changes = log.past_changes
+        kept = recent.holding(offset, past_changes)
+        if kept is not None:
+            return LogSlice(kept.data, kept.end, log.log_start, log.high_watermark)
+        found = await self.read(offset, bytes_max)
+        if isinstance(found, LogSlice):
+            recent.note(found.data, past_changes)
         return found
 
     async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:

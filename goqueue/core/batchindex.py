@@ -8,7 +8,7 @@ of the last few batches. Records of one shape are looked at by columns (uniform.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress
+from itertools import accumulate, compress
 from operator import xor
 from struct import Struct
 
@@ -20,7 +20,7 @@ from goqueue.core.keyorder import Keyed
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.record import HEADER_SIZE
-from goqueue.core.uniform import lanes_of, shape_of
+from goqueue.core.uniform import RECORDS_MAX, lanes_of, shape_of
 from goqueue.types import LANE_COUNT, Buffer, Offset
 
 RECORDS_REMEMBERED = 16_384
@@ -30,21 +30,30 @@ _PLACE = Struct(">8xQ8xBxHI")
 """Of a record: its offset within the batch, its lane, and how long its key and its value section are."""
 _KEY_SIZE = Struct(">26xH")
 _SIZES = Struct(">26xHI")
+_LENGTH, _COUNT, _ATTRIBUTES, _MASK, _CRC = map(
+    Envelope._fields.index, ("length", "record_count", "attributes", "priority_mask", "body_crc")
+)
 _ONLY = {1 << lane: lane for lane in range(LANE_COUNT)}
 """The lane of a batch that has one alone, by its mask."""
 _IS_IN = [bytes(byte == lane for byte in range(256)) for lane in range(LANE_COUNT)]
-_AS_DIGITS = [each.translate(b"01" + bytes(254)) for each in _IS_IN]
+"""For each lane which bytes are its number."""
+_AS_DIGITS = b"01" + bytes(254)
+_BIT = (1).__lshift__
+_NO_KEY = hash(b"")
+NUMBERS = tuple(range(RECORDS_MAX))
+"""There already: to make each of them anew takes longer than to choose among them."""
 
 
 class BatchIndex:
-    __slots__ = ("_by_lane", "_keyed", "_masks", "_offsets", "_positions", "envelope", "has_keys", "lanes")
+    __slots__ = ("_hashes", "_keyed", "_offsets", "_positions", "envelope", "has_keys", "lanes")
 
     def __init__(self, envelope: Envelope, records: bytes, *, with_keys: bool = False) -> None:
         self.envelope = envelope
         self.has_keys = with_keys
-        self._keyed: list[Keyed] = []
-        self._by_lane: dict[int, list[int]] = {}
-        self._masks: dict[int, int] = {}
+        self._keyed: Sequence[Offset] = ()
+        """Those that have a key."""
+        self._hashes: list[int] = []
+        """Of each of these keys."""
         self._offsets: Sequence[Offset]
         self._positions: Sequence[int]
         self.lanes: bytes
@@ -63,7 +72,7 @@ class BatchIndex:
                 keys = [
                     records[at + HEADER_SIZE : at + HEADER_SIZE + shape.key_size] for at in self._positions[:-1]
                 ]
-                self._keyed = list(zip(self._offsets, map(xor, map(hash, keys), self.lanes), strict=True))
+                self._keyed, self._hashes = self._offsets, list(map(xor, map(hash, keys), self.lanes))
 
     @property
     def is_whole(self) -> bool:
@@ -83,24 +92,26 @@ class BatchIndex:
 
     def _walk_plainly(self, records: bytes, lane: int) -> None:
         """One that is whole and of one priority, with keys: most batches are, and the sizes are all it takes."""
-        unpack, position, keys, positions = _SIZES.unpack_from, 0, list[bytes](), list[int]()
+        unpack, position, hashes, positions = _SIZES.unpack_from, 0, list[int](), list[int]()
+        note_hash, note_position = hashes.append, positions.append
         for _ in range(self.envelope.record_count):
-            positions.append(position)
+            note_position(position)
             key_size, value_size = unpack(records, position)
-            position += HEADER_SIZE
-            keys.append(records[position : position + key_size])
-            position += key_size + value_size
-        self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(keys)
-        self._offsets = range(self.envelope.base_offset, self.envelope.end_offset)
-        hashes = map(lane.__xor__, map(hash, keys))
-        self._keyed = list(zip(self._offsets, hashes, strict=True))
-        if not all(keys):
-            self._keyed = [keyed for keyed, key in zip(self._keyed, keys, strict=True) if key]
+            begin = position + HEADER_SIZE
+            position = begin + key_size
+            note_hash(hash(records[begin:position]) ^ lane)
+            position += value_size
+        if _NO_KEY ^ lane in hashes:
+            self._walk_with_keys(records, self.envelope.base_offset)
+            return
+        self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(hashes)
+        self._offsets = self._keyed = range(self.envelope.base_offset, self.envelope.end_offset)
+        self._hashes = hashes
 
     def _walk_with_keys(self, records: bytes, base: Offset) -> None:
         """The same with one step more."""
-        unpack, position, keyed = _PLACE.unpack_from, 0, self._keyed
-        offsets, positions, lanes = list[Offset](), list[int](), bytearray()
+        unpack, position, hashes = _PLACE.unpack_from, 0, self._hashes
+        offsets, positions, lanes, keyed = list[Offset](), list[int](), bytearray(), list[Offset]()
         for _ in range(self.envelope.record_count):
             relative, lane, key_size, value_size = unpack(records, position)
             offset = base + relative
@@ -109,8 +120,10 @@ class BatchIndex:
             lanes.append(lane)
             position += HEADER_SIZE
             if key_size:
-                keyed.append((offset, hash(records[position : position + key_size]) ^ lane))
+                keyed.append(offset)
+                hashes.append(hash(records[position : position + key_size]) ^ lane)
             position += key_size + value_size
+        self._keyed = keyed
         self._keep(offsets, [*positions, position], lanes)
 
     def _keep(self, offsets: list[Offset], positions: list[int], lanes: bytearray) -> None:
@@ -132,46 +145,46 @@ class BatchIndex:
             end = bisect_left(offsets, last + 1, begin)
         return positions[begin], positions[end], end - begin
 
-    def offset(self, number: int) -> Offset:
-        return self._offsets[number]
-
-    def cut_out(self, records: Buffer, numbers: Iterable[int]) -> bytes:
-        """These records, and no others."""
-        positions, records = self._positions, bytes(records)
-        if isinstance(positions, range):
-            size = positions.step
-            return b"".join([records[at : at + size] for at in map(size.__mul__, numbers)])
-        return b"".join([records[positions[number] : positions[number + 1]] for number in numbers])
-
     # Lanes
 
-    def numbers_of(self, lane: int, start: Offset, count_max: int | None = None) -> Sequence[int]:
-        """Which records, from this offset on, are of this lane; the first so many."""
-        numbers = self._by_lane.get(lane)
-        if numbers is None:
-            numbers = list(compress(range(len(self)), self.lanes.translate(_IS_IN[lane])))
-            self._by_lane[lane] = numbers
-        begin = bisect_left(numbers, bisect_left(self._offsets, start))
-        return numbers[begin : None if count_max is None else begin + count_max]
+    def flags_of(self, lane: int) -> bytes:
+        """For each record a byte: whether it is of this lane."""
+        return self.lanes.translate(_IS_IN[lane])
 
-    def add_to(self, offsets: OffsetSet, lane: int, numbers: Sequence[int]) -> None:
-        """Those of a lane between the first and the last of these numbers, of which none is left out."""
-        if not self.is_whole:
-            offsets.update(OffsetSet((self._offsets[number], self._offsets[number]) for number in numbers))
-            return
-        mask = self._masks.get(lane)
-        if mask is None:
-            mask = self._masks[lane] = int(self.lanes.translate(_AS_DIGITS[lane])[::-1], 2)
-        first, last = numbers[0], numbers[-1]
-        offsets.add_mask(self._offsets[first], mask >> first & (1 << last - first + 1) - 1)
+    def only(self, chosen: bytes, allowed: OffsetSet) -> bytes:
+        """Of the flagged ones those that are allowed."""
+        return bytes(flag and offset in allowed for flag, offset in zip(chosen, self._offsets, strict=True))
+
+    def places_of(self, chosen: bytes) -> list[int]:
+        """The offsets of the flagged ones within the batch."""
+        if self.is_whole:
+            numbers = NUMBERS if len(chosen) <= len(NUMBERS) else range(len(chosen))
+            return list(compress(numbers, chosen))
+        return [offset - self.envelope.base_offset for offset in compress(self._offsets, chosen)]
+
+    def mask_of(self, chosen: bytes, places: Iterable[int]) -> int:
+        """The same as bits."""
+        return int(chosen.translate(_AS_DIGITS)[::-1], 2) if self.is_whole else sum(map(_BIT, places))
+
+    def cut_out(self, records: bytes, chosen: bytes, places: Iterable[int]) -> tuple[bytes, Sequence[int]]:
+        """The flagged ones side by side: where each of them begins then, and where the last one ends."""
+        positions = self._positions
+        if isinstance(positions, range):
+            size = positions.step
+            cut = b"".join([records[at : at + size] for at in map(size.__mul__, places)])
+            return cut, range(0, len(cut) + size, size)
+        bounds = zip(compress(positions, chosen), compress(positions[1:], chosen), strict=True)
+        parts = [records[begin:end] for begin, end in bounds]
+        return b"".join(parts), array("I", accumulate(map(len, parts), initial=0))
 
     # Keys
 
-    def keyed(self, first: Offset, last: Offset) -> list[Keyed]:
+    def keyed(self, first: Offset, last: Offset) -> Iterator[Keyed]:
         """Of each record from one offset to another that has a key, its offset and a hash, which is another one in
         another lane."""
         assert self.has_keys
-        return self._keyed[bisect_left(self._keyed, (first,)) : bisect_left(self._keyed, (last + 1,))]
+        begin, end = bisect_left(self._keyed, first), bisect_left(self._keyed, last + 1)
+        return zip(self._keyed[begin:end], self._hashes[begin:end], strict=True)
 
 
 class BatchIndexes:
@@ -180,9 +193,10 @@ class BatchIndexes:
         """By base offset, length and checksum of the body, which together name a batch."""
         self._records = 0
 
-    def keys_in(self, data: Buffer, wanted: OffsetSet) -> dict[Offset, int]:
-        """Of those that are wanted and have a key, in order. The batches have been checked before."""
-        view, found = memoryview(data), dict[Offset, int]()
+    def keys_in(self, data: Buffer, wanted: OffsetSet, found: dict[Offset, int] | None = None) -> dict[Offset, int]:
+        """Of those that are wanted and have a key, in order, behind what was found of others. The batches have been
+        checked before."""
+        view, found = memoryview(data), {} if found is None else found
         for position, envelope in batches_in(view):
             runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
             if runs:
@@ -213,29 +227,42 @@ class BatchIndexes:
             yield with_records(envelope, b"".join([records[begin:end] for begin, end, _ in places]), count)
 
     def index_of(self, envelope: Envelope, body: memoryview, *, with_keys: bool = False) -> BatchIndex:
-        name = (envelope.base_offset, envelope.length, envelope.body_crc)
-        index = self._remembered.pop(name, None)
+        index = self._recalled(envelope)
         if index is None or (with_keys and not index.has_keys):
-            self._records += envelope.record_count if index is None else 0
             index = BatchIndex(envelope, bytes(records_of(envelope, body)), with_keys=with_keys)
-        self._remembered[name] = index  # the last to be forgotten
+        return self._remember(index)
+
+    def index_of_records(self, envelope: Envelope, records: bytes) -> BatchIndex:
+        """The same for who has unpacked them."""
+        return self._remember(self._recalled(envelope) or BatchIndex(envelope, records))
+
+    def _recalled(self, envelope: Envelope) -> BatchIndex | None:
+        index = self._remembered.pop(_name(envelope), None)
+        self._records -= 0 if index is None else len(index)
+        return index
+
+    def _remember(self, index: BatchIndex) -> BatchIndex:
+        """It is the last to be forgotten."""
+        self._remembered[_name(index.envelope)] = index
+        self._records += len(index)
         while self._records > RECORDS_REMEMBERED and len(self._remembered) > 1:
             self._records -= len(self._remembered.pop(next(iter(self._remembered))))
         return index
 
 
-def with_records(envelope: Envelope, records: bytes, count: int, lane: int | None = None) -> bytes:
+def _name(envelope: Envelope) -> tuple[Offset, int, int]:
+    return envelope.base_offset, envelope.length, envelope.body_crc
+
+
+def with_records(envelope: Envelope, records: Buffer, count: int, lane: int | None = None) -> bytes:
     """A batch of the same range with only so many of its records. What the envelope says of times stays: it is true
     of fewer records, too."""
-    mask = envelope.priority_mask if lane is None else 1 << lane
-    changed = envelope._replace(
-        length=len(records),
-        record_count=count,
-        attributes=envelope.attributes & ~ZSTD,
-        priority_mask=mask,
-        body_crc=crc32c(records),
-    )
-    return seal_envelope(changed) + records
+    fields = list(envelope)
+    fields[_LENGTH], fields[_COUNT], fields[_CRC] = len(records), count, crc32c(records)
+    fields[_ATTRIBUTES] &= ~ZSTD
+    if lane is not None:
+        fields[_MASK] = 1 << lane
+    return seal_envelope(Envelope._make(fields)) + records
 
 
 def key_at(data: Buffer, offset: Offset) -> bytes | None:

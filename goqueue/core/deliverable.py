@@ -98,7 +98,12 @@ def messages_in(view: memoryview, position: int, start: Offset, reader: Reader) 
 
 def is_plain(envelope: Envelope) -> bool:
     """Every offset of its range is a message for everybody."""
-    return envelope.record_count == envelope.last_offset_delta + 1 and not envelope.attributes & _SPECIAL
+    return envelope.record_count == envelope.last_offset_delta + 1 and is_for_everybody(envelope)
+
+
+def is_for_everybody(envelope: Envelope) -> bool:
+    """Every record that it has is a message, whoever asks, and whenever."""
+    return not envelope.attributes & _SPECIAL
 
 
 def batches_in(view: memoryview) -> Iterator[tuple[int, Envelope]]:

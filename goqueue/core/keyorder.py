@@ -50,10 +50,10 @@ class KeyOrder:
     def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages behind all that are known. Those too many are held, too."""
         keys = keyed if isinstance(keyed, dict) else dict(keyed)
-        offsets = list(chain.from_iterable([range(first, last + 1) for first, last in fresh]))
-        if len(keys) == len(offsets):
+        rows = [range(first, last + 1) for first, last in fresh]
+        if len(keys) == sum(map(len, rows)):
             return self._look_at_keyed(keys, give_max)
-        return self._look_at_each(offsets, keys, give_max)
+        return self._look_at_each(list(chain.from_iterable(rows)), keys, give_max)
 
     def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
         """All of them have keys, and stand in order: the same in fewer steps."""

@@ -10,7 +10,7 @@ Runs are inclusive at both ends, as receipts and entries name them.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 from goqueue.errors import UnknownFormat
@@ -21,6 +21,8 @@ CHUNK_SIZE = 1 << CHUNK_BITS
 
 _WITHIN = CHUNK_SIZE - 1
 _FULL = (1 << CHUNK_SIZE) - 1
+_NUMBERS = tuple(range(CHUNK_SIZE))
+"""There already: to make all of them takes longer than to choose among them."""
 _AS_FLAGS = bytes(byte == b"1"[0] for byte in range(256))
 
 
@@ -46,13 +48,8 @@ class OffsetSet:
     @classmethod
     def of(cls, offsets: Iterable[Offset]) -> "OffsetSet":
         """These, one by one."""
-        made, masks = cls(), dict[int, int]()
-        for offset in offsets:
-            number = offset >> CHUNK_BITS
-            masks[number] = masks.get(number, 0) | 1 << (offset & _WITHIN)
-        for number, mask in masks.items():
-            made._put(number, mask)
-        return made
+        found = list(offsets)
+        return cls(zip(found, found, strict=True))
 
     def copy(self) -> "OffsetSet":
         made = OffsetSet()
@@ -167,12 +164,13 @@ class OffsetSet:
 
     def offsets(self) -> Iterator[Offset]:
         """One by one, in order: in bulk it costs less than runs where these are short."""
-        for number in self._numbers:
-            mask = self._chunks[number]
-            lowest = _lowest(mask)
-            bits = bin(mask >> lowest)[:1:-1].encode().translate(_AS_FLAGS)
-            first = (number << CHUNK_BITS) + lowest
-            yield from compress(range(first, first + len(bits)), bits)
+        return chain.from_iterable(map(self._offsets_in, self._numbers))
+
+    def _offsets_in(self, number: int) -> Iterator[Offset]:
+        mask = self._chunks[number]
+        lowest = _lowest(mask)
+        bits = bin(mask >> lowest)[:1:-1].encode().translate(_AS_FLAGS)
+        return map(((number << CHUNK_BITS) + lowest).__add__, compress(_NUMBERS, bits))
 
     @property
     def first(self) -> Offset | None:
@@ -273,16 +271,26 @@ def _bytes_of(mask: int) -> bytes:
 
 
 def _masks_of(runs: Iterable[tuple[Offset, Offset]]) -> dict[int, int]:
-    """Many runs that lie close together cost little more than one: they meet in a few chunks."""
-    masks = dict[int, int]()
+    """Many runs that lie close together cost little more than one: they meet in small numbers first, which begin
+    where the first of them does."""
+    masks, base, end, mask = dict[int, int](), 0, 0, 0
     for first, last in runs:
-        number = first >> CHUNK_BITS
-        if last >> CHUNK_BITS == number:
-            masks[number] = masks.get(number, 0) | ((1 << (last - first + 1)) - 1) << (first & _WITHIN)
-            continue
-        for number, mask in _masks(first, last):
-            masks[number] = masks.get(number, 0) | mask
+        if not base <= first <= last < end:
+            _put_in(masks, base, mask)
+            base, end, mask = first, (first | _WITHIN) + 1, 0
+            if last >= end:
+                for number, part in _masks(first, last):
+                    masks[number] = masks.get(number, 0) | part
+                continue
+        mask |= ((1 << last - first + 1) - 1) << first - base
+    _put_in(masks, base, mask)
     return masks
+
+
+def _put_in(masks: dict[int, int], base: Offset, mask: int) -> None:
+    if mask:
+        number = base >> CHUNK_BITS
+        masks[number] = masks.get(number, 0) | mask << (base & _WITHIN)
 
 
 def _masks(first: Offset, last: Offset) -> Iterator[tuple[int, int]]:

@@ -34,6 +34,8 @@ class Log(GrowingLog):
     def __init__(self, volume: Volume, directory: str, config: LogConfig, recovered: Recovered) -> None:
         super().__init__(volume, directory, config, recovered)
         self._compaction = trio.Lock()
+        self.past_changes = 0
+        """So often something that readers could see was taken out or cut off: what was read before may be gone."""
 
     # Reading
 
@@ -122,6 +124,7 @@ class Log(GrowingLog):
             position, end = await segment.boundary_at(offset)
             await self._cut_files(segment, position, end)
             self._adopt(await recover(self._volume, self.directory))
+            self.past_changes += 1
             await self._commit()
             self._high_watermark = min(self._high_watermark, self._end)
             return self._end
@@ -158,6 +161,7 @@ class Log(GrowingLog):
         """Say durably where the log begins, then remove what lies before."""
         if offset > self._log_start:
             self._log_start = offset
+            self.past_changes += 1
             await self._checkpoint()
             self._segments.remove([old for old in self._segments.finished() if old.end_offset <= offset])
             await self._commit()
@@ -211,6 +215,7 @@ class Log(GrowingLog):
                 smaller = await put_in_place(copy)
                 if smaller is not None:
                     self._segments.exchange(copy.segment, smaller)
+                    self.past_changes += 1
                     await self._commit()
                 return smaller is not None
         finally:

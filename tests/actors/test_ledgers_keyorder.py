@@ -6,12 +6,16 @@ import pytest
 from trio.testing import MockClock
 
 from goqueue.actors.grouprequests import AssignPartition, Taken
+from goqueue.actors.partitionrequests import Maintain
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.net.groupmessages import Action
+from goqueue.storage.log import Log
+from goqueue.storage.logviews import LogSlice
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, Desk, offsets, run
 from tests.actors.test_ledgers_desk import desk as at_desk
+from tests.storage.logs import SMALL
 
 IN_ORDER = LedgerSettings(key_order=True)
 A, B, C = b"a", b"b", b"c"
@@ -214,3 +218,44 @@ async def test_whatever_happens_each_key_is_done_in_order(
     for key in (A, B, C):
         of_key = [offset for offset in done if keys[offset] == key]
         assert of_key == sorted(of_key)
+
+
+async def test_a_batch_that_leaves_in_many_parts_is_read_once(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[int](), Log.read
+
+    async def counted(log: Log, offset: int, *bounds: int) -> LogSlice:
+        reads.append(offset)
+        return await read(log, offset, *bounds)
+
+    monkeypatch.setattr(Log, "read", counted)
+    async with at_desk(disk) as desk:
+        await attached(desk, *[b"%d" % (number % 70) for number in range(700)])
+        given, found = await desk.take(50), list[int]()
+        while offsets(given):
+            found += offsets(given)
+            await desk.settle(given)
+            given = await desk.take(50)
+    assert sorted(found) == list(range(700))
+    assert len(reads) == 1
+
+
+async def test_what_was_held_back_and_compacted_since_is_not_handed_out(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """What was read before is not what the log says now."""
+    async with at_desk(disk, SMALL) as desk:
+        await attached(desk)
+        for _ in range(20):
+            await desk.publish(*[b"v" * 50] * 12, keys=[A, B] * 6)
+        given, found = await desk.take(), list[int]()
+        await desk.ref.call(Maintain(compact=True))
+        while await desk.committed() < 240:
+            found += offsets(given)
+            await desk.settle(given)
+            given = await desk.take()
+    assert found == sorted(found)
+    assert found[:2] == [0, 1]
+    assert found[-2:] == [238, 239], "the newest of each key"
+    assert len(found) < 60

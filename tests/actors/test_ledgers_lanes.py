@@ -9,10 +9,14 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.grouprequests import ResetLedger, Taken
+from goqueue.actors.partitionrequests import DeleteBefore, Maintain, Produce
 from goqueue.actors.whyrequests import GatherLedgerFacts
 from goqueue.core.lanes import LANES, WEIGHTS
 from goqueue.core.ledgersettings import LedgerSettings
+from goqueue.core.record import encode_record
 from goqueue.net.groupmessages import Action
+from goqueue.storage.log import Log
+from goqueue.storage.logviews import LogSlice
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, Desk, desk, handed_out, offsets, run
@@ -100,6 +104,67 @@ async def test_a_lane_that_waits_is_served_after_thirty_seconds_though_it_is_str
         assert await taken(there, 2) == [3, 4]
         await trio.sleep(1)
         assert await taken(there, 2) == [5, 0]
+
+
+async def test_what_was_read_ahead_serves_many_small_deliveries(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = list[int](), Log.read
+
+    async def counted(log: Log, offset: int, *bounds: int) -> LogSlice:
+        reads.append(offset)
+        return await read(log, offset, *bounds)
+
+    monkeypatch.setattr(Log, "read", counted)
+    async with desk(disk) as there:
+        await published(there, *[CRITICAL, LOW] * 50)
+        found = [offset for _ in range(20) for offset in await taken(there, 5)]
+    assert found == [*range(0, 100, 2), *range(1, 100, 2)]
+    assert len(reads) == 2, "one for each lane"
+
+
+async def test_what_was_read_ahead_serves_other_groups_too(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G5: each group is at places of its own."""
+    dice = Random(2)
+    lanes = [dice.randrange(5) for _ in range(600)]
+    async with desk(disk, SMALL) as there:
+        await there.attach(group="audit")
+        for begin in range(0, 600, 30):
+            await published(there, *lanes[begin : begin + 30])
+        found: dict[str, list[int]] = {GROUP: [], "audit": []}
+        while min(map(len, found.values())) < 600:
+            group = dice.choice([GROUP, "audit"])
+            given = await there.take(dice.randrange(1, 40), group=group, by_sets=True, visibility=600.0)
+            found[group] += handed_out(given)
+    for all_of_it in found.values():
+        for lane in LANES:
+            of_lane = [offset for offset in all_of_it if lanes[offset] == lane]
+            assert of_lane == [offset for offset, each in enumerate(lanes) if each == lane]
+
+
+async def test_what_was_read_ahead_and_deleted_since_is_not_handed_out(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with desk(disk) as there:
+        await published(there, *[CRITICAL, LOW] * 50)
+        assert await taken(there, 5) == [0, 2, 4, 6, 8]
+        await there.ref.call(DeleteBefore(30))
+        assert await taken(there, 5) == [30, 32, 34, 36, 38]
+
+
+async def test_what_was_read_ahead_and_compacted_since_is_not_handed_out(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with desk(disk, SMALL) as there:
+        for number in range(50):
+            records = [encode_record(at, 1, b"v" * 50, key=b"k%d" % at, priority=at) for at in range(2)]
+            await there.ref.call(Produce(b"".join(records), 2))
+            assert number or await taken(there, 1) == [0]
+        assert await taken(there, 1) == [2]
+        await there.ref.call(Maintain(compact=True))
+        found = await taken(there, 200)
+        assert len(found) < 50
+        assert {98, 99} <= set(found), "the newest of each key"
 
 
 async def test_each_lane_goes_on_where_it_was_after_a_kill(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

@@ -56,6 +56,8 @@ def test_a_batch_of_one_priority_says_what_a_walk_over_each_record_says(keys: li
         BatchIndex(each, body, with_keys=True) for each in (envelope, envelope._replace(priority_mask=3))
     )
     assert envelope.priority_mask == 1 << lane
-    assert index._keyed == walked._keyed
+    assert list(index.keyed(0, 99)) == list(walked.keyed(0, 99))
+    assert list(index.keyed(12, 14)) == [each for each in walked.keyed(0, 99) if 12 <= each[0] <= 14]
+    assert [offset for offset, _ in index.keyed(0, 99)] == [10 + at for at, key in enumerate(keys) if key]
     assert (index.lanes, list(index._positions)) == (walked.lanes, list(walked._positions))
-    assert [index.offset(number) for number in range(len(index))] == list(range(10, 10 + len(keys)))
+    assert index.places_of(index.flags_of(lane)) == list(range(len(keys)))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import Reader
-from goqueue.core.lanebatches import Wanted, find_in_lane
+from goqueue.core.lanebatches import Wanted, cut_lane
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import encode_record
 from goqueue.net.delivery import Origin, open_delivery
@@ -53,8 +53,8 @@ def test_a_full_chunk_is_named_by_no_bytes() -> None:
 def test_messages_are_handed_out_as_the_data_has_them_and_those_not_named_are_left_out() -> None:
     """Pieces of a batch, lane by lane: each keeps the range of the whole."""
     whole = sealed(*[encode_record(number, 0, b"%d" % number, priority=number % 3) for number in range(9)])
-    found = [find_in_lane(whole, Wanted(lane, 0, 100), Reader("g", 0), BatchIndexes()) for lane in range(3)]
-    data = b"".join(part for each in found for part in each.parts)
+    cut = [cut_lane(whole, 9, Wanted(lane, 0, 100), Reader("g", 0), BatchIndexes()) for lane in range(3)]
+    data = b"".join(part for each in cut for part in each.first(0, 100).parts)
     names = by_sets(dict.fromkeys((0, 3, 6, 1, 4, 7, 8), 1))
     delivery = open_delivery(ORIGIN, names, data, owner=None)
     assert [message.offset for message in delivery.messages] == [0, 3, 6, 1, 4, 7, 8]

@@ -38,6 +38,22 @@ async def filled(volume: Volume, config: LogConfig = SMALL) -> Log:
     return log
 
 
+async def test_a_log_says_how_often_its_past_has_changed(volume: Volume) -> None:
+    """Who keeps something of what was read has to know."""
+    log = await filled(volume)
+    await values_in(log)
+    await log.checkpoint()
+    assert log.past_changes == 0
+    await log.truncate(11)
+    assert log.past_changes == 1
+    await log.delete_before(2)
+    assert log.past_changes == 2
+    await log.compact(log.finished_segments()[0], lambda *_: False)
+    assert log.past_changes == 3
+    await publish(log, batch(b"more"))
+    assert log.past_changes == 3
+
+
 # Truncation
 
 
