@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from goqueue.actors.grouprequests import Taken
 from goqueue.core.ledgerattempts import FRESH_ATTEMPT, AttemptRun
 from goqueue.core.ledgerentries import Expired
+from goqueue.core.sharedroom import SharedRoom
 from goqueue.net.groupmessages import Action
 from goqueue.types import LANE_COUNT, Priority
 
@@ -31,6 +32,7 @@ GROUP_COUNTERS = {
     "settled.released": "given back unopened",
     "settled.stale": "messages whose receipts were no longer good",
     "dead_letters": "messages sent to dead-letter topics",
+    "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
 }
 _SETTLED = {
     Action.ACK: "settled.acked",
@@ -52,6 +54,8 @@ class GroupCounts:
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
+    room: SharedRoom = field(default_factory=SharedRoom)
+    """For what partitions keep of what they have read."""
 
     def note_taken(self, taken: Taken) -> None:
         counts = [(run.attempt, run.size) for run in taken.runs]
@@ -86,4 +90,5 @@ class GroupCounts:
             **{name: self.settled[action] for action, name in _SETTLED.items()},
             "settled.stale": self.stale,
             "dead_letters": self.dead_letters,
+            "groups.bytes_kept": self.room.bytes_kept,
         }

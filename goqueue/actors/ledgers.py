@@ -82,7 +82,7 @@ class LedgerDesk(WaitingDesk):
         self._number = int(number)
         self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
-        self._ahead, self._recent = LanesAhead(), RecentBatches()
+        self._ahead, self._recent = LanesAhead(counts.room), RecentBatches(counts.room)
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
 
     @property
@@ -98,6 +98,9 @@ class LedgerDesk(WaitingDesk):
     async def close_ledgers(self) -> None:
         """Everything journaled is durable (G15)."""
         self.dismiss_members()
+        for keeper in (self._ahead, self._recent):
+            keeper.forget_all()
+            self._counts.room.note(keeper, 0)
         await self.book.close()
 
     # Who reads here

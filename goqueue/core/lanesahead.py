@@ -9,6 +9,7 @@ then the log says so, and everything is read again.
 """
 
 from goqueue.core.lanebatches import LaneStretch
+from goqueue.core.sharedroom import SharedRoom
 from goqueue.types import Offset
 
 BYTES_KEPT_MAX = 1024 * 1024
@@ -18,7 +19,8 @@ PLACES_MAX = 64
 
 
 class LanesAhead:
-    def __init__(self, bytes_max: int = BYTES_KEPT_MAX) -> None:
+    def __init__(self, room: SharedRoom, bytes_max: int = BYTES_KEPT_MAX) -> None:
+        self._room = room
         self._bytes_max = bytes_max
         self._kept: dict[LaneStretch, None] = {}
         """The one that was used last is the last."""
@@ -30,15 +32,17 @@ class LanesAhead:
     def holding(self, lane: int, place: Offset, past_changes: int) -> LaneStretch | None:
         """The stretch with this place of a lane in it. `past_changes`: so often what is in the log was changed."""
         if past_changes != self._past_changes:
-            self._forget_all(past_changes)
+            self._past_changes = past_changes
+            self.forget_all()
+            self._room.note(self, 0)
         for stretch in self._kept:
             if stretch.lane == lane and stretch.start <= place < stretch.end:
                 return stretch
         return None
 
-    def _forget_all(self, past_changes: int) -> None:
+    def forget_all(self) -> None:
         self._kept.clear()
-        self._bytes, self._past_changes = 0, past_changes
+        self._bytes = 0
 
     def how_much(self, lane: int, place: Offset, likely: int) -> int:
         """So many bytes to read from this place on; `likely` are enough for one delivery."""
@@ -55,6 +59,7 @@ class LanesAhead:
             self._read_on[stretch.lane, place] = 2 * stretch.bytes_read
             if len(self._read_on) > PLACES_MAX:
                 del self._read_on[next(iter(self._read_on))]
+        self._room.note(self, self._bytes)
 
     def _keep(self, stretch: LaneStretch, past_changes: int) -> None:
         if stretch.is_for_all and past_changes == self._past_changes:

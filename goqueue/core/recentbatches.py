@@ -9,6 +9,7 @@ log says so, and everything is read again.
 """
 
 from goqueue.core.deliverable import batches_in
+from goqueue.core.sharedroom import SharedRoom
 from goqueue.types import Buffer, Offset
 
 BYTES_KEPT_MAX = 512 * 1024
@@ -24,7 +25,8 @@ class RecentBatch:
 
 
 class RecentBatches:
-    def __init__(self, bytes_max: int = BYTES_KEPT_MAX) -> None:
+    def __init__(self, room: SharedRoom, bytes_max: int = BYTES_KEPT_MAX) -> None:
+        self._room = room
         self._bytes_max = bytes_max
         self._kept: dict[Offset, RecentBatch] = {}
         """By base offset; the one that was read last is the last."""
@@ -34,8 +36,9 @@ class RecentBatches:
     def holding(self, offset: Offset, past_changes: int) -> RecentBatch | None:
         """The batch with this offset in it. `past_changes`: so often what is in the log was changed."""
         if past_changes != self._past_changes:
-            self._kept.clear()
-            self._bytes, self._past_changes = 0, past_changes
+            self._past_changes = past_changes
+            self.forget_all()
+            self._room.note(self, 0)
         for batch in self._kept.values():
             if batch.base <= offset < batch.end:
                 return batch
@@ -50,6 +53,11 @@ class RecentBatches:
         for envelope, position in found:
             batch = bytes(view[position : position + envelope.size])
             self._keep(RecentBatch(envelope.base_offset, envelope.end_offset, batch))
+        self._room.note(self, self._bytes)
+
+    def forget_all(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
 
     def _keep(self, batch: RecentBatch) -> None:
         if batch.base in self._kept:

@@ -8,6 +8,7 @@ from goqueue.core.deliverable import Reader
 from goqueue.core.lanebatches import PIECE_BYTES, LaneStretch, Wanted, cut_lane
 from goqueue.core.lanesahead import PLACES_MAX, LanesAhead
 from goqueue.core.record import encode_record
+from goqueue.core.sharedroom import SharedRoom
 from tests.net.test_message import sealed
 
 
@@ -18,7 +19,7 @@ def a_stretch(lane: int, start: int, size: int = 10) -> LaneStretch:
 
 
 def test_what_is_left_of_a_stretch_is_there_for_the_next_delivery() -> None:
-    ahead, stretch = LanesAhead(), a_stretch(1, 100)
+    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
     assert ahead.holding(1, 100, 0) is None
     ahead.note_used(stretch, 104, 0)
     assert ahead.holding(1, 104, 0) is stretch
@@ -30,7 +31,7 @@ def test_what_is_left_of_a_stretch_is_there_for_the_next_delivery() -> None:
 
 
 def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
-    ahead = LanesAhead()
+    ahead = LanesAhead(SharedRoom())
     ahead.note_used(a_stretch(1, 100), 104, 0)
     assert ahead.holding(1, 104, 1) is None
     ahead.note_used(a_stretch(1, 100), 104, 0)
@@ -40,7 +41,7 @@ def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
 
 
 def test_what_is_not_for_everybody_is_not_kept() -> None:
-    ahead, stretch = LanesAhead(), a_stretch(1, 100)
+    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
     stretch.is_for_all = False
     ahead.note_used(stretch, 104, 0)
     assert ahead.holding(1, 104, 0) is None
@@ -50,7 +51,7 @@ def test_what_is_not_for_everybody_is_not_kept() -> None:
 def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
     used: list[tuple[int, int, int]], bytes_max: int
 ) -> None:
-    ahead = LanesAhead(bytes_max)
+    ahead = LanesAhead(SharedRoom(), bytes_max)
     for lane, row, size in used:
         kept = ahead.holding(lane, 1_000 * row, 0)
         stretch = a_stretch(lane, 1_000 * row, size) if kept is None else kept
@@ -61,7 +62,7 @@ def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
 
 
 def test_where_a_kept_stretch_was_used_up_more_is_read_at_a_time() -> None:
-    ahead, stretch = LanesAhead(), a_stretch(1, 100)
+    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
     ahead.note_used(stretch, 110, 0)
     assert ahead.how_much(1, 110, 7) == 7, "one delivery has used it up"
     ahead.note_used(stretch, 104, 0)
@@ -72,7 +73,7 @@ def test_where_a_kept_stretch_was_used_up_more_is_read_at_a_time() -> None:
 
 
 def test_only_so_many_places_are_remembered() -> None:
-    ahead = LanesAhead()
+    ahead = LanesAhead(SharedRoom())
     for row in range(2 * PLACES_MAX):
         stretch = a_stretch(1, 1_000 * row)
         ahead.note_used(stretch, stretch.start, 0)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from goqueue.core.recentbatches import BATCHES_AT_A_TIME, RecentBatches
 from goqueue.core.record import encode_record
+from goqueue.core.sharedroom import SharedRoom
 from tests.net.test_message import sealed
 
 
@@ -13,7 +14,7 @@ def a_batch(base: int, size: int = 10) -> bytes:
 
 
 def test_a_batch_is_found_by_every_offset_in_it() -> None:
-    recent, first, second = RecentBatches(), a_batch(100), a_batch(110, 5)
+    recent, first, second = RecentBatches(SharedRoom()), a_batch(100), a_batch(110, 5)
     recent.note(first + second, 0)
     found = [recent.holding(offset, 0) for offset in range(99, 116)]
     assert [None if each is None else each.data for each in found] == [None, *[first] * 10, *[second] * 5, None]
@@ -23,7 +24,7 @@ def test_a_batch_is_found_by_every_offset_in_it() -> None:
 
 
 def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
-    recent = RecentBatches()
+    recent = RecentBatches(SharedRoom())
     recent.note(a_batch(100), 0)
     assert recent.holding(100, 1) is None
     recent.note(a_batch(100), 0)
@@ -33,7 +34,7 @@ def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
 
 
 def test_of_a_read_of_many_small_batches_none_is_kept() -> None:
-    recent, row = RecentBatches(), [a_batch(10 * number) for number in range(BATCHES_AT_A_TIME + 1)]
+    recent, row = RecentBatches(SharedRoom()), [a_batch(10 * number) for number in range(BATCHES_AT_A_TIME + 1)]
     recent.note(b"".join(row), 0)
     assert recent.holding(0, 0) is None
     recent.note(b"".join(row[1:]), 0)
@@ -44,7 +45,7 @@ def test_of_a_read_of_many_small_batches_none_is_kept() -> None:
 def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
     read: list[tuple[int, int]], bytes_max: int
 ) -> None:
-    recent = RecentBatches(bytes_max)
+    recent = RecentBatches(SharedRoom(), bytes_max)
     for row, size in read:
         data = a_batch(100 * row, size)
         recent.note(data, 0)
