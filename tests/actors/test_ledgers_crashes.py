@@ -234,6 +234,25 @@ async def test_where_a_group_begins_is_durable_before_it_is_answered(
                 assert offsets(await after.take()) == [1]
 
 
+async def test_a_group_of_the_earliest_need_not_be_durable_to_have_everything(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: it begins there again, and what it has acked comes once more at most."""
+    async with desk(disk, attached=False) as there:
+        await there.publish(b"a", b"b")
+        await there.attach(OTHER)
+        disk.faults.sync_seconds = (5.0, 5.0)
+        begin = trio.current_time()
+        await there.attach()
+        assert trio.current_time() == begin, "nobody waits for a sync"
+        images = [disk.crash() for _ in range(20)]
+    for image in images:
+        image.faults.sync_seconds = (0.0, 0.0)
+        async with desk(image, attached=False) as after:
+            await after.attach()
+            assert offsets(await after.take()) == [0, 1]
+
+
 async def test_a_reset_is_durable_before_it_is_answered(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk) as there:
         await there.publish(*[b"x"] * 5)
