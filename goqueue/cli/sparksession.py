@@ -6,6 +6,8 @@ A session of this machine alone is bound to its loopback, where nobody else can 
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -70,12 +72,24 @@ def _opened(name: str, master: str | None, log_level: str) -> Iterator["SparkSes
     builder: Any = SparkSession.Builder().appName(name)
     for setting, value in _settings(master, log_level, is_submitted=SUBMITTED in os.environ).items():
         builder = builder.config(setting, value)
-    spark: SparkSession = builder.getOrCreate()
+    with _interrupts_kept():
+        spark: SparkSession = builder.getOrCreate()
     try:
         spark.sparkContext.setLogLevel(log_level.upper())
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """PySpark has Ctrl-C ask Java to cancel all jobs, amid another question: both fail, with a page of noise.
+    Nothing is lost without it, for a session that stops cancels them too.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
