@@ -4,6 +4,7 @@ What `spark-submit` was told counts: of the settings below only the log's level 
 A session of this machine alone is bound to its loopback, where nobody else can reach it.
 """
 
+import logging
 import os
 import re
 import signal
@@ -88,8 +89,14 @@ def _interrupts_kept() -> Iterator[None]:
     """
     before = signal.getsignal(signal.SIGINT)
     yield
+    logging.getLogger().addFilter(_is_no_interrupt)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """What talks to Java logs a Ctrl-C that comes meanwhile, though it hands it on."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 @contextmanager
