@@ -90,6 +90,7 @@ def _interrupts_kept() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     yield
     logging.getLogger().addFilter(_is_no_interrupt)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails is told by the command
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
 

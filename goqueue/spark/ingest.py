@@ -250,20 +250,16 @@ class _Run:
             self._watch(self._summary)
 
     def _has_ended(self, query: "StreamingQuery") -> bool:
-        """Whatever a micro-batch died of is raised, also where Spark thinks that all is well."""
         try:
-            has_ended = bool(query.awaitTermination(1))
+            return bool(query.awaitTermination(1))
         except PySparkException as error:
             raise _telling(self._failure or error) from None
-        if has_ended and self._failure is not None:
-            raise _telling(self._failure) from None
-        return has_ended
 
     # One micro-batch
 
     def _batch(self, batch: "DataFrame", number: int) -> None:
-        """Called by Spark, in a thread of its own. It hears of an error in few words: it looks at them with a
-        regular expression that overflows Java's stack where they are a page, and then ends as if all were done.
+        """Called by Spark, in a thread of its own. It hears of an error in few words: of a query that is stopped it
+        looks at them with a regular expression that overflows Java's stack, and a terminal, where they are a page.
         """
         try:
             self._take(batch, number)
