@@ -40,8 +40,10 @@ class OneSessionInAProcess(LoadScopeScheduling):  # type: ignore[misc]  # xdist 
 
 
 def spark_session_of(nodeid: str) -> str | None:
-    """By the name of the file: `tests/spark/test_cluster_*.py` have executors of their own."""
-    if "tests/spark/test_" not in nodeid:
+    """By the name of the file: `tests/spark/test_cluster_*.py` have executors of their own, `test_command_*.py` no
+    session at all.
+    """
+    if "tests/spark/test_" not in nodeid or "tests/spark/test_command_" in nodeid:
         return None
     return "cluster" if "tests/spark/test_cluster_" in nodeid else "local"
 

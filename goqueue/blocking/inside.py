@@ -25,6 +25,11 @@ def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
     return ask(client._host, client._client.call, request, kind)
 
 
+def be_patient(client: Client, seconds: float) -> None:
+    """So long its calls wait for a broker that is away."""
+    client._client.patience_seconds = seconds
+
+
 def now(client: Client) -> Microseconds:
     return client._client.clock.now()
 

@@ -1,9 +1,11 @@
 """`goqueue spark ingest`: a topic becomes a table."""
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +15,7 @@ from goqueue.cli.running import Exit, Misuse, end
 from goqueue.cli.sparksession import spark_options, spark_session
 
 if TYPE_CHECKING:
-    from goqueue.spark.ingest import Ingest, Summary
+    from goqueue.spark.ingest import Ingest, Summary, Watch
 
 COLUMNS = [Column("TOPIC", 5), Column("PARTITION", 9, is_number=True), Column("NEXT OFFSET", 11, is_number=True)]
 REASONS = [Column("MESSAGES", 8, is_number=True), Column("WHY IN QUARANTINE", 17)]
@@ -82,17 +84,31 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
     """Write the messages of topics to a table of Parquet files, each exactly once, also when this is killed and
     started again.
 
-    Messages that do not fit the schema go to PATH_quarantine, with the reason. Exits with 0 when all is written,
-    with 1 when something failed (what was written stays, and the next run goes on), with 2 when it was not given
-    what it needs.
+    Messages that do not fit the schema go to PATH_quarantine, with the reason. Exits with 0 when all is written, or
+    when --follow was ended by Ctrl-C or SIGTERM; with 1 when something failed (what was written stays, and the next
+    run goes on), with 2 when it was not given what it needs.
     """
     schema = _schema(given.pop("schema"))
     with spark_session("goqueue ingest", master, log_level) as spark, _bar() as bar:
         from goqueue.spark.ingest import ingest as run  # noqa: PLC0415 (PySpark may be missing)
 
-        done = run(spark, _work(schema, **given), _Watching(bar))
+        work = _work(schema, **given)
+        done = _until_interrupted(partial(run, spark, work), bar, may_end=work.follow_seconds is not None)
     _show(done, output)
     end(Exit.DAMAGE if fail_on_quarantine and done.quarantined else Exit.SOUND)
+
+
+def _until_interrupted(run: "Callable[[Watch], Summary]", bar: Bar, *, may_end: bool) -> "Summary":
+    """What only ends by a signal has ended well by one."""
+    watching = _Watching(bar)
+    if may_end:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return run(watching)
+    except KeyboardInterrupt:
+        if not may_end or watching.so_far is None:
+            raise
+        return watching.so_far
 
 
 def _work(schema: Any, *, is_once: bool, interval: float, starting: str | None, **given: Any) -> "Ingest":
@@ -143,8 +159,11 @@ class _Watching:
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
         self._shown = 0
+        self.so_far: Summary | None = None
+        """Of the run, which goes on to count in it."""
 
     def __call__(self, so_far: "Summary") -> None:
+        self.so_far = so_far
         self._bar.begin(max(so_far.expected, so_far.messages))
         self._bar.advance(so_far.messages - self._shown)
         self._shown = so_far.messages

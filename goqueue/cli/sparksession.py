@@ -4,8 +4,11 @@ What `spark-submit` was told counts: of the settings below only the log's level 
 A session of this machine alone is bound to its loopback, where nobody else can reach it.
 """
 
+import logging
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -70,12 +73,31 @@ def _opened(name: str, master: str | None, log_level: str) -> Iterator["SparkSes
     builder: Any = SparkSession.Builder().appName(name)
     for setting, value in _settings(master, log_level, is_submitted=SUBMITTED in os.environ).items():
         builder = builder.config(setting, value)
-    spark: SparkSession = builder.getOrCreate()
+    with _interrupts_kept():
+        spark: SparkSession = builder.getOrCreate()
     try:
         spark.sparkContext.setLogLevel(log_level.upper())
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """PySpark has Ctrl-C ask Java to cancel all jobs, amid another question: both fail, with a page of noise.
+    Nothing is lost without it, for a session that stops cancels them too.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    logging.getLogger().addFilter(_is_no_interrupt)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails is told by the command
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """What talks to Java logs a Ctrl-C that comes meanwhile, though it hands it on."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 @contextmanager

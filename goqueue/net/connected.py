@@ -38,6 +38,7 @@ class Connected:
         """The connection, while there is one."""
         self._connected = trio.Event()
         self._is_closed = False
+        self.patience_seconds = PATIENCE_SECONDS
         self.senders: dict[Sender, None] = {}
         """Those who want to know when there is a connection again."""
         self._tasks: trio.Nursery | None = None
@@ -45,14 +46,14 @@ class Connected:
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT:
         """Ask; again when the connection is lost or the broker says that a repeat may help."""
         self._check_open()
-        deadline = trio.current_time() + CALL_SECONDS_MAX
+        deadline = trio.current_time() + self.patience_seconds
         pause = RECONNECT_SECONDS_MIN
         while True:
             try:
                 answer = await self._ask(request, deadline)
             except GoQueueError as error:
                 if not (error.retryable and trio.current_time() + pause < deadline):
-                    raise final(error) from error
+                    raise final(error, self.patience_seconds) from error
                 await trio.sleep(pause)
                 pause = min(2 * pause, RECONNECT_SECONDS_MAX)
                 self._check_open()
@@ -66,7 +67,9 @@ class Connected:
                 await self._connected.wait()
                 self._check_open()
             return await self.link.request(request)
-        raise Unavailable(f"{self._address} did not answer within {CALL_SECONDS_MAX:g} s; is the broker running?")
+        raise Unavailable(
+            f"{self._address} did not answer within {self.patience_seconds:g} s; is the broker running?"
+        )
 
     def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
         """Run something beside the program, as long as the client is open."""

@@ -67,10 +67,10 @@ def error_of(body: Error) -> GoQueueError:
     return error
 
 
-def final(error: GoQueueError) -> GoQueueError:
+def final(error: GoQueueError, seconds: float = PATIENCE_SECONDS) -> GoQueueError:
     """What a program hears when asking again is over: our own words for troubles of wire and broker."""
     if isinstance(error, ConnectionLost | GoingAway | ActorDied):
-        return Unavailable(f"the broker could not answer within {PATIENCE_SECONDS:g} s: {error.message}")
+        return Unavailable(f"the broker could not answer within {seconds:g} s: {error.message}")
     return error
 
 

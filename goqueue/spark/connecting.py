@@ -2,28 +2,43 @@
 
 Each has its own client: processes of Spark fork, and a connection does not survive that. A client waits half a
 minute for a broker that is down, which is right for a program that runs on. Here a query that is about to start
-fails soon, with one sentence; once it was connected, the client's own patience holds.
+fails soon, with one sentence; once it was connected, the client's own patience holds, and so it does for a task,
+which belongs to a query that runs: a broker may be away just when it begins.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from goqueue import blocking
-from goqueue.blocking.inside import call
+from goqueue.blocking.inside import be_patient, call
 from goqueue.errors import Unavailable
 from goqueue.net import messages as wire
+from goqueue.net.failures import PATIENCE_SECONDS
 
 CONNECT_SECONDS_MAX = 10.0
 
 
 @contextmanager
 def connected(
-    url: str, *, name: str = "spark", seconds_max: float = CONNECT_SECONDS_MAX
+    url: str,
+    *,
+    name: str = "spark",
+    seconds_max: float = CONNECT_SECONDS_MAX,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[blocking.Client]:
-    """A client that has heard from the broker, for a block; `Unavailable` when none answers in time."""
+    """A client that has heard from the broker, for a block; `Unavailable` when none answers in time. Later it
+    waits for `patience_seconds`.
+    """
     with blocking.connect(url, name=name) as client:
+        be_patient(client, patience_seconds)
         _greet(client, url, seconds_max)
         yield client
+
+
+def connected_in_task(
+    url: str, patience_seconds: float = PATIENCE_SECONDS
+) -> AbstractContextManager[blocking.Client]:
+    return connected(url, seconds_max=patience_seconds, patience_seconds=patience_seconds)
 
 
 def _greet(client: blocking.Client, url: str, seconds_max: float) -> None:

@@ -68,6 +68,8 @@ class Ingest:
     follow_seconds: float | None = None
     """None: what is there now. Else: on and on, with a micro-batch each so many seconds."""
     files_max: int = FILES_MAX
+    patience_seconds: int | None = None
+    """So long the broker may be away; None: as long as for every read."""
 
 
 @dataclass(slots=True)
@@ -232,6 +234,8 @@ class _Run:
         }
         if self._work.group is not None:
             options["group"] = self._work.group
+        if self._work.patience_seconds is not None:
+            options["patienceSeconds"] = str(self._work.patience_seconds)
         if self._rows.is_at_once:
             options[JSON_SCHEMA] = json.dumps(self._work.schema)
         if "startingTimestamp" in self._work.starting:
@@ -249,17 +253,19 @@ class _Run:
         try:
             return bool(query.awaitTermination(1))
         except PySparkException as error:
-            raise (self._failure or _telling(error)) from None
+            raise _telling(self._failure or error) from None
 
     # One micro-batch
 
     def _batch(self, batch: "DataFrame", number: int) -> None:
-        """Called by Spark, in a thread of its own."""
+        """Called by Spark, in a thread of its own. It hears of an error in few words: of a query that is stopped it
+        looks at them with a regular expression that overflows Java's stack, and a terminal, where they are a page.
+        """
         try:
             self._take(batch, number)
         except BaseException as error:
-            self._failure = self._failure or (error if isinstance(error, GoQueueError) else None)
-            raise
+            self._failure = self._failure or error
+            raise RuntimeError(f"micro-batch {number} failed") from None
 
     def _take(self, batch: "DataFrame", number: int) -> None:
         commit = self._table.take(number, lambda: self._write(batch, number), self._claim.check)
@@ -308,6 +314,6 @@ def _without_date(columns: StructType) -> StructType:
     return StructType([each for each in columns.fields if each.name != DATE_COLUMN])
 
 
-def _telling(error: PySparkException) -> Exception:
+def _telling(error: BaseException) -> BaseException:
     """Of a stack trace our sentence, where there is one."""
-    return our_error(str(error)) or error
+    return error if isinstance(error, GoQueueError) else our_error(str(error)) or error

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from goqueue.core.names import DEAD_LETTER_SUFFIX, check_group_name, check_publishable, check_topic_name
 from goqueue.errors import InvalidConfig
+from goqueue.net.failures import PATIENCE_SECONDS
 from goqueue.spark.optionvalues import (
     Faults,
     address,
@@ -41,6 +42,7 @@ SOURCE = (
     "includeHeaders",
     "includeOrigin",
     "group",
+    "patienceSeconds",
 )
 JSON_SCHEMA = "jsonSchema"
 """Of a read by `ingest`: what its messages are; those that fit are there as a column, too. Not for others: which
@@ -101,6 +103,8 @@ class SourceOptions:
     json_schema: str | None
     group: str | None
     """Under which a stream's progress is told to the broker."""
+    patience_seconds: float
+    """So long a broker may be away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
         include_origin=columns.include_origin,
         json_schema=columns.json_schema,
         group=read("group", check_group_name, default=None),
+        patience_seconds=read("patienceSeconds", whole_number(1), default=PATIENCE_SECONDS),
     )
     faults.exactly_one(SELECTING)
     if streaming:

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from goqueue.errors import InvalidConfig, Unavailable
-from goqueue.spark.connecting import CONNECT_SECONDS_MAX, connected
+from goqueue.spark.connecting import CONNECT_SECONDS_MAX, connected, connected_in_task
 from goqueue.spark.options import SinkOptions
 from goqueue.spark.publishing import publish_all
 from goqueue.spark.sinkcolumns import check_columns
@@ -124,7 +124,7 @@ def _check_stream(options: SinkOptions) -> None:
 def _write(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
     in_task()
     attempt = attempt_of(options)
-    with connected(options.url) as client:
+    with connected_in_task(options.url) as client:
         return Written(publish_all(client, options.topic, batches), attempt)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from goqueue.blocking.inside import now, slices
 from goqueue.net.slices import SliceRange
 from goqueue.spark.columns import record_batches
-from goqueue.spark.connecting import connected
+from goqueue.spark.connecting import connected, connected_in_task
 from goqueue.spark.jsonatonce import AtOnce
 from goqueue.spark.options import SourceOptions
 from goqueue.spark.planning import plan_batch
@@ -66,7 +66,7 @@ def read_range(
     wanted = Wanted(one.topic, one.partition, one.start, one.end, partition.planned_at)
     places = SliceRange(one.topic, one.uuid, one.partition, one.start, one.end)
     at_once = _at_once(arrow, options)
-    with connected(options.url) as client:
+    with connected_in_task(options.url, options.patience_seconds) as client:
         for data in slices(client, places, fail_on_data_loss=options.fail_on_data_loss):
             yield from record_batches(data, wanted, arrow, at_once)
 

@@ -146,5 +146,6 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _client(self) -> blocking.Client:
         if self._kept_client is None:
             self._open = ExitStack()
-            self._kept_client = self._open.enter_context(connected(self._options.url))
+            way = connected(self._options.url, patience_seconds=self._options.patience_seconds)
+            self._kept_client = self._open.enter_context(way)
         return self._kept_client

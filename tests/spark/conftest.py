@@ -1,8 +1,9 @@
 """Real Spark and a real broker. `spark` is a session in this process, `spark_cluster` one with real executors.
 
 A process has one session. So tests with executors stand in files named `test_cluster_*.py`, all others have the
-local session, and `--dist loadgroup` gives each kind to one process (tests/conftest.py). Without xdist the local
-ones run first, then those of the cluster.
+local session, and `--dist loadgroup` gives each kind to one process (tests/conftest.py). Those that start programs
+and need no session are in `test_command_*.py`, and run in whichever process is free. Without xdist the local ones
+run first, then those of the cluster.
 
 What a test sends to executors is a function inside of a function: it travels whole. One of a module would travel by
 name, and executors know nothing of the tests.

@@ -1,15 +1,19 @@
 """`goqueue spark ingest` in this process: what a table holds after one run, and after the next."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset
 import pytest
 
 from goqueue import blocking
-from goqueue.errors import InvalidConfig, TableInUse, UnknownTopic
+from goqueue.errors import InvalidConfig, TableInUse, Unavailable, UnknownTopic
+from tests.spark.broker import BrokerProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +64,26 @@ def read(path: str) -> list[dict[str, Any]]:
     folder = path.removeprefix("file:")
     rows: list[dict[str, Any]] = pyarrow.dataset.dataset(folder, partitioning="hive").to_table().to_pylist()
     return rows
+
+
+@contextmanager
+def once_there(folder: Path, do: Callable[[], None]) -> Iterator[None]:
+    """Beside a block, as soon as something lies in this folder."""
+    is_over = Event()
+
+    def wait() -> None:
+        while not any(folder.glob("*")):
+            if is_over.wait(0.005):
+                return
+        do()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(wait)
+        try:
+            yield
+        finally:
+            is_over.set()
+    done.result()
 
 
 def test_typed_rows_and_a_quarantine_in_runs_that_go_on(
@@ -160,3 +184,25 @@ def test_a_table_has_one_writer_and_a_dead_one_does_not_count(
     note = {"host": "elsewhere", "process": 1, "started": "long ago", "renewed_ms": 0}
     table.files.write_json(f"{table.claims}/dead/0000000001.json", note)
     assert run().messages == 0
+
+
+def test_a_broker_that_stays_away_is_an_error_and_a_later_run_goes_on(
+    spark: "SparkSession", own_broker: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    """It goes while a micro-batch is under way, whose tasks tell of it."""
+    from goqueue.spark.ingest import Ingest, ingest  # noqa: PLC0415
+
+    with blocking.connect(own_broker.url) as client:
+        client.create_topic(topic, partitions=1)
+        publish(client, topic, [order(number) for number in range(-5, 40)])
+    work = Ingest(own_broker.url, [topic], str(tmp_path / "orders"), ORDER, patience_seconds=1)
+    with (
+        once_there(tmp_path / "orders/_goqueue/staging", own_broker.kill),
+        pytest.raises(Unavailable, match="within 1 s"),
+    ):
+        ingest(spark, work)
+    own_broker.start()
+    done = ingest(spark, work)
+    assert (done.rows, done.quarantined.total()) == (40, 5)
+    places = [row["_offset"] for row in read(done.path)] + [row["offset"] for row in read(done.quarantine)]
+    assert sorted(places) == list(range(45))
