@@ -19,6 +19,7 @@ from goqueue.spark.schema import source_schema
 from goqueue.spark.sink import GoQueueStreamWriter, GoQueueWriter
 from goqueue.spark.source import GoQueueReader
 from goqueue.spark.stream import GoQueueStreamReader
+from goqueue.spark.worker import in_task
 
 FORMAT = "goqueue"
 
@@ -30,6 +31,7 @@ class GoQueueDataSource(DataSource):
 
     def schema(self) -> StructType:
         """For reads alone; not even whether it is a stream is known when Spark asks."""
+        in_task()
         return source_schema(**column_options(self.options)._asdict())
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -59,11 +59,13 @@ def find_records(bodies: Bodies) -> Found:
 
 
 def heads_at(data: Buffer, positions: Longs) -> npt.NDArray[np.void]:
-    """The headers at these places, copied out: of headers that begin at every byte some are taken."""
+    """The headers at these places, copied out: of pieces that begin at every byte some are taken, as mere bytes
+    first, since fields would be copied one by one.
+    """
     places = max(0, len(data) - HEADER_SIZE + 1)
     if not places:
         return np.empty(0, HEAD)
-    return np.ndarray(places, HEAD, data, strides=(1,))[positions]
+    return np.ndarray(places, f"V{HEADER_SIZE}", data, strides=(1,))[positions].view(HEAD)
 
 
 def _starts_in(data: Buffer) -> Longs:

@@ -47,6 +47,7 @@ class GoQueueReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each task. Told here: unknown topics, partitions without a start, no broker."""
+        in_task()
         with connected(self._options.url) as client:
             return [RangePartition(each, now(client)) for each in plan_batch(client, self._options)]
 

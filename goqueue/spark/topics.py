@@ -15,6 +15,7 @@ from goqueue.core.names import is_internal
 from goqueue.errors import OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_of
+from goqueue.net.message import sound_batches
 from goqueue.spark.options import SourceOptions
 from goqueue.spark.ranges import OffsetRange
 from goqueue.types import Microseconds, Offset
@@ -109,11 +110,14 @@ def offset_at(client: Client, reach: Reach, time: Microseconds) -> Offset:
 
 
 def bytes_each(client: Client, one: OffsetRange) -> float:
-    """About how large a record is, by a look at the first batch; 0 when nothing can be said."""
+    """About how large a record is, by a look at the first batch, in whose middle the range may begin; 0 when
+    nothing can be said.
+    """
     place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, one.start)
     [found] = call(client, wire.Fetch(0, 0, (place,)), wire.Fetched).partitions
-    offsets = found.next_offset - place.offset
-    return len(found.data) / offsets if found.error is None and offsets > 0 else 0.0
+    for _, envelope in sound_batches(one.topic, one.partition, memoryview(found.data)):
+        return envelope.size / (envelope.end_offset - envelope.base_offset)
+    return 0.0
 
 
 def refuse_no_topics(options: SourceOptions, found: Sequence[Reach]) -> None:

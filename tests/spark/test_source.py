@@ -12,8 +12,10 @@ from goqueue.errors import DataLost, GoQueueError
 from goqueue.net.message import Message
 from goqueue.net.slices import AHEAD_BYTES_MAX
 from goqueue.spark.options import source_options
+from goqueue.spark.ranges import OffsetRange
 from goqueue.spark.schema import source_schema
 from goqueue.spark.source import GoQueueReader, RangePartition
+from goqueue.spark.topics import bytes_each
 from tests.spark.broker import BrokerProcess
 
 if TYPE_CHECKING:
@@ -96,6 +98,18 @@ def test_what_came_with_modules_is_not_looked_at_after_each_task(
 
     counts = spark.range(4, numPartitions=4).mapInArrow(set_apart, "count long").collect()
     assert max(row[0] for row in counts) > 10_000
+
+
+def test_the_size_of_records_is_known_also_in_the_middle_of_a_batch(
+    url: str, client: blocking.Client, topic: str
+) -> None:
+    """Else a range that begins with a batch's last record would be cut into very many tasks."""
+    client.create_topic(topic, 1)
+    with client.producer(topic) as producer:
+        producer.send_many([bytes(100)] * 1_000, partition=0)
+    uuid = client.topic(topic).uuid
+    sizes = [bytes_each(client, OffsetRange(topic, uuid, 0, start, 1_000)) for start in (0, 500, 999)]
+    assert all(132 <= size < 140 for size in sizes), sizes
 
 
 def test_a_table_has_every_message_that_a_reader_gets(
