@@ -2,7 +2,8 @@
 
 A collection of everything stops the broker while it looks at every object. What is there after the start, thousands
 of partitions perhaps, stays for good, so it is set apart (`gc.freeze`); the oldest generation is collected when
-nobody asks for anything, and in a broker that is never idle only once there is much to look at.
+nobody asks for anything and nothing is being done, and in a broker that is never idle only once there is much to
+look at.
 
 A read of a megabyte takes a buffer of a megabyte, and gives it back. The C library would give it back to the
 system, whose next pages are zeroed and come by a fault each: two thirds of what reading costs. So it is told to
@@ -12,11 +13,15 @@ keep some.
 import ctypes
 import gc
 import os
+import time
+from collections.abc import Callable
 
 YOUNG_OBJECTS, YOUNG_ROUNDS = 10_000, 20
 NEVER = 1_000_000_000
 ROUNDS_WHEN_IDLE, ROUNDS_WHEN_BUSY = 1, 200
 """Of the middle generation, since the oldest was last looked at."""
+IDLE_PROCESSOR_SECONDS = 0.2
+"""In the second between two looks."""
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """As malloc.h of glibc has them."""
@@ -34,8 +39,10 @@ def keep_freed_memory() -> None:
 
 
 class BrokerProcess:
-    def __init__(self) -> None:
+    def __init__(self, processor_time: Callable[[], float] = time.process_time) -> None:
         self.collections = 0
+        self._processor_time = processor_time
+        self._used = processor_time()
         self._page_size = os.sysconf("SC_PAGE_SIZE")
 
     def memory_bytes(self) -> int:
@@ -52,6 +59,9 @@ class BrokerProcess:
         gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, NEVER)
 
     def tidy(self, *, idle: bool) -> None:
+        """One request may keep it busy for seconds: that of who joins a group over a thousand partitions."""
+        used, self._used = self._used, self._processor_time()
+        idle = idle and self._used - used < IDLE_PROCESSOR_SECONDS
         if gc.get_count()[2] >= (ROUNDS_WHEN_IDLE if idle else ROUNDS_WHEN_BUSY):
             self.collections += 1
             gc.collect()

@@ -12,7 +12,7 @@ from goqueue.cli.process import ROUNDS_WHEN_BUSY, BrokerProcess
 def process() -> Iterator[BrokerProcess]:
     """The collector is the test's own process's: it is left as it was."""
     threshold = gc.get_threshold()
-    yield BrokerProcess()
+    yield BrokerProcess(lambda: 0.0)
     gc.set_threshold(*threshold)
     gc.unfreeze()
 
@@ -43,3 +43,15 @@ def test_the_oldest_garbage_goes_when_nobody_asks_or_when_there_is_much(process:
     middle_rounds(ROUNDS_WHEN_BUSY)
     process.tidy(idle=False)
     assert process.collections == 2
+
+
+def test_who_is_at_work_for_somebody_is_not_idle_though_nobody_asks(process: BrokerProcess) -> None:
+    """A collection in the middle of that would only make it longer."""
+    times = iter([10.0, 10.9, 11.0])
+    process = BrokerProcess(lambda: next(times))
+    process.settle()
+    middle_rounds(2)
+    process.tidy(idle=True)
+    assert process.collections == 0
+    process.tidy(idle=True)
+    assert process.collections == 1
