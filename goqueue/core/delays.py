@@ -4,6 +4,7 @@ It is made from what the log says, in the log's order (delayevents.py), and so a
 each is due is for the timer wheel to know: here, a million of them are bits.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
@@ -41,7 +42,8 @@ class Change(NamedTuple):
 class Delays:
     def __init__(self) -> None:
         self.pending = OffsetSet()
-        self.finished: dict[Offset, Change] = {}
+        self.finished: OrderedDict[Offset, Change] = OrderedDict()
+        """The oldest first. A plain dict would have to look for it behind all that were taken out before."""
 
     def load(self, pending: OffsetSet, finished: Iterable[Change]) -> None:
         """What was known before, in place of nothing."""
@@ -87,7 +89,7 @@ class Delays:
     def remember(self, change: Change) -> None:
         self.finished[change.offset] = change
         if len(self.finished) > FINISHED_MAX:
-            del self.finished[next(iter(self.finished))]
+            self.finished.popitem(last=False)
 
     def was_cancelled(self, offset: Offset) -> bool:
         found = self.finished.get(offset)
