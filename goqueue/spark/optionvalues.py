@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -84,8 +85,11 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def pattern(text: str) -> str:
+    """Python warns of what may mean something else one day; whoever reads a topic cannot do anything about it."""
     try:
-        re.compile(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
     except re.error as error:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from None
     return text

@@ -104,6 +104,12 @@ def test_offsets_given_as_json_come_back(offsets: dict[str, dict[int, int]]) -> 
     assert start.of("unnamed", 0) is None
 
 
+def test_a_pattern_of_which_python_warns_is_taken_or_refused_as_any_other() -> None:
+    assert source_options({"url": URL, "subscribePattern": "[[a]x"}, streaming=True).pattern == "[[a]x"
+    with pytest.raises(InvalidConfig, match="not a regular expression"):
+        source_options({"url": URL, "subscribePattern": "[["}, streaming=True)
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused_in_one_way(text: str) -> None:
     for name in SOURCE:
