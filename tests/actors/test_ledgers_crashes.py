@@ -234,6 +234,21 @@ async def test_where_a_group_begins_is_durable_before_it_is_answered(
                 assert offsets(await after.take()) == [1]
 
 
+async def test_where_a_group_begins_survives_a_power_loss_at_the_moment_of_the_answer(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: what is published afterwards is the group's, though it attaches again only later."""
+    async with desk(disk, attached=False) as there:
+        await there.publish(b"before")
+        await there.attach(start="latest")
+        images = [disk.crash() for _ in range(20)]
+    for image in images:
+        async with desk(image, attached=False) as after:
+            await after.publish(b"after")
+            await after.attach(start="latest")
+            assert offsets(await after.take()) == [1]
+
+
 async def test_a_group_of_the_earliest_need_not_be_durable_to_have_everything(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
