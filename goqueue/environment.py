@@ -30,8 +30,8 @@ from goqueue.types import Buffer, Microseconds
 class File(Protocol):
     """An open file, read and written by position."""
 
-    @property
-    def path(self) -> str: ...
+    path: str
+    """As errors name it. Who gives the file another name says so here."""
 
     def size(self) -> int: ...
 

@@ -12,6 +12,7 @@ from goqueue.actors.messages import Request
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.storage.backupgroups import GroupsThen
 from goqueue.storage.groupregistry import GROUPS
+from goqueue.storage.journal import Journal
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.openlogs import Standing
 from goqueue.storage.topicfolders import TopicFolders
@@ -57,7 +58,7 @@ def snapshot_of(
         for number in topic.numbers:
             folder = folders.partition(topic, number)
             standing, ledgers = volume.logs.standing(folder), volume.journals.snapshot(folder)
-            if standing is None or (ledgers is None and volume.disk.exists(f"{folder}/{LEDGERS}")):
+            if standing is None or (ledgers is None and Journal.is_there(volume, folder, LEDGERS)):
                 return Absent(topic, number)
             standings.append(standing)
             if ledgers is not None:

@@ -26,6 +26,7 @@ from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup
+from goqueue.storage.journal import Journal
 from goqueue.storage.ledgerjournal import (
     NAME,
     LedgerJournal,
@@ -160,7 +161,7 @@ class LedgerBook:
     # The journal's life
 
     async def open_if_there(self, log: Log) -> None:
-        if self._volume.disk.exists(f"{self._directory}/{NAME}"):
+        if Journal.is_there(self._volume, self._directory, NAME):
             await self.open()
             self._fit_all(log)
 

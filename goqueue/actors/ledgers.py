@@ -115,22 +115,11 @@ class LedgerDesk(WaitingDesk):
         if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
             self._tell_that_some_leave(here)
         # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
-        # earliest stays the same, and nobody waits for a thousand syncs.
+        # earliest stays the same, and nobody waits for a thousand syncs: it is durable soon, as what follows it.
         if may_miss(message.start):
             self.background(self._answer, reply, self.book.commit)
         else:
             reply.resolve(None)
-            self.background(self._commit_unheard)
-
-    async def _commit_unheard(self) -> None:
-        try:
-            await self.book.commit()
-        except LogStopped:
-            raise
-        except GoQueueError as error:
-            logger.warning(
-                "%s/%d: a group's begin is not durable yet: %s", self._topic, self._number, error.message
-            )
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
         """The group, made anew if need be, be it in the place of one that was deleted."""

@@ -4,21 +4,36 @@
 with a snapshot. Entries that come while it waits go to the old file, which is complete until its name is given
 away, and are gathered for the new one, which has all of them before it gets the name. So nothing is missing
 whichever of the two a crash leaves.
+
+A new journal is made without waiting, under a name that says so, and gets its own with its first commit: nothing in
+it was promised before. What a crash leaves under the first name is taken up as far as it is sound, and the rest of
+it is no damage.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 
 import trio
 from crc32c import crc32c
 
 from goqueue.environment import File
 from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge
-from goqueue.storage.journalfile import HEAD_SIZE, Kind, Replay, encode_frame, pack_entries, replay
+from goqueue.storage.journalfile import HEAD_SIZE, NEW, Kind, Replay, encode_frame, pack_entries, replay
 from goqueue.storage.volume import TEMPORARY, Volume
 
 PAYLOAD_SIZE_MAX = 64 * 1024 * 1024
 JOURNAL_SIZE_MAX = 1024 * 1024 * 1024
 TORN, DAMAGED = ".torn", ".damaged"
+
+
+class Name(Enum):
+    """What a crash leaves of a journal's name."""
+
+    NEW = "new"
+    """It is not there; the first commit gives it."""
+    GIVEN = "given"
+    """Perhaps: the next commit makes it durable."""
+    DURABLE = "durable"
 
 
 class _Target:
@@ -38,14 +53,23 @@ class _Target:
 
 
 class Journal:
-    def __init__(self, volume: Volume, directory: str, name: str, file: File, found: Replay) -> None:
+    def __init__(
+        self,
+        volume: Volume,
+        directory: str,
+        name: str,
+        file: File,
+        found: Replay,
+        *,
+        state: Name = Name.DURABLE,
+    ) -> None:
         self._volume = volume
         self._directory = directory
         self._name = name
+        self._state = state
         self._number = found.next_number
         self._durable = found.next_number
         self._current = _Target(file, found.sound_size)
-        self._name_is_durable = True
         self._gathering: list[list[bytes]] = []
         self._turn = trio.Lock()
         self._failure: StorageError | None = None
@@ -59,7 +83,7 @@ class Journal:
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
-            return await cls._make(volume, directory, name)
+            return await cls._open_new(volume, directory, name)
         _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
         found = replay(data)
@@ -73,12 +97,43 @@ class Journal:
             raise
         return cls(volume, directory, name, file, found), found
 
+    @staticmethod
+    def is_there(volume: Volume, directory: str, name: str) -> bool:
+        path = f"{directory}/{name}"
+        return volume.disk.exists(path) or volume.disk.exists(path + NEW)
+
     @classmethod
-    async def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        mark = encode_frame(Kind.MARK, 0, 0)
-        file = await volume.put(directory, name, [mark])
+    async def _open_new(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
+        """One that has not got its name yet: left by a crash, or made now."""
+        path = f"{directory}/{name}{NEW}"
+        data = await volume.read_whole(path, JOURNAL_SIZE_MAX) if volume.disk.exists(path) else b""
+        found = replay(data, is_new=True)
+        if not found.sound_size:
+            return cls._make(volume, directory, name)
+        await _keep_aside(volume, directory, name, data, found)
+        file = volume.disk.open(path)
+        journal = cls(volume, directory, name, file, found, state=Name.NEW)
+        try:
+            file.truncate(found.sound_size)
+            await journal.commit()
+        except BaseException:
+            file.close()
+            raise
+        return journal, found
+
+    @classmethod
+    def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
+        path, mark = f"{directory}/{name}{NEW}", encode_frame(Kind.MARK, 0, 0)
+        file = volume.disk.open(path, create=True)
+        try:
+            file.truncate(0)
+            file.write(0, [mark])
+        except BaseException:
+            file.close()
+            volume.disk.remove(path)
+            raise
         found = replay(mark)
-        return cls(volume, directory, name, file, found), found
+        return cls(volume, directory, name, file, found, state=Name.NEW), found
 
     @property
     def size(self) -> int:
@@ -115,12 +170,20 @@ class Journal:
 
     async def _commit(self) -> None:
         number = self._number
-        directories = [] if self._name_is_durable else [self._directory]
+        directories = [self._directory] if self._state is Name.GIVEN else []
         try:
             await self._volume.sync([self._current.file], directories)
+            if self._state is Name.NEW:
+                await self._take_name()
         except StorageError as error:
             raise self._stop(error) from error
-        self._durable, self._name_is_durable = number, True
+        self._durable, self._state = number, Name.DURABLE
+
+    async def _take_name(self) -> None:
+        path = f"{self._directory}/{self._name}"
+        self._volume.disk.rename(path + NEW, path)
+        self._state, self._current.file.path = Name.GIVEN, path
+        await self._volume.sync(directories=[self._directory])
 
     async def compact(self, snapshot: bytes) -> None:
         """Let `snapshot`, which stands for everything appended until now, take the place of all entries."""
@@ -131,6 +194,8 @@ class Journal:
         try:
             async with self._turn:
                 self._check_open()
+                if self._state is Name.NEW:
+                    await self._commit()  # or a start would find two
                 await self._exchange(frames)
                 await self._commit()
         finally:
@@ -140,7 +205,7 @@ class Journal:
         """Put a new file with these frames, and with those that are gathered meanwhile, in the old one's place."""
         successor = await _put_in_place(self._volume, f"{self._directory}/{self._name}", frames)
         self._current.file.close()
-        self._current, self._name_is_durable = successor, False
+        self._current, self._state = successor, Name.GIVEN
 
     def _stop(self, error: StorageError) -> LogStopped:
         self._failure = error

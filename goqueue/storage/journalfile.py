@@ -11,7 +11,8 @@ One append is one frame, so that a crash or a full disk leaves all of it or noth
 entries, each with its length (4) before it, and its number is that of the first. Entries are numbered without a
 gap over the life of the journal. A mark takes a number like an entry and carries only its claim; an orderly close
 leaves one behind. A snapshot has the number of the last thing it stands for. A file begins with a snapshot, or
-with a mark when there was nothing yet; either was durable before the file got its name.
+with a mark when there was nothing yet; either was durable before the file got its name. Until then it is called
+`….new`, and whatever is damaged there is a torn tail.
 
 Damage is a torn tail when no sound frame behind it claims it as durable, and the file's first frame is sound;
 else it is rot. Every sound entry is given back with the ranges that are lost: whether that will do is for the
@@ -34,6 +35,8 @@ HEAD_SIZE = HEAD.size
 LENGTH = Struct(">I")
 MAGIC = b"GQJ"
 VERSION = 1
+NEW = ".new"
+"""Ends the name of a file of which nothing was promised yet."""
 
 
 class Kind(IntEnum):
@@ -131,16 +134,18 @@ def decode_frame(data: Buffer, position: int) -> Frame | None:
     return Frame(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
 
 
-def replay(data: Buffer) -> Replay:
-    """Everything sound in a journal's file."""
+def replay(data: Buffer, *, is_new: bool = False) -> Replay:
+    """Everything sound in a journal's file; of one that is new, up to the first damage."""
     found = Replay()
-    if not data:
+    if not data and not is_new:
         found.lose(0, 1)
     while found.sound_size < len(data):
         frame = decode_frame(data, found.sound_size)
         if frame is not None and found.follows(frame):
             found.take(frame)
             continue
+        if is_new:
+            break
         behind = _look_behind(data, found)
         if found.sound_size and behind.claim <= found.next_number:
             break

@@ -70,6 +70,7 @@ async def test_a_partition_without_groups_has_no_journal(disk: SimulatedDisk, au
         await there.publish(b"a")
         assert not disk.exists(JOURNAL)
         await there.attach()
+        await trio.sleep(2)
         assert disk.exists(JOURNAL)
 
 

@@ -354,6 +354,7 @@ async def test_a_grown_journal_is_replaced_by_a_snapshot_and_nothing_is_forgotte
     monkeypatch.setattr(ledgerjournal, "GROWN_BYTES", 2_000)
     async with desk(disk) as there:
         await there.attach(OTHER)
+        await trio.sleep(2)  # by now the journal has its name
         await there.publish(*[b"x"] * 200)
         held = await there.take(2, visibility=LONG)
         sizes = set()

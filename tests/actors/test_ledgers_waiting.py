@@ -43,7 +43,7 @@ async def test_a_member_that_waits_has_what_is_written_made_durable_at_once(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with desk(disk) as there:
-        await trio.sleep(1)  # by now it is durable where the group begins
+        await trio.sleep(2)  # by now it is durable where the group begins
         await there.publish(b"before", acks=Acks.LEADER)
         assert await there.wait() == pytest.approx(SYNC_SECONDS)
         await there.settle(await there.take())

@@ -14,6 +14,7 @@ from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journal import Journal
+from goqueue.storage.journalfile import NEW
 from goqueue.storage.ledgerjournal import (
     NAME,
     Found,
@@ -201,6 +202,7 @@ async def test_a_departure_under_way_keeps_its_producer_which_is_spent_when_entr
         shell = Shell(journal)
         shell.attach()
         shell.depart(0)
+        await journal.commit()
         begin = disk.size(PATH)
         shell.arrive(0)
         shell.depart(1)
@@ -242,6 +244,7 @@ async def test_a_torn_tail_spends_the_producer_since_the_last_durable_frame_may_
         journal, _ = await open_journal(volume)
         shell = Shell(journal)
         shell.attach()
+        await journal.commit()
         begin = disk.size(PATH)
         shell.depart(0)
         await journal.commit()
@@ -268,7 +271,7 @@ async def test_a_group_whose_beginning_is_lost_is_not_there(disk: SimulatedDisk,
     async with mounted(disk) as volume:
         journal, _ = await open_journal(volume)
         shell = Shell(journal)
-        begin = disk.size(PATH)
+        begin = disk.size(PATH + NEW)
         shell.attach()
         await journal.commit()
         shell.deliver(3)

@@ -7,7 +7,7 @@ two entries looks as if it had never been longer.
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalfile import MAGIC, LostEntries, Replay, replay
+from goqueue.storage.journalfile import MAGIC, NEW, LostEntries, Replay, replay
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind
 from goqueue.storage.volume import Volume
@@ -15,7 +15,7 @@ from goqueue.storage.volume import Volume
 
 def is_known_journal(path: str) -> bool:
     """The list of groups, or the ledgers of a partition's groups."""
-    *_, folder, name = path.split("/")
+    *_, folder, name = path.removesuffix(NEW).split("/")
     return name == LEDGERS or (folder, name) == (GROUPS, REGISTRY)
 
 
@@ -23,7 +23,7 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
     """What a journal's file holds and lacks; None when it is something else, or has gone meanwhile."""
     try:
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
-        found = replay(data)
+        found = replay(data, is_new=path.endswith(NEW))
     except FileNotFoundError:
         return None
     except StorageError as error:

@@ -74,6 +74,19 @@ async def test_the_journals_of_groups_are_known_by_their_names_whatever_is_left_
     assert (finding.kind, finding.path) == (Kind.LOST_ENTRIES, path)
 
 
+@pytest.mark.parametrize("left", [b"", b"GQJ\1half", bytes(8)])
+async def test_what_is_left_of_a_journal_that_has_no_name_yet_is_no_damage(
+    left: bytes, volume: Volume, disk: SimulatedDisk
+) -> None:
+    await closed_log(volume, count=1)
+    path = f"{DIRECTORY}/ledgers.new"
+    overwrite(disk, path, left)
+    report = await checked(disk, DATA)
+    assert report.damage() == ()
+    found = [finding.kind for finding in report.findings() if finding.path == path]
+    assert found == ([Kind.TORN_TAIL] if left else [])
+
+
 async def test_the_torn_tail_of_a_journal_is_a_warning(volume: Volume, disk: SimulatedDisk) -> None:
     await closed_journal(volume)
     await closed_log(volume, count=1)
