@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import trio
 
@@ -52,6 +52,10 @@ class File(Protocol):
     def close(self) -> None:
         """Give the descriptor back, once reads and syncs under way have ended. Twice is once."""
         ...
+
+
+SyncTarget: TypeAlias = File | str
+"""A file, or the path of a folder."""
 
 
 class DirectoryLock(Protocol):
@@ -113,6 +117,10 @@ class Disk(Protocol):
 
     async def sync_directory(self, path: str) -> None:
         """Return once the names in this folder are durable; to its end, as `sync` of a file."""
+        ...
+
+    async def sync_all(self, targets: "Sequence[SyncTarget]") -> "dict[SyncTarget, Exception]":
+        """All of these, side by side and each to its end; those that failed, and why."""
         ...
 
     def space(self, path: str) -> Space: ...

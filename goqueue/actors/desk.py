@@ -3,6 +3,8 @@
 The files `serving…` have the work, one function for each request.
 """
 
+from collections.abc import Sequence
+from typing import cast
 from uuid import UUID
 
 import trio
@@ -13,7 +15,8 @@ from goqueue.actors.members import Members
 from goqueue.actors.polls import Polls
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.speaking import Speaker
-from goqueue.actors.topicrequests import FindPartition
+from goqueue.actors.topicrequests import FindPartition, FindPartitions
+from goqueue.errors import GoQueueError
 
 UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
 """Of batches that are not answered yet; then nothing more is read from the connection."""
@@ -61,6 +64,23 @@ class Desk:
     def is_settling(self) -> bool:
         """Answers to batches or to what consumers settle are about to follow."""
         return bool(self.batches.amount or self.settles.amount)
+
+    async def partitions(self, wanted: Sequence[tuple[bytes, int]]) -> list[ActorRef | GoQueueError]:
+        """Each, or why there is none; those that are not known yet are asked for at once."""
+        found = [self._partitions.find(*each) for each in wanted]
+        if all(found):
+            return cast(list[ActorRef | GoQueueError], found)
+        missing = [each for each, ref in zip(wanted, found, strict=True) if ref is None]
+        question = FindPartitions([(UUID(bytes=topic), number) for topic, number in missing])
+        try:
+            answers = await self.broker.topics.call(question)
+        except GoQueueError as error:
+            answers = (error,) * len(missing)
+        for place, answer in zip(missing, answers, strict=True):
+            if isinstance(answer, ActorRef):
+                self._partitions.note(*place, answer)
+        rest = iter(answers)
+        return [ref or next(rest) for ref in found]
 
     async def partition(self, topic: bytes, number: int) -> ActorRef:
         ref = self._partitions.find(topic, number)

@@ -16,7 +16,7 @@ import trio
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.grouprequests import AssignPartition, AttachGroup
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.topicrequests import FindPartition
+from goqueue.actors.topicrequests import FindPartitions
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
 from goqueue.core.groupregistry import SeenTopic, may_miss
@@ -75,7 +75,7 @@ class Attachment:
 
     @property
     def was_restarted(self) -> bool:
-        return self.ref is not None and self.ref.statistics().restarts != self.lives
+        return self.ref is not None and self.ref.restarts != self.lives
 
 
 def introduction(
@@ -168,25 +168,34 @@ class Attachments:
         return any(place.trouble is not None for place in self._places.values())
 
     async def _tell(self, places: Sequence[Attachment]) -> None:
-        await with_each(self._tell_one, places)
+        await self._find([place for place in places if place.ref is None])
+        await with_each(self._tell_one, [place for place in places if place.ref is not None])
         self._report_trouble([place for place in self if place.trouble is not None and not place.is_reported])
 
     async def _tell_one(self, place: Attachment) -> None:
+        assert place.ref is not None, "those that were found are spoken to"
         try:
-            if place.ref is None:
-                place.ref = await self._find(place)
             await self._speak(place, place.ref)
         except GoQueueError as error:
             place.trouble = error.message
         else:
             place.trouble, place.is_reported = None, False
 
-    async def _find(self, place: Attachment) -> ActorRef:
-        return await call_within(ANSWER_SECONDS_MAX, self._topics, FindPartition(place.topic.uuid, place.number))
+    async def _find(self, places: Sequence[Attachment]) -> None:
+        question = FindPartitions([(place.topic.uuid, place.number) for place in places])
+        try:
+            found = await call_within(ANSWER_SECONDS_MAX, self._topics, question) if places else ()
+        except GoQueueError as error:
+            found = (error,) * len(places)
+        for place, each in zip(places, found, strict=True):
+            if isinstance(each, GoQueueError):
+                place.trouble = each.message
+            else:
+                place.ref = each
 
     async def _speak(self, place: Attachment, ref: ActorRef) -> None:
         """`known` is what was said when it was said: the wish may be another one by the time of the answer."""
-        wanted, lives = place.wanted, ref.statistics().restarts
+        wanted, lives = place.wanted, ref.restarts
         if place.known is None or lives != place.lives:
             place.known = None
             await call_within(ANSWER_SECONDS_MAX, ref, self._introduction(place))

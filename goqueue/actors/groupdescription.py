@@ -6,7 +6,7 @@ from uuid import UUID
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.groupattachments import Attachment
 from goqueue.actors.grouprequests import DescribeLedger, LedgerView, Reset, ResetLedger
-from goqueue.actors.messages import Reply
+from goqueue.actors.messages import Reply, ReplyT, Request
 from goqueue.core.assignors import Assignment, TopicPartition
 from goqueue.core.groupmember import MemberView
 from goqueue.core.rebalance import GroupView
@@ -29,7 +29,7 @@ async def describe_group(
     """A partition that does not answer is described by its error; the others are there all the same."""
     owners = {key: member.id for member in view.members for key in member.assignment}
     is_shared = view.settings is not None and view.settings.shared
-    ledgers = await ledgers_of(name, places)
+    ledgers = await ask_each(places, DescribeLedger(name))
     return GroupDescription(
         name=name,
         state=view.state.name.lower(),
@@ -43,17 +43,17 @@ async def describe_group(
     )
 
 
-async def ledgers_of(
-    group: str, places: Sequence[Attachment]
-) -> dict[TopicPartition, LedgerView | GoQueueError | None]:
-    """How far the group is at each place; None where it has not begun."""
-    found: dict[TopicPartition, LedgerView | GoQueueError | None] = {}
+async def ask_each(
+    places: Sequence[Attachment], question: Request[ReplyT]
+) -> dict[TopicPartition, ReplyT | GoQueueError]:
+    """Side by side; what each says, or why it says nothing."""
+    found: dict[TopicPartition, ReplyT | GoQueueError] = {}
 
     async def ask(place: Attachment) -> None:
         try:
             if place.ref is None:
                 raise Unavailable(place.trouble or "the partition is not found yet; try again")
-            found[place.key] = await call_within(ANSWER_SECONDS_MAX, place.ref, DescribeLedger(group))
+            found[place.key] = await call_within(ANSWER_SECONDS_MAX, place.ref, question)
         except GoQueueError as error:
             found[place.key] = error
 

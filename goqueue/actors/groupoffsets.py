@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import trio
 
 from goqueue.actors.groupattachments import Attachment
-from goqueue.actors.groupdescription import ledgers_of
-from goqueue.actors.grouprequests import LedgerView
+from goqueue.actors.groupdescription import ask_each
+from goqueue.actors.grouprequests import FindCommitted
 from goqueue.core.assignors import TopicPartition
 from goqueue.errors import GoQueueError
 from goqueue.storage.checkedjson import pack
@@ -48,17 +48,18 @@ class OffsetsFile:
                 self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
 
     async def show(self, places: Sequence[Attachment]) -> None:
-        found = await ledgers_of(self._group, [place for place in places if self._may_have_moved(place)])
-        self._work |= {place.key: place.ref.statistics().handled for place in places if place.ref is not None}
+        moved = [place for place in places if self._may_have_moved(place)]
+        found = await ask_each(moved, FindCommitted(self._group))
+        self._work |= {place.key: place.ref.handled for place in places if place.ref is not None}
         committed = {place.key: self._committed[place.key] for place in places if place.key in self._committed}
-        committed |= {key: view.progress.committed for key, view in found.items() if isinstance(view, LedgerView)}
+        committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
         if committed and (committed != self._committed or not self._is_written):
             self._committed, self._is_written = committed, False
             await self._write()
             self._is_written = True
 
     def _may_have_moved(self, place: Attachment) -> bool:
-        return place.ref is not None and place.ref.statistics().handled != self._work.get(place.key)
+        return place.ref is not None and place.ref.handled != self._work.get(place.key)
 
     async def _write(self) -> None:
         offsets: dict[str, dict[str, int]] = {}

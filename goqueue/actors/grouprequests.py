@@ -179,6 +179,13 @@ class DescribeLedger(Request[LedgerView | None]):
 
 
 @dataclass(frozen=True, slots=True)
+class FindCommitted(Request[Offset | None]):
+    """How far the group is here, and nothing else; None when it has not begun."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResetLedger(Request[tuple[Offset, Offset]]):
     """Begin again at `start`, as in `AttachGroup`; the committed offset before and after. A dry run says so."""
 

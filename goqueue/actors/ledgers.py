@@ -22,6 +22,7 @@ from goqueue.actors.grouprequests import (
     DeadLetters,
     DeadLettersWait,
     DescribeLedger,
+    FindCommitted,
     ForgetGroup,
     LedgerView,
     ReleaseMember,
@@ -350,6 +351,11 @@ class LedgerDesk(WaitingDesk):
             self._counts.dead_letters += departure.size
 
     # For operators
+
+    @answers(FindCommitted)
+    async def find_committed(self, message: FindCommitted) -> Offset | None:
+        here = self.book.groups.get(message.group)
+        return None if here is None else here.ledger.committed
 
     @defers(DescribeLedger)
     async def describe_ledger(self, message: DescribeLedger, reply: Reply[LedgerView | None]) -> None:

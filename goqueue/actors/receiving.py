@@ -51,6 +51,8 @@ class Wish:
     """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
     instance: int = 0
     by_sets: bool = False
+    seconds_max: float = math.inf
+    """So long it is gone on to further partitions, once something was taken."""
 
 
 async def take_what_is_there(
@@ -58,11 +60,12 @@ async def take_what_is_there(
 ) -> "Takings":
     """Those from `first` on are asked before the others; with `asked`, only these."""
     outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
-    hand = _Hand(wish)
+    hand, end = _Hand(wish), trio.current_time() + wish.seconds_max
     for number in (*range(first, len(places)), *range(first)):
         place = places[number]
         if isinstance(place, ActorRef) and not hand.is_full and (asked is None or number in asked):
             outcomes[number] = await hand.take_from(place)
+            hand.is_full |= hand.has_some and trio.current_time() >= end
     return Takings(outcomes, hand.is_full)
 
 
@@ -81,6 +84,10 @@ class _Hand:
         self._messages = 0
         self._bytes = 0
         self.is_full = False
+
+    @property
+    def has_some(self) -> bool:
+        return self._messages > 0
 
     async def take_from(self, partition: ActorRef) -> Outcome:
         taken = NOTHING

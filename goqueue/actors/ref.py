@@ -53,6 +53,15 @@ class ActorRef:
         """Nobody is there and nobody is expected."""
         return self._mailbox.state is MailboxState.DOWN
 
+    @property
+    def restarts(self) -> int:
+        return max(self._mailbox.counts.starts - 1, 0)
+
+    @property
+    def handled(self) -> int:
+        """How many letters, over all restarts."""
+        return self._mailbox.counts.handled
+
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
 
@@ -108,7 +117,7 @@ class ActorRef:
             handled=counts.handled,
             unsettled=len(mailbox.unsettled),
             background_tasks=mailbox.party.background_tasks,
-            restarts=max(counts.starts - 1, 0),
+            restarts=self.restarts,
             news_replaced=counts.news_replaced,
             refusals_unheard=counts.refusals_unheard,
         )

@@ -40,6 +40,8 @@ from goqueue.net.failures import error_body
 
 MESSAGES_MAX = 10_000
 """Of one receive."""
+FIRST_SECONDS_MAX = 0.1
+"""Who waited for messages of a thousand partitions gets the first of them, and need not wait for the last."""
 LEASE_MS_MAX = 12 * 60 * 60 * 1_000
 DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 
@@ -60,7 +62,7 @@ async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> 
 async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
     deadline, given = trio.current_time() + request.max_wait_ms / 1_000, desk.members.given(_name(request))
     with desk.polls.asking(len(request.partitions)) as poll:
-        places = [await _place(desk, each) for each in request.partitions]
+        places = await desk.partitions(request.partitions)
         asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
         look, tries = Look(places, poll, deadline, asked, given), 1
         is_answered = await _answered(desk, correlation, request, look)
@@ -117,13 +119,6 @@ async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, dea
     return await await_deliverable(places, question)
 
 
-async def _place(desk: Desk, asked: wire.ReceivePartition) -> Place:
-    try:
-        return await desk.partition(asked.topic, asked.partition)
-    except GoQueueError as error:
-        return error
-
-
 async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
@@ -132,7 +127,9 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
     async with desk.polls.reads:
         await desk.speaker.wait_for_room()
         with desk.polls.undisturbed(look.poll):
-            outcomes, is_full = await take_what_is_there(look.places, _wish(request), first, look.asked)
+            seconds_max = math.inf if desk.members.has_backlog(name) else FIRST_SECONDS_MAX
+            wish = _wish(request, seconds_max)
+            outcomes, is_full = await take_what_is_there(look.places, wish, first, look.asked)
     desk.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
         if not isinstance(outcome, GoQueueError) and outcome.size:
@@ -145,7 +142,7 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
     return None
 
 
-def _wish(request: wire.Receive) -> Wish:
+def _wish(request: wire.Receive, seconds_max: float) -> Wish:
     """Of none there would never be anything, so at least one."""
     return Wish(
         request.group,
@@ -158,6 +155,7 @@ def _wish(request: wire.Receive) -> Wish:
         request.at_once,
         request.instance,
         request.by_sets,
+        seconds_max,
     )
 
 

@@ -1,12 +1,13 @@
 """What topics are asked, and how they are shown."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
-from goqueue.errors import PartitionUnavailable
+from goqueue.errors import GoQueueError, PartitionUnavailable
 from goqueue.types import Offset
 
 
@@ -72,3 +73,10 @@ class FindPartition(Request[ActorRef]):
 
     topic: UUID
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPartitions(Request[tuple[ActorRef | GoQueueError, ...]]):
+    """The same of many at once: each one's ref, or why there is none."""
+
+    places: Sequence[tuple[UUID, int]]

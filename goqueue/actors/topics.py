@@ -34,6 +34,7 @@ from goqueue.actors.topicrequests import (
     DeleteTopic,
     DescribeTopics,
     FindPartition,
+    FindPartitions,
     PartitionView,
     TopicView,
 )
@@ -278,15 +279,22 @@ class Topics(Actor):
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
-        ref = self._refs.get((message.topic, message.partition))
-        if ref is not None:
-            return ref
+        place = message.topic, message.partition
+        if place not in self._refs:
+            raise self._why_not(*place)
+        return self._refs[place]
+
+    @answers(FindPartitions)
+    async def find_many(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        return tuple(self._refs.get(place) or self._why_not(*place) for place in message.places)
+
+    def _why_not(self, uuid: UUID, number: int) -> GoQueueError:
         for topic in self._metadata:
-            if topic.uuid == message.topic:
-                raise UnknownPartition(
-                    f"topic {topic.name} has partitions 0 to {topic.partitions - 1}, not {message.partition}"
+            if topic.uuid == uuid:
+                return UnknownPartition(
+                    f"topic {topic.name} has partitions 0 to {topic.partitions - 1}, not {number}"
                 )
-        raise UnknownTopic(f"there is no topic {message.topic}; it was deleted, ask for its name again")
+        return UnknownTopic(f"there is no topic {uuid}; it was deleted, ask for its name again")
 
     # Partitions
 

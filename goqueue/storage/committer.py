@@ -15,26 +15,23 @@ waits for any more is left alone: those who were cancelled may have closed it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import trio
 
-from goqueue.environment import Disk, File
+from goqueue.environment import Disk, File, SyncTarget
 from goqueue.errors import Closed
-
-Target: TypeAlias = File | str
-"""A file, or the path of a folder."""
+from goqueue.storage.syncing import sync_one
 
 
 @dataclass(slots=True)
 class Round:
     # Dicts keep the order of the calls: a simulated run must not depend on the order of hashes.
-    callers: dict[Target, int] = field(default_factory=dict)
-    failures: dict[Target, Exception] = field(default_factory=dict)
+    callers: dict[SyncTarget, int] = field(default_factory=dict)
+    failures: dict[SyncTarget, Exception] = field(default_factory=dict)
     done: trio.Event = field(default_factory=trio.Event)
     abandoned: bool = False
 
-    def count_callers(self, targets: Iterable[Target], change: int) -> None:
+    def count_callers(self, targets: Iterable[SyncTarget], change: int) -> None:
         for target in targets:
             self.callers[target] = self.callers.get(target, 0) + change
 
@@ -45,7 +42,7 @@ class Committer:
         self._gathering = Round()
         self._work = trio.Event()
         self._is_syncing = False
-        self._unheard: dict[Target, Exception] = {}
+        self._unheard: dict[SyncTarget, Exception] = {}
         self._stopped = False
         self.rounds = 0
         self.syncs = 0
@@ -55,7 +52,7 @@ class Committer:
         if self._stopped:
             raise Closed("the committer has stopped; nothing more can be made durable")
         current = self._gathering
-        targets: list[Target] = [*files, *directories]
+        targets: list[SyncTarget] = [*files, *directories]
         self._raise_first(self._unheard, targets)
         current.count_callers(targets, 1)
         try:
@@ -87,7 +84,7 @@ class Committer:
             if self._gathering.callers:
                 self._work.set()
 
-    def _raise_first(self, failures: dict[Target, Exception], targets: Iterable[Target]) -> None:
+    def _raise_first(self, failures: dict[SyncTarget, Exception], targets: Iterable[SyncTarget]) -> None:
         found = {target: failures[target] for target in targets if target in failures}
         for target in found:
             self._unheard.pop(target, None)
@@ -112,15 +109,16 @@ class Committer:
         if len(current.callers) == 1:  # most often; and two turns of the event loop less
             await self._sync(current, *current.callers)
             return
-        async with trio.open_nursery() as nursery:
-            for target in current.callers:
-                nursery.start_soon(self._sync, current, target)
+        wanted = [target for target, callers in current.callers.items() if callers]
+        self.syncs += len(wanted)
+        current.failures = await self._disk.sync_all(wanted)
+        self._unheard |= current.failures
 
-    async def _sync(self, current: Round, target: Target) -> None:
+    async def _sync(self, current: Round, target: SyncTarget) -> None:
         if not current.callers[target]:
             return
         self.syncs += 1
         try:
-            await (self._disk.sync_directory(target) if isinstance(target, str) else target.sync())
+            await sync_one(self._disk, target)
         except Exception as error:
             current.failures[target] = self._unheard[target] = error

@@ -11,15 +11,16 @@ import fcntl
 import os
 import resource
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
 import trio
 
-from goqueue.environment import Space
+from goqueue.environment import Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull
-from goqueue.storage.kernelsync import KernelSync, Refused
+from goqueue.storage.kernelsync import FDSYNC, FSYNC, KernelSync, Refused, Request
+from goqueue.storage.syncing import sync_each
 from goqueue.storage.threads import Threads
 from goqueue.types import Buffer
 
@@ -84,14 +85,13 @@ class RealFile:
             os.ftruncate(self._open_descriptor(), size)
 
     async def sync(self) -> None:
-        descriptor = self._open_descriptor()
-        self._in_use += 1
+        descriptor = self.borrow()
         try:
             await self._sync(descriptor)
         except OSError as error:  # for every publish with acks=all: without a context manager
             raise typed(error, self.path) from error
         finally:
-            self._leave()
+            self.give_back()
 
     async def _sync(self, descriptor: int) -> None:
         try:
@@ -104,13 +104,19 @@ class RealFile:
         self._close_when_unused()
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
-        self._in_use += 1
+        self.borrow()
         try:
             return await self._threads.run(work)
         finally:
-            self._leave()
+            self.give_back()
 
-    def _leave(self) -> None:
+    def borrow(self) -> int:
+        """The descriptor, which stays open until it is given back."""
+        descriptor = self._open_descriptor()
+        self._in_use += 1
+        return descriptor
+
+    def give_back(self) -> None:
         self._in_use -= 1
         self._close_when_unused()
 
@@ -249,6 +255,28 @@ class RealDisk:
         with typed_errors(path):
             await self._threads.run(lambda: _sync_directory(path))
 
+    async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
+        with ExitStack() as borrowed:
+            failures, requests = dict[SyncTarget, Exception](), dict[SyncTarget, Request]()
+            for target in targets:
+                try:
+                    requests[target] = borrowed.enter_context(_descriptor_of(target))
+                except Exception as error:
+                    failures[target] = error
+            results = await self._in_kernel(list(requests.values()))
+        left = [target for target, result in zip(requests, results, strict=True) if result is None]
+        for target, result in zip(requests, results, strict=True):
+            if result:
+                path = target if isinstance(target, str) else target.path
+                failures[target] = typed(OSError(result, os.strerror(result)), path)
+        return failures | await sync_each(self, left) if left else failures
+
+    async def _in_kernel(self, requests: Sequence[Request]) -> Sequence[int | None]:
+        try:
+            return await self._kernel.sync_all(requests)
+        except Refused:
+            return [None] * len(requests)
+
     def space(self, path: str) -> Space:
         with typed_errors(path):
             found = os.statvfs(path)
@@ -306,6 +334,25 @@ def _put(temporary: str, path: str, contents: Sequence[Buffer]) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+@contextmanager
+def _descriptor_of(target: SyncTarget) -> Iterator[Request]:
+    """How the kernel is asked to sync it."""
+    if isinstance(target, RealFile):
+        descriptor = target.borrow()
+        try:
+            yield FDSYNC, descriptor
+        finally:
+            target.give_back()
+    else:
+        assert isinstance(target, str), "a disk syncs its own files"
+        with typed_errors(target):
+            descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield FSYNC, descriptor
+        finally:
+            os.close(descriptor)
 
 
 def _sync_directory(path: str) -> None:

@@ -1,9 +1,10 @@
-"""fdatasync without a thread of ours: the kernel's own workers do it, and an eventfd says when.
+"""fsync and fdatasync without a thread of ours: the kernel's own workers do it, and an eventfd says when.
 
 A thread costs a publish with acks=all about 0.2 ms of processor time for the way there and back, and when the event
 loop is busy it waits for Python's lock once more on its return. Linux takes a sync as an asynchronous request
-(`io_submit` with IOCB_CMD_FDSYNC, since 4.18), and containers allow it where they forbid io_uring. There is no
-library for these four system calls; where one of them is refused, or on another system, a thread does the work.
+(`io_submit` with IOCB_CMD_FDSYNC, since 4.18), and containers allow it where they forbid io_uring. It takes many at
+once: a round of a thousand files costs a few calls. There is no library for these four system calls; where one of
+them is refused, or on another system, a thread does the work.
 
 Layouts as in <linux/aio_abi.h>:
 
@@ -16,15 +17,25 @@ import ctypes
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
+from typing import TypeAlias
 
 import trio
 
 _REQUEST, _EVENT = Struct("=QIIHhIQQqQII"), Struct("=QQqq")
-FDSYNC, HAS_RESULT_DESCRIPTOR = 3, 1
+FSYNC, FDSYNC, HAS_RESULT_DESCRIPTOR = 2, 3, 1
+TOGETHER_MAX = 128
+"""So many syncs are one request to the kernel."""
 _CALLS = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
 """Of io_setup, io_destroy, io_getevents and io_submit. Little-endian machines have the layouts above."""
+
+
+Request: TypeAlias = tuple[int, int]
+"""FSYNC or FDSYNC, and a descriptor."""
+Result: TypeAlias = int | None
+"""0 or the number of an error; None where the system did not take it."""
 
 
 class Refused(Exception):
@@ -32,35 +43,58 @@ class Refused(Exception):
 
 
 class _Slot:
-    """For one sync at a time: who waits for it waits for this slot's descriptor, and finds its own result alone."""
+    """For one call at a time: who waits for it waits for this slot's descriptor and finds its own results alone."""
 
     def __init__(self, calls: "_Calls") -> None:
         self._calls = calls
         self._signal = _eventfd()
         try:
-            self._context = calls.set_up()
+            self._context = calls.set_up(TOGETHER_MAX)
         except Refused:
             os.close(self._signal)
             raise
-        self._request = ctypes.create_string_buffer(_REQUEST.size)
-        self._requests = (ctypes.c_void_p * 1)(ctypes.addressof(self._request))
-        self._event = ctypes.create_string_buffer(_EVENT.size)
+        self._requests = ctypes.create_string_buffer(TOGETHER_MAX * _REQUEST.size)
+        begin = ctypes.addressof(self._requests)
+        self._row = (ctypes.c_void_p * TOGETHER_MAX)(*range(begin, begin + len(self._requests), _REQUEST.size))
+        self._events = ctypes.create_string_buffer(TOGETHER_MAX * _EVENT.size)
 
-    async def sync(self, descriptor: int) -> None:
-        _REQUEST.pack_into(
-            self._request, 0, 0, 0, 0, FDSYNC, 0, descriptor, 0, 0, 0, 0, HAS_RESULT_DESCRIPTOR, self._signal
-        )
-        self._calls.submit(self._context, self._requests)
+    async def sync(self, wanted: Sequence[Request]) -> list[Result]:
+        results: list[Result] = [None] * len(wanted)
+        first = 0
+        while count := self._submit(wanted, first):
+            await self._gather(results, count)
+            first += count
+        return results
+
+    def _submit(self, wanted: Sequence[Request], first: int) -> int:
+        """How many of them the system has taken, from the first one on."""
+        count = min(len(wanted) - first, TOGETHER_MAX)
+        for place in range(count):
+            operation, descriptor = wanted[first + place]
+            _REQUEST.pack_into(
+                self._requests,
+                place * _REQUEST.size,
+                *(first + place, 0, 0, operation, 0, descriptor, 0, 0, 0, 0, HAS_RESULT_DESCRIPTOR, self._signal),
+            )
+        return self._calls.submit(self._context, count, self._row) if count else 0
+
+    async def _gather(self, results: list[Result], count: int) -> None:
+        """The signal counts events, and may come when its event was taken already."""
+        while count:
+            await self._wait_for_signal()
+            taken = self._calls.take_events(self._context, count, self._events)
+            for place in range(taken):
+                number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
+                results[number] = -result
+            count -= taken
+
+    async def _wait_for_signal(self) -> None:
         try:
             await trio.lowlevel.wait_readable(self._signal)
         except trio.Cancelled:  # nothing stops a sync, and the slot is its until it ends
             with trio.CancelScope(shield=True):
                 await trio.lowlevel.wait_readable(self._signal)
         os.eventfd_read(self._signal)
-        self._calls.take_event(self._context, self._event)
-        _, _, result, _ = _EVENT.unpack(self._event)
-        if result < 0:
-            raise OSError(-result, os.strerror(-result))
 
     def close(self) -> None:
         self._calls.destroy(self._context)
@@ -83,19 +117,21 @@ class _Calls:
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long
 
-    def set_up(self) -> ctypes.c_ulong:
+    def set_up(self, most: int) -> ctypes.c_ulong:
         context = ctypes.c_ulong(0)
-        if self._syscall(self._setup, 1, ctypes.byref(context)) < 0:
+        if self._syscall(self._setup, most, ctypes.byref(context)) < 0:
             raise Refused(os.strerror(ctypes.get_errno()))
         return context
 
-    def submit(self, context: ctypes.c_ulong, requests: "ctypes.Array[ctypes.c_void_p]") -> None:
-        if self._syscall(self._submit, context, 1, requests) != 1:
-            raise Refused(os.strerror(ctypes.get_errno()))
+    def submit(self, context: ctypes.c_ulong, count: int, requests: "ctypes.Array[ctypes.c_void_p]") -> int:
+        taken: int = self._syscall(self._submit, context, count, requests)
+        return max(taken, 0)
 
-    def take_event(self, context: ctypes.c_ulong, event: "ctypes.Array[ctypes.c_char]") -> None:
-        count = self._syscall(self._getevents, context, 1, 1, event, None)
-        assert count == 1, "the signal comes when the event is there"
+    def take_events(self, context: ctypes.c_ulong, most: int, events: "ctypes.Array[ctypes.c_char]") -> int:
+        """Those that are there."""
+        count: int = self._syscall(self._getevents, context, 0, min(most, TOGETHER_MAX), events, None)
+        assert count >= 0, "the context is ours, and so is the row of events"
+        return count
 
     def destroy(self, context: ctypes.c_ulong) -> None:
         self._syscall(self._destroy, context)
@@ -117,13 +153,19 @@ class KernelSync:
 
     async def fdatasync(self, descriptor: int) -> None:
         """Return when it is done; `Refused` when it has to be done otherwise, OSError when it failed."""
+        [result] = await self.sync_all([(FDSYNC, descriptor)])
+        if result is None:
+            self._calls = None
+            raise Refused("the system does not take such requests")
+        if result:
+            raise OSError(result, os.strerror(result))
+
+    async def sync_all(self, wanted: Sequence[Request]) -> list[Result]:
+        """Side by side; what came of each, in order. `Refused` when nothing was begun."""
         await trio.lowlevel.checkpoint_if_cancelled()
         slot = self._take_slot()
         try:
-            await slot.sync(descriptor)
-        except Refused:
-            self._calls = None
-            raise
+            return await slot.sync(wanted)
         finally:
             self._idle.append(slot)
 

@@ -16,8 +16,9 @@ from random import Random
 
 import trio
 
-from goqueue.environment import File, Space
+from goqueue.environment import File, Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed
+from goqueue.storage.syncing import sync_each
 from goqueue.testing.contents import Contents
 from goqueue.testing.faults import Counts, Faults
 from goqueue.testing.file import SimulatedFile, SimulatedLock
@@ -92,6 +93,9 @@ class SimulatedDisk:
             self._names.doom(folder, mark)
             raise DiskFailed(f"{path} could not be synced", path=path)
         self._names.settle(folder, mark)
+
+    async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
+        return await sync_each(self, targets)
 
     def space(self, path: str) -> Space:
         self._names.find(path)

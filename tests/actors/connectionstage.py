@@ -19,7 +19,7 @@ from goqueue.actors.messages import Reply, Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.actors.statistics import CountTopics, Statistics, TopicCounts
-from goqueue.actors.topicrequests import FindPartition
+from goqueue.actors.topicrequests import FindPartition, FindPartitions
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
@@ -209,9 +209,19 @@ class StageTopics(Actor):
 
     @answers(FindPartition)
     async def find_partition(self, message: FindPartition) -> ActorRef:
-        if message.topic != UUID(bytes=TOPIC) or message.partition >= len(self._partitions):
-            raise UnknownPartition("there is no such partition")
-        return self._partitions[message.partition]
+        found = self._find(message.topic, message.partition)
+        if isinstance(found, GoQueueError):
+            raise found
+        return found
+
+    @answers(FindPartitions)
+    async def find_partitions(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        return tuple(self._find(*place) for place in message.places)
+
+    def _find(self, topic: UUID, number: int) -> ActorRef | GoQueueError:
+        if topic != UUID(bytes=TOPIC) or number >= len(self._partitions):
+            return UnknownPartition("there is no such partition")
+        return self._partitions[number]
 
     @answers(CountTopics)
     async def count(self, _: CountTopics) -> TopicCounts:

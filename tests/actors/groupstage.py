@@ -17,6 +17,7 @@ from goqueue.actors.grouprequests import (
     AttachGroup,
     AwaitMembership,
     DescribeLedger,
+    FindCommitted,
     FindGroup,
     Join,
     LedgerView,
@@ -30,7 +31,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.supervisor import AddChild, RemoveChild, Supervisor
-from goqueue.actors.topicrequests import FindPartition
+from goqueue.actors.topicrequests import FindPartition, FindPartitions
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
 from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
@@ -93,6 +94,8 @@ class ScriptedPartition(Actor):
         if isinstance(message, DescribeLedger):
             progress = Progress(committed, committed, 1, 2, 0, 3, 1, 5, None)
             return LedgerView(progress, 100, 100 - committed, 7)
+        if isinstance(message, FindCommitted):
+            return committed
         if isinstance(message, ResetLedger):
             if not message.dry_run:
                 self._script.committed[self._place] = 50
@@ -117,10 +120,15 @@ class ScriptedTopics(Actor):
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
-        ref = self._stage.refs.get((message.topic, message.partition))
-        if ref is None:
-            raise UnknownTopic("there is no such partition")
-        return ref
+        [found] = await self.find_many(FindPartitions([(message.topic, message.partition)]))
+        if isinstance(found, GoQueueError):
+            raise found
+        return found
+
+    @answers(FindPartitions)
+    async def find_many(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        there = self._stage.refs
+        return tuple(there.get(place) or UnknownTopic("there is no such partition") for place in message.places)
 
 
 class Stage:

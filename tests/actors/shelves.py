@@ -9,7 +9,8 @@ from goqueue.actors.broker import Broker, running_broker
 from goqueue.actors.partitionrequests import Fetch
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicrequests import FindPartition, TopicView
-from goqueue.environment import Disk, Environment, TcpNetwork
+from goqueue.environment import Disk, Environment, SyncTarget, TcpNetwork
+from goqueue.storage.syncing import sync_each
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.file import SimulatedFile
@@ -100,3 +101,6 @@ class WatchedDisk:
     async def sync_directory(self, path: str) -> None:
         self._note()
         await self._disk.sync_directory(path)
+
+    async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
+        return await sync_each(self, targets)

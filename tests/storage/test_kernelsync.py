@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -10,7 +11,7 @@ import trio.testing
 
 from goqueue.storage import kernelsync
 from goqueue.storage.disk import RealDisk
-from goqueue.storage.kernelsync import KernelSync, Refused
+from goqueue.storage.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Refused
 
 pytestmark = pytest.mark.skipif(not KernelSync(1).is_known, reason="this system has no such requests")
 
@@ -104,14 +105,70 @@ async def test_a_failed_sync_says_what_the_device_said(tmp_path: Path, monkeypat
         await kernel.fdatasync(file.fileno())
         calls = kernel._calls
         assert calls is not None
-        take = calls.take_event
+        take = calls.take_events
 
-        def fail(context: object, event: object) -> None:
-            take(context, event)  # type: ignore[arg-type]
-            kernelsync._EVENT.pack_into(event, 0, 0, 0, -errno.EIO, 0)  # type: ignore[arg-type]
+        def fail(context: Any, most: int, events: Any) -> int:
+            count = take(context, most, events)
+            kernelsync._EVENT.pack_into(events, 0, 0, 0, -errno.EIO, 0)
+            return count
 
-        monkeypatch.setattr(calls, "take_event", fail)
+        monkeypatch.setattr(calls, "take_events", fail)
         with pytest.raises(OSError, match="Input/output error") as failure:
             await kernel.fdatasync(file.fileno())
     assert failure.value.errno == errno.EIO
     kernel.close()
+
+
+# Many at once
+
+
+def many_files(folder: Path, count: int) -> list[int]:
+    return [os.open(folder / str(number), os.O_RDWR | os.O_CREAT) for number in range(count)]
+
+
+def close_all(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("count", [0, 1, TOGETHER_MAX, TOGETHER_MAX + 1, 3 * TOGETHER_MAX])
+@pytest.mark.parametrize("taken_max", [1_000, 7])
+async def test_many_are_synced_by_one_call_however_many_the_system_takes_at_a_time(
+    count: int, taken_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, descriptors, asked = KernelSync(1), many_files(tmp_path, count), list[int]()
+    calls = kernel._calls
+    assert calls is not None
+    submit = calls.submit
+
+    def take_some(context: Any, count: int, requests: Any) -> int:
+        asked.append(count)
+        return submit(context, min(count, taken_max), requests)
+
+    monkeypatch.setattr(calls, "submit", take_some)
+    for _ in range(2):  # what is left of the first signal does not end the second
+        results = await kernel.sync_all([(FDSYNC, descriptor) for descriptor in descriptors])
+        assert results == [0] * count
+    assert max(asked, default=0) <= TOGETHER_MAX
+    if taken_max > count:
+        assert len(asked) == 2 * -(-count // TOGETHER_MAX)
+    kernel.close()
+    close_all(descriptors)
+
+
+async def test_folders_are_synced_with_files(tmp_path: Path) -> None:
+    kernel, folder = KernelSync(1), os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    [file] = many_files(tmp_path, 1)
+    assert await kernel.sync_all([(FDSYNC, file), (FSYNC, folder)]) == [0, 0]
+    kernel.close()
+    close_all([file, folder])
+
+
+async def test_what_the_system_does_not_take_has_no_result_and_what_came_before_it_has(tmp_path: Path) -> None:
+    kernel, descriptors = KernelSync(1), many_files(tmp_path, 2)
+    reading, writing = os.pipe()
+    requests = [(FDSYNC, each) for each in (descriptors[0], writing, descriptors[1])]
+    assert await kernel.sync_all(requests) == [0, None, None]
+    assert kernel.is_known
+    kernel.close()
+    close_all([*descriptors, reading, writing])
