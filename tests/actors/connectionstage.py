@@ -64,6 +64,8 @@ class StagePartition(Actor):
         """Until it is open, nothing is taken or settled."""
         self.is_eager = False
         """Says that there is something when there is nothing."""
+        self.slowness = 0.0
+        """So many seconds a take takes."""
 
     def give(self, taken: ask.Taken | GoQueueError) -> None:
         self.stock.append(taken)
@@ -75,6 +77,7 @@ class StagePartition(Actor):
     async def take(self, message: ask.Take) -> ask.Taken:
         self.asked.append(message)
         await self._gate()
+        await trio.sleep(self.slowness)
         taken = self.stock.pop(0) if self.stock else EMPTY
         if isinstance(taken, GoQueueError):
             raise taken

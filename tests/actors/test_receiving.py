@@ -19,7 +19,7 @@ from goqueue.actors.receiving import (
     take_what_is_there,
 )
 from goqueue.actors.ref import ActorRef
-from goqueue.actors.servingdeliveries import MESSAGES_MAX
+from goqueue.actors.servingdeliveries import FIRST_SECONDS_MAX, MESSAGES_MAX
 from goqueue.errors import GoQueueError, StaleGeneration
 from goqueue.net import groupmessages as wire
 from goqueue.net.groupmessages import Action
@@ -88,6 +88,26 @@ async def test_an_error_of_one_does_not_keep_the_others() -> None:
         assert isinstance(outcomes[0], StaleGeneration)
         assert outcomes[1] is lost
         assert firsts(outcomes) == [None, None, 7]
+
+
+@pytest.mark.parametrize(("seconds_max", "given"), [(1.4, [0, 7]), (0.9, [0, None])])
+async def test_nobody_is_asked_when_the_time_is_up_and_something_was_taken(
+    seconds_max: float, given: list[int | None], autojump_clock: MockClock
+) -> None:
+    async with two_partitions() as (rows, refs):
+        rows[0].slowness = 1.0
+        rows[0].give(delivery(1, 0, 0))
+        rows[1].give(delivery(2, 7, 9))
+        takings = await take_what_is_there(refs, replace(WISH, seconds_max=seconds_max))
+        assert (firsts(takings.outcomes), takings.is_full) == (given, None in given)
+
+
+async def test_of_those_that_have_nothing_all_are_asked(autojump_clock: MockClock) -> None:
+    async with two_partitions() as (rows, refs):
+        rows[0].slowness = 1.0
+        rows[1].give(delivery(2, 7, 9))
+        takings = await take_what_is_there(refs, replace(WISH, seconds_max=0.5))
+        assert firsts(takings.outcomes) == [None, 7]
 
 
 async def test_a_batch_that_would_make_the_answer_too_large_is_given_back() -> None:
@@ -224,6 +244,18 @@ async def test_the_partition_behind_the_one_that_gave_last_is_asked_first(autoju
             runs = [run for each in await received(stage, messages_max=1) for run in each.runs]
             order += [run.first for run in runs]
         assert order == [0, 100, 200, 1, 101, 201]
+
+
+async def test_who_waited_is_given_the_first_without_waiting_for_the_last(autojump_clock: MockClock) -> None:
+    """Of a thousand partitions: it is told that there may be more, and is given more at a time from then on."""
+    async with staged(5) as stage:
+        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        for row in stage.partitions:
+            row.slowness = 0.4 * FIRST_SECONDS_MAX
+            for number in range(2):
+                row.give(delivery(number, number, number))
+        assert [len(each.runs) for each in await received(stage)] == [1, 1, 1, 0, 0]
+        assert [len(each.runs) for each in await received(stage)] == [1, 1, 1, 1, 1]
 
 
 async def test_a_member_that_must_settle_first_is_told_at_once(autojump_clock: MockClock) -> None:
