@@ -4,13 +4,16 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from goqueue.net.producer import Producer
+from goqueue.errors import DeliveryTimeout, Unavailable
+from goqueue.net.producer import DELIVERY_SECONDS_MAX, Producer
 from goqueue.types import Acks
 
 if TYPE_CHECKING:
     from goqueue.net.client import Client
 
 READY_MAX = 256
+PAUSE_SECONDS = 0.1
+"""Before a broker that could not answer is asked again."""
 
 
 class Publishers:
@@ -20,14 +23,29 @@ class Publishers:
         self._opening: dict[tuple[str, Acks], trio.Event] = {}
 
     async def to(self, topic: str, acks: Acks) -> Producer:
-        """It never lingers. Those who ask while it is being opened wait for that one."""
+        """It never lingers. A broker that is away is waited for as long as a publish takes."""
         key = topic, acks
-        while (publisher := self._ready.get(key)) is None:
-            if key in self._opening:
-                await self._opening[key].wait()
-            else:
-                await self._open(key)
-        return publisher
+        if key in self._ready:
+            return self._ready[key]
+        with trio.move_on_after(DELIVERY_SECONDS_MAX):
+            while key not in self._ready:
+                await self._try_to_open(key)
+            return self._ready[key]
+        raise DeliveryTimeout(
+            f"the broker could not be reached within {DELIVERY_SECONDS_MAX:g} s; it was not written, send it again"
+        )
+
+    async def _try_to_open(self, key: tuple[str, Acks]) -> None:
+        """Those who ask while it is being opened wait for that one."""
+        if key in self._opening:
+            await self._opening[key].wait()
+            return
+        try:
+            await self._open(key)
+        except Unavailable as error:
+            if not error.retryable:
+                raise
+            await trio.sleep(PAUSE_SECONDS)
 
     async def _open(self, key: tuple[str, Acks]) -> None:
         opened = self._opening[key] = trio.Event()
