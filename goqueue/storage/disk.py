@@ -19,7 +19,7 @@ import trio
 
 from goqueue.environment import Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull
-from goqueue.storage.kernelsync import FDSYNC, FSYNC, KernelSync, Refused, Request
+from goqueue.storage.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Refused, Request
 from goqueue.storage.syncing import sync_each
 from goqueue.storage.threads import Threads
 from goqueue.types import Buffer
@@ -256,20 +256,24 @@ class RealDisk:
             await self._threads.run(lambda: _sync_directory(path))
 
     async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
+        """So many together, since each folder among them takes a descriptor meanwhile."""
+        failures: dict[SyncTarget, Exception] = {}
+        for first in range(0, len(targets), TOGETHER_MAX):
+            failures |= await self._sync_together(targets[first : first + TOGETHER_MAX])
+        return failures
+
+    async def _sync_together(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
+        failures: dict[SyncTarget, Exception] = {}
         with ExitStack() as borrowed:
-            failures, requests = dict[SyncTarget, Exception](), dict[SyncTarget, Request]()
+            requests: dict[SyncTarget, Request] = {}
             for target in targets:
                 try:
                     requests[target] = borrowed.enter_context(_descriptor_of(target))
                 except Exception as error:
                     failures[target] = error
-            results = await self._in_kernel(list(requests.values()))
-        left = [target for target, result in zip(requests, results, strict=True) if result is None]
-        for target, result in zip(requests, results, strict=True):
-            if result:
-                path = target if isinstance(target, str) else target.path
-                failures[target] = typed(OSError(result, os.strerror(result)), path)
-        return failures | await sync_each(self, left) if left else failures
+            results = dict(zip(requests, await self._in_kernel([*requests.values()]), strict=True))
+        failures |= {target: _failure_of(target, result) for target, result in results.items() if result}
+        return failures | await sync_each(self, [target for target, result in results.items() if result is None])
 
     async def _in_kernel(self, requests: Sequence[Request]) -> Sequence[int | None]:
         try:
@@ -334,6 +338,11 @@ def _put(temporary: str, path: str, contents: Sequence[Buffer]) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _failure_of(target: SyncTarget, number: int) -> DiskFull | DiskFailed:
+    path = target if isinstance(target, str) else target.path
+    return typed(OSError(number, os.strerror(number)), path)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ async def sync_each(disk: Disk, targets: Sequence[SyncTarget]) -> dict[SyncTarge
         except Exception as error:
             failures[target] = error
 
-    async with trio.open_nursery() as nursery:
-        for target in targets:
-            nursery.start_soon(sync, target)
+    if targets:
+        async with trio.open_nursery() as nursery:
+            for target in targets:
+                nursery.start_soon(sync, target)
     return failures

@@ -1,6 +1,7 @@
 """Many files and folders made durable at once, on the real disk and on the simulated one."""
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -51,6 +52,26 @@ async def test_all_of_them_are_synced_and_those_that_failed_are_named(disk: Disk
     if isinstance(disk, SimulatedDisk):
         crashed = disk.crash()
         assert {crashed.size(file.path) for file in files} == {6}
+
+
+async def test_folders_are_open_a_bounded_number_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, most = RealDisk(), 0
+    folders = [f"{tmp_path}/{number}" for number in range(2 * TOGETHER_MAX + 1)]
+    for folder in folders:
+        disk.make_directory(folder)
+    before = len(os.listdir("/proc/self/fd"))
+    sync_all = KernelSync.sync_all
+
+    async def count(kernel: KernelSync, wanted: Sequence[Request]) -> list[Result]:
+        nonlocal most
+        most = max(most, len(os.listdir("/proc/self/fd")) - before)
+        return await sync_all(kernel, wanted)
+
+    monkeypatch.setattr(KernelSync, "sync_all", count)
+    assert await disk.sync_all(folders) == {}
+    assert TOGETHER_MAX <= most <= TOGETHER_MAX + 2
+    disk.rest()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_of_nothing_nothing_fails(disk: Disk) -> None:
