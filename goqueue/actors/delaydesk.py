@@ -122,7 +122,8 @@ class DelayDesk(StreamDesk):
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
         """Never before the wall clock has reached it, though it were set back just now (G8)."""
         book, now = self.delay_book, self._wall_clock.now()
-        due = [timer for timer in due if timer[0] in book.delays.pending]  # others' originals are gone
+        pending = book.delays.pending
+        due = [timer for timer in due if timer[0] in pending]  # others' originals are gone
         book.taken.update(due)
         waiting = [timer for timer in due if timer[1] <= now]
         if len(waiting) < len(due):
@@ -138,9 +139,8 @@ class DelayDesk(StreamDesk):
     async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
         pending = self.delay_book.delays.pending
         ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
-        for offset, _ in due:
-            if offset not in found and offset in pending and offset >= self.log.log_start:
-                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
+        if len(ready) < len(due):
+            self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
         if not ready:
             return
         try:
@@ -149,6 +149,11 @@ class DelayDesk(StreamDesk):
         except DiskFull:
             self.delay_book.set_again(ready)
             await trio.sleep(DISK_FULL_SECONDS)
+
+    def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
+        for offset in offsets:
+            if offset >= self.log.log_start:
+                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
 
     # Changes
 
