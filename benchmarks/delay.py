@@ -10,7 +10,6 @@ import random
 import statistics
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,14 +177,14 @@ async def publish_spread(client: goqueue.Client, count: int, begin: float, secon
 
 async def check_all_come(client: goqueue.Client, start: int, count: int, end: float) -> None:
     """Each once, and none before the first was due."""
-    seen: Counter[bytes] = Counter()
+    seen: list[bytes] = []  # counted at the end: a sum for each message would take a core from the broker
     with trio.move_on_after(end - time.time() + 30):
         async for message in client.read(TOPIC, partition=0, start=start):
-            seen[message.value] += 1
-            if seen.total() == count:
+            seen.append(message.value)
+            if len(seen) == count:
                 break
-    check_count(len(seen), count, "delivered")
-    check_count(seen.total(), count, "delivered once")
+    check_count(len(set(seen)), count, "delivered")
+    check_count(len(seen), count, "delivered once")
 
 
 # Beside beanstalkd

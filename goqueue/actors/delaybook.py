@@ -148,9 +148,7 @@ class DelayBook:
         shown: list[DelayEvent] = []
         while self._unapplied and self._unapplied[0].at < durable:
             shown.append(self._unapplied.popleft())
-        for change in self._apply(shown):
-            if change.state is not DelayState.PENDING or self.taken:
-                self._count(change)
+        self._count(self._apply(shown))
 
     def _apply(self, events: Sequence[DelayEvent]) -> list[Change]:
         changes = self.delays.apply_all(events)
@@ -168,16 +166,18 @@ class DelayBook:
             ]
             self.has_news.set()
 
-    def _count(self, change: Change) -> None:
-        due, counts = self.taken.pop(change.offset, None), self._counts
-        if change.state is DelayState.DELIVERED:
-            counts.fired += 1
-            if due is not None:
-                counts.lateness.add(max(0.0, (self._clock.now() - due) / 1_000_000))
-        elif change.state is DelayState.CANCELLED:
-            counts.cancelled += 1
-        elif due is not None:
-            counts.rescheduled += 1
+    def _count(self, changes: Sequence[Change]) -> None:
+        now, taken, counts = self._clock.now(), self.taken, self._counts
+        for state, offset, _, _ in changes:
+            due = taken.pop(offset, None)
+            if state is DelayState.DELIVERED:
+                counts.fired += 1
+                if due is not None:
+                    counts.lateness.add(max(0.0, (now - due) / 1_000_000))
+            elif state is DelayState.CANCELLED:
+                counts.cancelled += 1
+            elif due is not None:
+                counts.rescheduled += 1
 
     def remove_below(self, log_start: Offset) -> None:
         """The originals below are gone."""

@@ -26,9 +26,10 @@ from goqueue.actors.messages import Reply
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.timerrequests import TakeDue, TakeTimer, TimersDue
 from goqueue.core.batch import Batch
-from goqueue.core.delayevents import cancel_batch, due_time, fired_batch, fired_record, move_batch
+from goqueue.core.delayevents import cancel_batch, due_time, move_batch
 from goqueue.core.delays import Change, DelayState
-from goqueue.core.record import TIMESTAMP_MAX, Record
+from goqueue.core.firing import Original, fired_batch
+from goqueue.core.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
 from goqueue.storage.delayscan import read_originals
@@ -66,8 +67,11 @@ class DelayDesk(StreamDesk):
         self._changing: dict[Offset, trio.Event] = {}
 
     @abstractmethod
-    def append_own(self, batches: Sequence[Batch]) -> Offset:
-        """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing."""
+    def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
+        """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing.
+
+        Of messages that fired `fired` names the originals: nobody has to look for them in the batch.
+        """
 
     @property
     def delays(self) -> DelayBook:
@@ -109,16 +113,21 @@ class DelayDesk(StreamDesk):
         while owner is not None:
             await self._fell_due.wait()
             self._fell_due = trio.Event()
-            while not self._is_ending and (due := await self.delay_book.ask(TakeDue(owner, FIRED_AT_ONCE))):
+            count = FIRED_AT_ONCE
+            while count == FIRED_AT_ONCE and not self._is_ending:  # of fewer, the others are told of when they may
+                due = await self.delay_book.ask(TakeDue(owner, FIRED_AT_ONCE))
                 await self._fire(due)
+                count = len(due)
 
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
         """Never before the wall clock has reached it, though it were set back just now (G8)."""
         book, now = self.delay_book, self._wall_clock.now()
-        due = [timer for timer in due if timer[0] in book.delays.pending]  # others' originals are gone
+        pending = book.delays.pending
+        due = [timer for timer in due if timer[0] in pending]  # others' originals are gone
         book.taken.update(due)
-        book.set_again([timer for timer in due if timer[1] > now])
         waiting = [timer for timer in due if timer[1] <= now]
+        if len(waiting) < len(due):
+            book.set_again([timer for timer in due if timer[1] > now])
         while waiting:
             found, unread_from = await read_originals(self.log, [offset for offset, _ in waiting], READ_BYTES_MAX)
             read = [timer for timer in waiting if timer[0] < unread_from]
@@ -127,19 +136,24 @@ class DelayDesk(StreamDesk):
                 return  # they are pending, and fire after the next start
             await self._write_fired(read, found)
 
-    async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, Record]) -> None:
+    async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
         pending = self.delay_book.delays.pending
         ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
-        for offset, _ in due:
-            if offset not in found and offset in pending and offset >= self.log.log_start:
-                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
+        if len(ready) < len(due):
+            self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
         if not ready:
             return
         try:
-            self.append_own([_fired(ready, found)])
+            originals = _originals(ready, found)
+            self.append_own(fired_batch(originals), [offset for offset, _ in originals])
         except DiskFull:
             self.delay_book.set_again(ready)
             await trio.sleep(DISK_FULL_SECONDS)
+
+    def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
+        for offset in offsets:
+            if offset >= self.log.log_start:
+                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
 
     # Changes
 
@@ -185,7 +199,7 @@ class DelayDesk(StreamDesk):
 
     async def _change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
         try:
-            await self._until_durable(self.append_own([batch]))
+            await self._until_durable(self.append_own(batch))
         except BaseException:
             self.delay_book.set_again([(offset, due)])
             raise
@@ -254,5 +268,6 @@ class DelayDesk(StreamDesk):
         return counts
 
 
-def _fired(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, Record]) -> Batch:
-    return fired_batch([fired_record(number, offset, found[offset]) for number, (offset, _) in enumerate(due)])
+def _originals(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> list[Original]:
+    """In due order."""
+    return [(offset, found[offset]) for offset, _ in due]

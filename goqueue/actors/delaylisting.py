@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import trio
 
 from goqueue.actors.delayrequests import DelayedView
+from goqueue.core.deadletter import one_record
 from goqueue.core.delays import Change, DelayState
-from goqueue.core.record import Record
 from goqueue.storage.delayscan import read_originals
 from goqueue.storage.log import Log
 from goqueue.types import Priority
@@ -41,7 +41,8 @@ async def delayed_views(log: Log, changes: Sequence[Change]) -> list[DelayedView
     return views
 
 
-def _view(change: Change, original: Record | None) -> DelayedView:
+def _view(change: Change, record: bytes | None) -> DelayedView:
+    original = None if record is None else one_record(record)
     is_pending = change.state is DelayState.PENDING
     return DelayedView(
         change.offset,

@@ -52,12 +52,19 @@ def leads_on(question: Question, answer: LogSlice | GoQueueError) -> bool:
 
 async def await_the_first(questions: Sequence[Question], deadline: float) -> None:
     """Return when one of them has something, or an error to tell, or at the deadline."""
+    if len(questions) == 1:  # most often; and without a task
+        await _await_more(questions[0], deadline)
+        return
 
     async def wait(question: Question, scope: trio.CancelScope) -> None:
-        with suppress(GoQueueError):  # the next fetch will say so
-            await question.partition.call(AwaitMore(question.offset, deadline, question.reader))
+        await _await_more(question, deadline)
         scope.cancel()
 
     async with trio.open_nursery() as nursery:
         for question in questions:
             nursery.start_soon(wait, question, nursery.cancel_scope)
+
+
+async def _await_more(question: Question, deadline: float) -> None:
+    with suppress(GoQueueError):  # the next fetch will say so
+        await question.partition.call(AwaitMore(question.offset, deadline, question.reader))

@@ -38,6 +38,7 @@ from goqueue.core.appending import AppendJudgement, originals_end
 from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Batch, accept
 from goqueue.core.brokerproducers import let_jump_ahead
 from goqueue.core.delayevents import delay_events
+from goqueue.core.firing import fired_events
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import MessageIds, ids_in
 from goqueue.core.record import VALUE_SIZE_MAX
@@ -191,14 +192,17 @@ class Partition(DelayDesk):
             self._tell(arrival, refusal, originals_end(refusal))
         self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
 
-    def append_own(self, batches: Sequence[Batch]) -> Offset:
+    def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
         try:
-            bases = self.log.append(batches, self._clock.now())
+            [base] = self.log.append([batch], self._clock.now())
         except DiskFull:
             self._cut_off_for_good()
             raise
-        self._note_delays(batches, bases)
-        self.keeper.note_written(sum(batch.size for batch in batches), awaited=True)
+        if fired:
+            self.delay_book.note_appended(fired_events(fired, base, self.log.append_time))
+        else:
+            self._note_delays([batch], [base])
+        self.keeper.note_written(batch.size, awaited=True)
         self.keeper.begin_what_is_due(trio.current_time())
         return self.log.end_offset
 

@@ -116,7 +116,8 @@ class Envelope(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A body that was found good and may be appended. `accept` is the way to get one."""
+    """A body that was found good and may be appended. `accept` is the way to get one; what the log holds already
+    needs no second check (firing.py)."""
 
     body: Buffer
     record_count: int

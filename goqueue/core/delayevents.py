@@ -19,9 +19,7 @@ from goqueue.core.record import (
     DELAY_BIT,
     FLAGS_FROM_BROKER,
     HEADER_SIZE,
-    MESSAGE_ID_HEADER,
     Flag,
-    Record,
     RecordPlace,
     encode_record,
     headers_at,
@@ -141,24 +139,3 @@ def move_batch(offset: Offset, due: Microseconds, now: Microseconds) -> Batch:
 def _control(kind: bytes, value: bytes, now: Microseconds) -> Batch:
     record = encode_record(0, now, value, key=kind, flags=Flag.CONTROL)
     return accept(record, 1, attributes=int(Attribute.CONTROL), allowed_flags=FLAGS_FROM_BROKER)
-
-
-def fired_record(number: int, offset: Offset, original: Record) -> bytes:
-    """The message as it is delivered, as record `number` of its batch: all that it was, and where it came from.
-
-    But for its id, by which a repeat is answered with the offset of the original.
-    """
-    headers = {name: value for name, value in original.headers.items() if name != MESSAGE_ID_HEADER}
-    return encode_record(
-        number,
-        original.timestamp,
-        original.value,
-        key=original.key,
-        headers={**headers, DELAYED_FROM_HEADER: b"%d" % offset},
-        priority=original.priority,
-        flags=int(original.flags & ~Flag.DELAYED | Flag.FIRED),
-    )
-
-
-def fired_batch(records: list[bytes]) -> Batch:
-    return accept(b"".join(records), len(records), allowed_flags=FLAGS_FROM_BROKER)

@@ -7,7 +7,7 @@ each is due is for the timer wheel to know: here, a million of them are bits.
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from goqueue.core.delayevents import Delayed, DelayEvent, Fired, Moved
@@ -64,11 +64,34 @@ class Delays:
         return self._finish(Change(state, event.offset, event.time, event.at))
 
     def apply_all(self, events: Sequence[DelayEvent]) -> list[Change]:
-        """What follows from many. Most come in long rows of new ones."""
-        if events and all(type(event) is Delayed for event in events):
-            self.pending.update(OffsetSet((event.offset, event.offset) for event in events))
-            return [Change(DelayState.PENDING, offset, due, at) for offset, at, due in events]
+        """What follows from many. Most come in long rows of new ones, or of those that fired together."""
+        changes: list[Change] = []
+        for kind, row in groupby(events, type):
+            if kind is Delayed:
+                changes += self._begin(list(row))
+            elif kind is Fired:
+                changes += self._deliver(list(row))
+            else:
+                changes += self._apply_each(row)
+        return changes
+
+    def _apply_each(self, events: Iterable[DelayEvent]) -> list[Change]:
         return [change for event in events if (change := self.apply(event)) is not None]
+
+    def _begin(self, events: Sequence[DelayEvent]) -> Iterator[Change]:
+        self.pending.update(OffsetSet.of(event.offset for event in events))
+        return (Change(DelayState.PENDING, offset, due, at) for offset, at, due in events)
+
+    def _deliver(self, events: Sequence[DelayEvent]) -> list[Change]:
+        """All at once, if each is pending and there once."""
+        fired = OffsetSet.of(event.offset for event in events)
+        if len(self.pending.common(fired)) < len(events):
+            return self._apply_each(events)
+        self.pending.take(fired)
+        changes = [Change(DelayState.DELIVERED, offset, time, at) for offset, at, time in events]
+        self.finished.update((change.offset, change) for change in changes)
+        self._forget_oldest()
+        return changes
 
     def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> tuple[OffsetSet, list[Change]]:
         """The originals of these are gone; the newest are remembered, however many there were.
@@ -88,7 +111,10 @@ class Delays:
 
     def remember(self, change: Change) -> None:
         self.finished[change.offset] = change
-        if len(self.finished) > FINISHED_MAX:
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        while len(self.finished) > FINISHED_MAX:
             self.finished.popitem(last=False)
 
     def was_cancelled(self, offset: Offset) -> bool:

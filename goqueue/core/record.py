@@ -37,7 +37,7 @@ from goqueue.types import Buffer, Microseconds, Offset, Priority
 
 HEADER = Struct(">HBBIQQBBHI")
 HEADER_SIZE = HEADER.size
-_HEAD, _TAIL = Struct(">HBBI"), Struct(">QQBBHI")
+HEADER_HEAD, HEADER_TAIL = Struct(">HBBI"), Struct(">QQBBHI")
 MAGIC = 0x4751
 VERSION = 1
 CHECKSUMMED_FROM = 8
@@ -132,13 +132,13 @@ def encode_record(
         prefix += HEADERS_LENGTH.pack(len(packed)) + packed
     checksummed = b"".join(
         (
-            _TAIL.pack(relative_offset, timestamp, priority, 0, len(key), len(prefix) + len(value)),
+            HEADER_TAIL.pack(relative_offset, timestamp, priority, 0, len(key), len(prefix) + len(value)),
             key,
             prefix,
             value,
         )
     )
-    return _HEAD.pack(MAGIC, VERSION, flags, crc32c(checksummed)) + checksummed
+    return HEADER_HEAD.pack(MAGIC, VERSION, flags, crc32c(checksummed)) + checksummed
 
 
 def walk_records(body: Buffer, count: int) -> Iterator[RecordPlace]:
@@ -163,10 +163,10 @@ def headers_at(body: memoryview, place: RecordPlace) -> Mapping[str, bytes]:
     if not place.flags & _HEADERS:
         return {}
     begin = place.position + HEADER_SIZE + place.key_size
-    return _headers(body, begin + DUE_TIME.size if place.flags & _DELAYED else begin)[0]
+    return unpack_headers(body, begin + DUE_TIME.size if place.flags & _DELAYED else begin)[0]
 
 
-def _headers(data: memoryview, begin: int) -> tuple[Mapping[str, bytes], int]:
+def unpack_headers(data: Buffer, begin: int) -> tuple[Mapping[str, bytes], int]:
     """The headers whose length stands at this place, and where they end."""
     begin, size = begin + HEADERS_LENGTH.size, HEADERS_LENGTH.unpack_from(data, begin)[0]
     return msgpack.unpackb(data[begin : begin + size]), begin + size
@@ -181,7 +181,7 @@ def _decode(record: memoryview, place: RecordPlace, base_offset: Offset) -> Reco
         due = DUE_TIME.unpack_from(record, value_at)[0]
         value_at += DUE_TIME.size
     if place.flags & _HEADERS:
-        headers, value_at = _headers(record, value_at)
+        headers, value_at = unpack_headers(record, value_at)
     return Record(
         offset=base_offset + place.relative_offset,
         timestamp=place.timestamp,

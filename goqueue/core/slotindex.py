@@ -43,10 +43,17 @@ class SlotIndex:
         if offset > offsets[last[-1]]:  # as new ones mostly are
             self._number, self._place = len(self._pages) - 1, len(last)
             return NO_SLOT
+        if (slot := self._following()) != NO_SLOT and offsets[slot] == offset:
+            return slot
         self._number = bisect_right(self._firsts, offset, 1) - 1
         page = self._pages[self._number]
         self._place = place = bisect_left(page, offset, key=offsets.__getitem__)
         return page[place] if place < len(page) and offsets[page[place]] == offset else NO_SLOT
+
+    def _following(self) -> int:
+        """The slot where the last search ended: of neighbours that go one after the other it is the next one."""
+        page = self._pages[self._number] if self._number < len(self._pages) else ()
+        return page[self._place] if self._place < len(page) else NO_SLOT
 
     def insert(self, slot: int) -> None:
         """Where its offset was just searched for, and was not found."""

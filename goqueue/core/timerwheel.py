@@ -272,14 +272,16 @@ class TimerWheel:
         return DUE_MAX, _NOTHING
 
     def _empty_opened(self, work_max: int) -> int:
-        """Move timers of the opened bucket, up to so many, to where they belong by now; how many."""
-        bucket, after = self._opened, self._after
+        """Move timers of the opened bucket, up to so many, to where they belong by now; how many. Neighbours that
+        are due together, as those of one call, move as one chain: whatever falls due waits for a bucket of many."""
+        bucket, after, dues = self._opened, self._after, self._dues
         slot, moved = after[bucket], 0
         while slot != bucket and moved < work_max:
-            following = after[slot]
-            self._place(slot, self._dues[slot])
-            slot = following
-            moved += 1
+            first = last = slot
+            due, slot, moved = dues[slot], after[slot], moved + 1
+            while dues[slot] == due and slot != bucket and moved < work_max:
+                last, slot, moved = slot, after[slot], moved + 1
+            self._place_chain(first, last, due)
         after[bucket], self._before[slot] = slot, bucket
         if slot == bucket:
             self._vacate(bucket)
@@ -305,18 +307,28 @@ class TimerWheel:
 
     def _place(self, slot: int, due: Microseconds) -> None:
         self._dues[slot] = due
-        tick = due // TICK
+        self._place_chain(slot, slot, due)
+
+    def _place_chain(self, first: int, last: int, due: Microseconds) -> None:
+        """Slots that are linked from the first to the last, all with this due time."""
+        tick, before, after = due // TICK, self._before, self._after
         if tick <= self._tick:
-            self._before[slot] = _READY
-            heappush(self._ready, _key(due, self._owners[slot], self._offsets[slot]))
+            self._make_ready(first, last, due)
             return
         level = _LEVEL_OF[(tick ^ self._tick).bit_length()]
         place = tick >> _SHIFTS[level] & _MASKS[level]
-        bucket, before, after = _BASES[level] + place, self._before, self._after
-        last = before[bucket]
-        after[last] = before[bucket] = slot
-        before[slot], after[slot] = last, bucket
+        bucket = _BASES[level] + place
+        before[first] = end = before[bucket]
+        after[end], after[last], before[bucket] = first, bucket, last
         self._occupied[level] |= 1 << place
+
+    def _make_ready(self, slot: int, last: int, due: Microseconds) -> None:
+        while True:
+            self._before[slot] = _READY
+            heappush(self._ready, _key(due, self._owners[slot], self._offsets[slot]))
+            if slot == last:
+                return
+            slot = self._after[slot]
 
     def _unlink(self, slot: int) -> None:
         before, after = self._before[slot], self._after[slot]
@@ -338,9 +350,8 @@ class TimerWheel:
 
     def _append_ring(self, bucket: int, first: int, last: int) -> None:
         """Append a chain, whose inner links are made, to a bucket's ring."""
-        end = self._before[bucket]
-        self._after[end], self._before[first] = first, end
-        self._after[last], self._before[bucket] = bucket, last
+        self._before[first] = end = self._before[bucket]
+        self._after[end], self._after[last], self._before[bucket] = first, bucket, last
         level = 0 if bucket < 256 else (bucket - 192) >> 6
         self._occupied[level] |= 1 << bucket - _BASES[level]
 

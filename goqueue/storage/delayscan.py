@@ -8,21 +8,20 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.core.batch import ABOUT_DELAYS
-from goqueue.core.deadletter import one_record
+from goqueue.core.batch import ABOUT_DELAYS, ENVELOPE_SIZE
 from goqueue.core.delayevents import DelayEvent, delay_events
 from goqueue.core.deliverable import batches_in, body_at
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.picking import picked_records
-from goqueue.core.record import Record
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
 from goqueue.types import Offset
 
 SCAN_SIZE = 64 * 1024
-READ_SIZE = 64 * 1024
+READ_SIZE_MAX = 64 * 1024
 NEIGHBOURS = 256
 """Offsets so near to each other are read together."""
+RECORD_SIZE_GUESS = READ_SIZE_MAX // NEIGHBOURS
 NOWHERE: Offset = 2**63
 
 Apply: TypeAlias = Callable[[Sequence[DelayEvent]], Awaitable[None]]
@@ -59,24 +58,27 @@ def _events_in(data: memoryview) -> list[DelayEvent]:
     return events
 
 
-async def read_originals(
-    log: Log, offsets: Sequence[Offset], bytes_max: int
-) -> tuple[dict[Offset, Record], Offset]:
+async def read_originals(log: Log, offsets: Sequence[Offset], bytes_max: int) -> tuple[dict[Offset, bytes], Offset]:
     """The records at these offsets that can be read, and from which offset on there was no room for more."""
-    found: dict[Offset, Record] = {}
-    wanted = OffsetSet((offset, offset) for offset in offsets)
-    at, size = 0, 0
+    found: dict[Offset, bytes] = {}
+    wanted = OffsetSet.of(offsets)
+    at, size, each = 0, 0, RECORD_SIZE_GUESS
     while (run := wanted.first_run(max(at, log.log_start))) is not None:  # a purge may come meanwhile
-        near = wanted.count(run.first, run.first + NEIGHBOURS) > 1
         try:
-            data = await log.read(run.first, READ_SIZE if near else 1)
+            data = await log.read(run.first, min(READ_SIZE_MAX, each * _span(wanted, run.first)))
         except DamagedData as damage:
             at = damage.end_offset
             continue
         at = max(data.next_offset, run.first + 1)
         for offset, record in picked_records(memoryview(data.data), wanted):
-            found[offset] = one_record(record)
-            size += len(record)
+            found[offset] = bytes(record)
+            size, each = size + len(record), ENVELOPE_SIZE + len(record)
         if size > bytes_max:
             return found, at
     return found, NOWHERE
+
+
+def _span(wanted: OffsetSet, first: Offset) -> int:
+    """How many records lie from this one, which is wanted, to the last of its neighbours that is."""
+    *_, run = wanted.runs(first, first + NEIGHBOURS)
+    return run.last - first + 1

@@ -78,6 +78,13 @@ class SparseIndex:
         entry = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
         return self.place(entry) if entry >= 0 else BEGINNING
 
+    def stretch_size(self, place: Place) -> int:
+        """Of the stretch that begins there; of the last one, which may still grow, the least."""
+        following = bisect_right(self._places, place.relative_offset << 32 | _LOW_32)
+        if following == len(self):
+            return STRETCH_SIZE_MIN
+        return (self._places[following] & _LOW_32) - place.position
+
     def place_of_time(self, time: Microseconds) -> Place | None:
         """Where the first stretch begins that has a timestamp of this time or later."""
         entry = bisect_left(self._times, time)

@@ -15,7 +15,7 @@ from goqueue.core.batch import ENVELOPE_SIZE, Envelope, records_of
 from goqueue.core.record import RecordPlace, walk_records
 from goqueue.environment import File
 from goqueue.errors import DamagedData, StorageError
-from goqueue.storage.index import BEGINNING, ENTRY_SIZE, STRETCH_SIZE_MIN, IndexColumns, Place, SparseIndex
+from goqueue.storage.index import BEGINNING, ENTRY_SIZE, IndexColumns, Place, SparseIndex
 from goqueue.storage.scan import WINDOW_SIZE, Damage, Found, Scanner
 from goqueue.storage.summary import (
     HEAD_SIZE,
@@ -31,6 +31,8 @@ from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
 
 LOG, OFFSET_INDEX, TIME_INDEX, SEAL = ".log", ".index", ".timeindex", ".seal"
+STRETCH_READ_MAX = 64 * 1024
+"""Of one that a large batch ends: it may be another than the one that is wanted."""
 SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, SEAL)
 
 
@@ -270,8 +272,10 @@ class Segment:
     async def read(self, offset: Offset, bytes_max: int, limit: Offset) -> Slice | None:
         """Batches from the one that holds `offset` on, below `limit`; one at least, whatever its size."""
         with self.volume.reader(self.path()) as file:
-            place = (await self.index(file)).place_of_offset(offset - self.base_offset)
-            scanner = self.scanner(file, place, bytes_max + STRETCH_SIZE_MIN)
+            index = await self.index(file)
+            place = index.place_of_offset(offset - self.base_offset)
+            # The batch ends with its stretch at the latest: most are in memory after one read, whatever their size.
+            scanner = self.scanner(file, place, bytes_max + min(index.stretch_size(place), STRETCH_READ_MAX))
             while scanner.offset < limit and (items := await scanner.next()):
                 wanted = self._wanted(items, offset, bytes_max, limit)
                 if wanted:

@@ -13,7 +13,7 @@ from goqueue.actors import delaybook
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.delaybook import LOADED_AT_ONCE, TOLD_AT_ONCE
 from goqueue.actors.delaycounts import DelayCounts
-from goqueue.actors.delaydesk import COUNTED_AT_ONCE
+from goqueue.actors.delaydesk import COUNTED_AT_ONCE, FIRED_AT_ONCE
 from goqueue.actors.delayrequests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed
 from goqueue.actors.handlers import answers
 from goqueue.actors.partition import Partition
@@ -21,9 +21,10 @@ from goqueue.actors.partitionrequests import DeleteBefore, Fetch, Produce
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.root import running
 from goqueue.actors.timerrequests import AskDueTimes, LoadTimers, SetTimers
-from goqueue.actors.timers import Timers
+from goqueue.actors.timers import FIRES_AT_ONCE, Timers
 from goqueue.config import LogConfig
 from goqueue.core import delays
+from goqueue.core.delayevents import DELAYED_FROM_HEADER
 from goqueue.core.record import Flag, encode_record
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -72,6 +73,12 @@ class Stage:
         """What readers see."""
         found = await self.ref.call(Fetch(self.partition.log.log_start, 10**7))
         return [record.value for record in records_in(found.data) if not record.flags & HIDDEN]
+
+    async def fired(self) -> list[int]:
+        """The originals of what was delivered, in order."""
+        found = await self.ref.call(Fetch(self.partition.log.log_start, 10**7))
+        origins = [record.headers.get(DELAYED_FROM_HEADER) for record in records_in(found.data)]
+        return [int(origin) for origin in origins if origin is not None]
 
 
 @asynccontextmanager
@@ -188,6 +195,20 @@ async def test_what_falls_due_during_a_compaction_is_not_late_and_fires_once(
             assert await on.messages() == [b"v"] * 5
             assert await on.ref.call(CountDelayed(())) == [MANY - 1]
             assert await on.ref.call(CancelDelayed(MANY - 1))
+
+
+async def test_however_many_fall_due_at_once_each_fires_once(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G8: more than are taken at a time, more than may fire at once, and those of several tellings."""
+    count = FIRES_AT_ONCE + 3 * FIRED_AT_ONCE + 7
+    async with stage(disk) as on:
+        now = on.partition._clock.now()
+        await on.publish([now + 500_000 + number % 3 * 1_000_000 for number in range(count)])
+        await trio.sleep(5)
+        fired = await on.fired()
+        assert fired == sorted(range(count), key=lambda number: number % 3)
+        assert on.timers.counts.fired == on.timers.counts.lateness.count == count
 
 
 async def test_a_purge_lets_timers_go_a_thousand_at_a_time_and_none_of_them_fires(

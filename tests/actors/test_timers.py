@@ -27,7 +27,7 @@ from goqueue.actors.timerrequests import (
     TakeTimer,
     TimersDue,
 )
-from goqueue.actors.timers import FIRES_AT_ONCE, FIRES_PER_SECOND, FORGOTTEN_AT_ONCE, Timers
+from goqueue.actors.timers import FIRES_AT_ONCE, FIRES_PER_SECOND, FORGOTTEN_AT_ONCE, REST_SECONDS, Timers
 from goqueue.core.slotindex import PAGE_MAX
 from goqueue.testing.clock import SimulatedClock
 
@@ -281,3 +281,21 @@ async def test_who_dies_while_loading_holds_nobody_up(autojump_clock: MockClock)
             assert await on.take(owner) == []
         await trio.sleep(1.5)
         assert await on.take(owner) == [1]
+
+
+async def test_what_falls_due_within_a_few_milliseconds_is_told_together(autojump_clock: MockClock) -> None:
+    """A lone one at once; of a row, the first at once and the others some at a time, none of them early (G8)."""
+    async with stage() as on, ear(on.heard) as listener:
+        owner = await on.open(listener)
+        await on.set(owner, *((offset, 0.2 + offset / 1_000) for offset in range(100)), (200, 0.9))
+        heard_of: list[int] = []
+        while len(heard_of) < 101:
+            await trio.sleep(0.001)
+            some = await on.take(owner)
+            assert all(on.clock.now() >= on.at(0.9 if offset == 200 else 0.2 + offset / 1_000) for offset in some)
+            heard_of += some
+        assert heard_of == [*range(100), 200]
+        assert [round(time, 3) for time in (on.heard[0], on.heard[-1])] == [0.2, 0.9]
+        gaps = [later - earlier for earlier, later in pairwise(on.heard[:-1])]
+        assert min(gaps) >= REST_SECONDS - 1e-6
+        assert max(gaps) <= REST_SECONDS + 0.002

@@ -1,5 +1,6 @@
 """What records say about delayed messages, and what follows from it (G8)."""
 
+from collections.abc import Callable
 from struct import pack
 
 import pytest
@@ -18,14 +19,11 @@ from goqueue.core.delayevents import (
     Moved,
     cancel_batch,
     delay_events,
-    fired_batch,
-    fired_record,
     move_batch,
 )
 from goqueue.core.delays import FINISHED_MAX, Change, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
-from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, Record, encode_record
-from goqueue.types import Priority
+from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, encode_record
 
 TIME = 5_000
 
@@ -66,25 +64,6 @@ def test_a_batch_without_delays_says_nothing_and_is_not_looked_at() -> None:
 def test_control_records_say_what_they_are_about() -> None:
     assert events_of(cancel_batch(3, now=1)) == [Cancelled(3, 10, TIME)]
     assert events_of(move_batch(3, 900, now=1)) == [Moved(3, 10, 900)]
-
-
-def test_what_has_fired_says_so_and_is_all_that_it_was_but_for_its_id() -> None:
-    headers = {"a": b"1", "goqueue-message-id": b"id"}
-    record = Record(
-        4, 77, b"v", key=b"k", headers=headers, priority=Priority.HIGH, flags=Flag.DELAYED | Flag.HEADERS
-    )
-    batch = fired_batch([fired_record(0, 4, record), fired_record(1, 6, record)])
-    assert events_of(batch) == [Fired(4, 10, TIME), Fired(6, 11, TIME)]
-    expected = encode_record(
-        0,
-        77,
-        b"v",
-        key=b"k",
-        headers={"a": b"1", DELAYED_FROM_HEADER: b"4"},
-        priority=Priority.HIGH,
-        flags=Flag.FIRED,
-    )
-    assert bytes(batch.body).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +148,23 @@ def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> N
     assert delays.pending_from(0, 100) == sorted(dues)
     assert delays.pending_from(3, 2) == [offset for offset in sorted(dues) if offset >= 3][:2]
     assert {offset: change.state.name for offset, change in delays.finished.items()} == ended
+
+
+@given(Events)
+def test_many_at_once_say_what_they_say_one_by_one(said: list[tuple[str, int, int]]) -> None:
+    kinds: dict[str, Callable[[int, int, int], DelayEvent]] = {"d": Delayed, "m": Moved, "c": Cancelled, "f": Fired}
+    events: list[DelayEvent] = [kinds[kind](offset, at, time) for at, (kind, offset, time) in enumerate(said)]
+    together, apart = Delays(), Delays()
+    changes = [change for event in events if (change := apart.apply(event)) is not None]
+    assert together.apply_all(events) == changes
+    assert together.pending == apart.pending
+    assert list(together.finished.items()) == list(apart.finished.items())
+
+
+def test_of_many_that_fire_together_the_newest_are_remembered() -> None:
+    delays = Delays()
+    count = FINISHED_MAX + 5
+    delays.apply_all([Delayed(offset, offset, 7) for offset in range(count)])
+    delays.apply_all([Fired(offset, count + offset, 8) for offset in range(count)])
+    assert len(delays.finished) == FINISHED_MAX
+    assert delays.finished_from(0, 1)[0].offset == 5

@@ -338,6 +338,29 @@ def test_a_full_bucket_is_opened_and_fired_in_bounded_steps() -> None:
     assert counts[:10] == [0] * 10, "the cascade counts"
 
 
+@pytest.mark.parametrize("span", SPANS[1:4])
+def test_neighbours_due_together_move_together_and_each_goes_its_way_after(span: Microseconds) -> None:
+    """In rows of every length, cut by the bound of a step, some of them cancelled or moved on the way."""
+    random, wheel, expected = Random(span), TimerWheel(NOW), dict[Offset, Microseconds]()
+    for length in [*range(1, 30), *range(1, 30)]:
+        due = NOW + span + random.randrange(3 * TICK)
+        for _ in range(length):
+            wheel.add(1, len(expected), due)
+            expected[len(expected)] = due
+    now = NOW + span // TICK * TICK
+    fired = wheel.advance(now, 7)
+    for offset in random.sample(sorted(expected), 200):
+        if offset not in {each for _, each, _ in fired}:
+            assert wheel.cancel(1, offset) == expected.pop(offset)
+    fired += wheel.advance(now, 5)
+    while len(wheel):
+        now += TICK // 3
+        fired += all_due(wheel, now, work_max=11)
+    assert fired == [
+        (1, offset, due) for offset, due in sorted(expected.items(), key=lambda each: (each[1], each[0]))
+    ]
+
+
 def test_a_jump_costs_the_timers_it_meets_and_no_empty_tick() -> None:
     wheel = TimerWheel(NOW)
     wheel.add(0, 0, NOW + 90_000 * YEAR)

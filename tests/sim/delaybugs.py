@@ -13,6 +13,7 @@ from goqueue.actors.timers import Timers
 from goqueue.core import delayevents
 from goqueue.core.batch import Batch
 from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Moved
+from goqueue.core.firing import Original
 from goqueue.errors import DiskFull
 from goqueue.storage import delayscan
 from goqueue.types import Microseconds, Offset
@@ -56,7 +57,7 @@ class AnswersCancelsBeforeSync(Buggy):
             if CANCEL not in bytes(batch.body):
                 return await before(self, offset, due, batch)
             try:
-                self.append_own([batch])
+                self.append_own(batch)
             except DiskFull:
                 self.delay_book.set_again([(offset, due)])
                 raise
@@ -117,12 +118,12 @@ class FiresInAnyOrder(Buggy):
     """What falls due at once comes in order of offsets."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = delaydesk._fired
+        before = delaydesk._originals
 
-        def fired(due: Sequence[tuple[Offset, Microseconds]], found: Any) -> Batch:
+        def originals(due: Sequence[tuple[Offset, Microseconds]], found: Any) -> list[Original]:
             return before(sorted(due), found)
 
-        return replaced(delaydesk, "_fired", fired)
+        return replaced(delaydesk, "_originals", originals)
 
 
 PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {

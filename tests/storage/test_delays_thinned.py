@@ -8,16 +8,18 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from goqueue.config import LogConfig
-from goqueue.core.delayevents import DelayEvent, cancel_batch, fired_batch, fired_record
+from goqueue.core.delayevents import DelayEvent, cancel_batch
 from goqueue.core.delays import Delays
+from goqueue.core.firing import fired_batch
 from goqueue.core.offsetset import OffsetSet
+from goqueue.core.record import encode_record
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
 from goqueue.storage.retention import retain
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.logs import NOW, batch, open_log, path_of, publish, read_all, records_in
+from tests.storage.logs import NOW, batch, open_log, path_of, publish, read_all
 
 HOUR = 3_600_000_000
 LATER = NOW + 1_000 * HOUR
@@ -40,8 +42,7 @@ async def written(volume: Volume) -> Log:
     for _ in (CANCELLED, FIRED, PENDING):
         await publish(log, batch(b"delayed", key=b"k", due=LATER))
     await publish(log, batch(bytes(1_200)))
-    [original] = records_in((await log.read(FIRED, 1)).data)
-    fired = fired_batch([fired_record(0, FIRED, original)])
+    fired = fired_batch([(FIRED, encode_record(0, NOW, b"delayed", key=b"k", due=LATER))])
     await publish(log, cancel_batch(CANCELLED, NOW), fired, batch(bytes(1_500)))
     await publish(log, batch(b"newer", key=b"k"), batch(bytes(1_900)))
     await publish(log, batch(bytes(1_900)))

@@ -48,6 +48,19 @@ def test_every_offset_is_at_or_behind_its_place_and_less_than_a_stretch_and_a_ba
             assert position - place.position < STRETCH_SIZE_MIN
 
 
+@given(rows)
+def test_every_batch_ends_with_its_stretch_at_the_latest_and_the_last_stretch_may_grow(batches: list[Row]) -> None:
+    index, placed = built(batches)
+    for position, envelope in placed:
+        place = index.place_of_offset(envelope.base_offset - BASE)
+        if place == index.last_place():
+            assert index.stretch_size(place) == STRETCH_SIZE_MIN
+        else:
+            end = place.position + index.stretch_size(place)
+            assert position + envelope.size <= end
+            assert end in {position for position, _ in placed}
+
+
 @given(rows, st.integers(0, 101))
 def test_the_first_batch_of_a_time_lies_in_the_stretch_that_is_found(batches: list[Row], time: int) -> None:
     index, placed = built(batches)
