@@ -76,6 +76,9 @@ def attempts_left(client: blocking.Client, count: int) -> list[int]:
 
 
 def reasons_of_dead_letters(client: blocking.Client, count: int) -> set[bytes]:
+    with blocking.fail_after(SECONDS_MAX):
+        while all(topic.name != "orders.dlq" for topic in client.topics()):
+            pass  # it is made with the first of them, a moment after the answer
     reader = client.read("orders.dlq")
     with reader, blocking.fail_after(SECONDS_MAX):
         return {next(reader).headers["goqueue-dlq-reason"] for _ in range(count)}
