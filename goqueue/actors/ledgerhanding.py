@@ -90,9 +90,10 @@ class HandingOut:
             self._write(here, entry, [looked], now)
             if looked.held:
                 given = OffsetSet(entry.fresh).without(looked.held_set)
-                self._cut_down(gathered, entry.again, given)
         else:
             self._write(here, entry, (), now)
+        if isinstance(given, OffsetSet) or gathered.is_sparse:
+            self._cut_down(gathered, entry.again, given if isinstance(given, OffsetSet) else OffsetSet(given))
         size = len(given) if isinstance(given, OffsetSet) else count(given)
         counts = [0] * len(LANES)
         counts[plan.lane] = count(entry.again) + size

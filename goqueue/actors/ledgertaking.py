@@ -1,8 +1,8 @@
 """What the log has of what a plan allows: the records, and the batches that hold them.
 
 Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
-ones follow each other, and leave in the batches they came in. What was to come again and is not there any more, or
-has expired, is named: its group passes over it. A damaged stretch is gone round.
+ones follow each other, and leave in the batches they came in, unless few are wanted of large ones. What was to come
+again and is not there any more, or has expired, is named: its group passes over it. A damaged stretch is gone round.
 """
 
 from bisect import bisect_left
@@ -34,6 +34,9 @@ READS_MAX = 16
 """So often one request reads, for what lies here and there; the rest is for the next."""
 SPARSE_READ_BYTES = 64 * 1024
 SLACK_BYTES = 4 * 1024
+SPARSE_BYTES_MIN, SPARSE_TIMES = 16 * 1024, 4
+"""Batches that take so many times what is wanted of them are cut down: who takes one message at a time of a batch
+of thousands would have the whole of it on the way, and in its memory, for each."""
 KEYS_READ_BYTES = 256 * 1024
 
 
@@ -54,6 +57,8 @@ class Gathered(Found):
     parts: list[Buffer] = field(default_factory=list)
     """Whole batches that hold fresh ones, and perhaps some that come again."""
     last_batch: LastBatch = NO_BATCH
+    is_sparse: bool = False
+    """Most of these batches is not what was asked for: it need not travel."""
 
     def add_fresh(self, chosen: Deliverable) -> int:
         """How many these are. A batch that holds returned messages too is shown once, as a whole."""
@@ -159,6 +164,8 @@ class LogShelf:
                 count_left -= gathered.add_fresh(chosen)
                 room -= len(chosen.data)
         gathered.scanned_to = offset
+        asked_for = (plan.look_max - count_left) * self.message_bytes
+        gathered.is_sparse = gathered.size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
         """Those of all these messages that are there, read in order; what lies close together at once."""
