@@ -2,7 +2,7 @@
 
 Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
 ones follow each other, and leave in the batches they came in, unless few are wanted of large ones. What was to come
-again and is not there any more, or has expired, is named: its group passes over it. A damaged stretch is gone round.
+again and is no longer there, or has expired, is named: its group passes over it. A damaged stretch is gone round.
 """
 
 from bisect import bisect_left
