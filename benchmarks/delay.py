@@ -2,7 +2,8 @@
 
 100-byte values, every publish confirmed, every cancel answered with True, all that fell due read back once. What
 adds and cancels cost beside a thousand and beside a million; memory, idle processor time and a start with a
-million; how late ten thousand a second come, due at random so that neighbours in the log are not due together.
+million; how late ten thousand a second come, due at random so that neighbours in the log are not due together, the
+median of five rounds.
 Delayed publishes beside beanstalkd's, in turns, both in the file and fsynced within a second.
 """
 
@@ -10,9 +11,10 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
@@ -35,6 +37,8 @@ MIB = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class Sizes:
     runs: int = 5
+    rounds: int = 5
+    """Of firing."""
     few: int = 1_000
     many: int = 1_000_000
     cancels: int = 300
@@ -48,7 +52,16 @@ class Sizes:
 
 
 TINY = Sizes(
-    runs=1, few=1_000, many=2_000, cancels=3, adds=1_000, beside=1_000, fires=200, seconds=1, idle_seconds=0.1
+    runs=1,
+    rounds=1,
+    few=1_000,
+    many=2_000,
+    cancels=3,
+    adds=1_000,
+    beside=1_000,
+    fires=200,
+    seconds=1,
+    idle_seconds=0.1,
 )
 
 
@@ -140,9 +153,16 @@ async def idle_percent(broker: BrokerProcess, sizes: Sizes) -> float:
 # How late they come
 
 
-async def measure_firing(client: goqueue.Client, sizes: Sizes, tell: Tell) -> list[Figure]:
+class Lateness(NamedTuple):
+    """Of all that fired since the broker was started, in milliseconds."""
+
+    p50: float
+    p99: float
+    stalls: float
+
+
+async def fire(client: goqueue.Client, sizes: Sizes) -> Lateness:
     """Due at random times of some seconds, so that neighbours in the log are not due together."""
-    tell(f"firing {sizes.fires:,} a second")
     count = sizes.fires * sizes.seconds
     before = await client.stats()
     start = (await client.topic(TOPIC)).partitions[0].end
@@ -154,10 +174,16 @@ async def measure_firing(client: goqueue.Client, sizes: Sizes, tell: Tell) -> li
     after = await client.stats()
     check_count(int(after["delay.fired"]) - int(before["delay.fired"]), count, "fired")
     stalls = float(after["loop.stalls_20_ms"]) - float(before["loop.stalls_20_ms"])
-    late = float(after["delay.lateness_p99_ms"])
+    return Lateness(float(after["delay.lateness_p50_ms"]), float(after["delay.lateness_p99_ms"]), stalls)
+
+
+def firing_figures(rounds: Sequence[Lateness], sizes: Sizes) -> list[Figure]:
+    """The medians of the rounds: single syncs of a shared disk take a tenth of a second now and then."""
+    p50, late, stalls = map(statistics.median, zip(*rounds, strict=True))
     return [
-        Figure(f"{sizes.fires:,} fires a second: p50 lateness", float(after["delay.lateness_p50_ms"]), "ms"),
+        Figure(f"{sizes.fires:,} fires a second: p50 lateness", p50, "ms"),
         Figure(f"{sizes.fires:,} fires a second: p99 lateness", late, "ms", "≤ 20", late <= 20),
+        Figure("worst round: p99 lateness", max(each.p99 for each in rounds), "ms"),
         Figure("stalls of the event loop above 20 ms meanwhile", stalls, "", "0", stalls == 0),
     ]
 
@@ -224,26 +250,31 @@ async def measure(broker: BrokerProcess, folder: Path, sizes: Sizes, tell: Tell)
             figures = [
                 *await measure_beside(client, folder, sizes, tell),
                 *await measure_pending(client, broker, sizes, tell),
-                *await measure_firing(client, sizes, tell),
             ]
         return figures, await client.count_delayed(TOPIC)
 
 
-async def count_pending(url: str) -> int:
+async def fire_after_start(url: str, pending: int, sizes: Sizes) -> Lateness:
     async with goqueue.connect(url) as client:
-        return await client.count_delayed(TOPIC)
+        check_count(await client.count_delayed(TOPIC), pending, "pending after a start")
+        with heap_set_apart():
+            return await fire(client, sizes)
 
 
 def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+    """Each round of firing has a broker that was started for it, beside all that is pending."""
     sizes, data = TINY if is_tiny else Sizes(), str(folder / "data")
     with broker_process(data) as broker:
         figures, pending = trio.run(measure, broker, folder, sizes, tell)
-    tell("starting again")
-    begin = time.perf_counter()
-    with broker_process(data) as broker:
-        seconds = time.perf_counter() - begin
-        check_count(trio.run(count_pending, broker.url), pending, "pending after a start")
-    return [*figures, Figure(f"start with {pending:,} pending", seconds, "s")]
+    rounds, starts = list[Lateness](), list[float]()
+    for _ in range(sizes.rounds):
+        tell(f"firing {sizes.fires:,} a second")
+        begin = time.perf_counter()
+        with broker_process(data) as broker:
+            starts.append(time.perf_counter() - begin)
+            rounds.append(trio.run(fire_after_start, broker.url, pending, sizes))
+    started = Figure(f"start with {pending:,} pending", statistics.median(starts), "s")
+    return [*figures, *firing_figures(rounds, sizes), started]
 
 
 def main(arguments: list[str] | None = None) -> int:
