@@ -227,8 +227,7 @@ class StreamConsumer(Consumer):
         the partition has gone to another member: the message comes again there."""
         self._check_open()
         wanted = self._hands.handed_out() if message is None else {self._stream_with(message): message.offset + 1}
-        for stream, offset in wanted.items():
-            stream.end_work(offset)
+        self._hands.commit_by_hand(wanted)
         moves = {stream: stream.moves for stream in wanted}
         deadline = trio.current_time() + STALE_SECONDS_MAX
         while wanted := await self._rest_of(wanted, is_last=trio.current_time() >= deadline):
