@@ -88,6 +88,12 @@ class Hands:
         concerned = set(streams)
         self.take_back(self.elsewhere.withdraw(lambda each: stream_of(each) in concerned))
 
+    def move(self, stream: StreamPartition, offset: Offset) -> None:
+        """Go on there. What is in work, here or elsewhere, is the program's business from now on."""
+        self.elsewhere.end_work(lambda each: stream_of(each) is stream)
+        self.withdraw([stream])
+        stream.move_to(offset)
+
     def take_back(self, messages: Sequence[Any]) -> None:
         """They reached nobody, and are read again."""
         for message in reversed(messages):

@@ -59,6 +59,7 @@ class StreamPartition:
     def __init__(self, assigned: AssignedPartition) -> None:
         self.assigned = assigned
         self.committed: Offset | None = None
+        self.resets = 0
         """As far as we know."""
         self.sent: Offset | None = None
         """What was committed last, be the answer lost or not."""
@@ -110,13 +111,15 @@ class StreamPartition:
 
     # Where to read
 
-    def learn(self, committed: Offset) -> bool:
-        """Where the group goes on; False when others have moved it since we knew, and it is begun there again."""
-        is_ours = self.committed is None or committed in (self.committed, self.sent)
+    def learn(self, committed: Offset, resets: int) -> bool:
+        """Where the group goes on; False when others have moved it since we knew, and it is begun there again. A
+        reset does so even to where it stood."""
+        is_same = resets == self.resets and committed in (self.committed, self.sent)
+        is_ours = self.committed is None or is_same
         if self.position is None or not is_ours:
             self.move_to(committed)
         self.moves += not is_ours
-        self.committed, self.is_known = committed, True
+        self.committed, self.resets, self.is_known = committed, resets, True
         return is_ours
 
     def move_to(self, offset: Offset) -> None:

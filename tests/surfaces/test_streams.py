@@ -107,6 +107,14 @@ def test_what_lies_ready_is_withdrawn_when_it_is_not_wanted(client: blocking.Cli
         assert [message.offset for message in consumer.receive(2)] == [53, 54]
 
 
+def test_a_stream_that_was_led_elsewhere_in_a_loop_stands_there(client: blocking.Client) -> None:
+    fill(client, 100)
+    with stream(client) as consumer:
+        assert [next(consumer).offset for _ in range(5)] == [0, 1, 2, 3, 4]
+        consumer.seek(0, 50)
+    assert committed(client) == 50
+
+
 def test_a_partition_moves_when_the_thread_that_works_on_it_asks_for_more(client: blocking.Client) -> None:
     """And what lay ready for that thread is the next owner's."""
     client.add_partitions("orders", 2)
