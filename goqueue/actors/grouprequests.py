@@ -256,8 +256,14 @@ class CommitOffset(Request[None]):
     instance: int = 0
 
 
+class StreamStanding(NamedTuple):
+    offset: Offset
+    resets: int
+    """How often operators have set it."""
+
+
 @dataclass(frozen=True, slots=True)
-class CommittedOffset(Request[Offset]):
+class CommittedOffset(Request[StreamStanding]):
     """Where the group goes on; where it began, when nothing was committed yet."""
 
     group: str

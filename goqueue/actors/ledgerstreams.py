@@ -5,7 +5,7 @@ Whoever commits owns the partition, as whoever takes does: an owner that is to l
 
 import trio
 
-from goqueue.actors.grouprequests import CommitOffset, CommittedOffset
+from goqueue.actors.grouprequests import CommitOffset, CommittedOffset, StreamStanding
 from goqueue.actors.handlers import answers
 from goqueue.actors.ledgerbook import GroupHere, StreamPlace
 from goqueue.actors.ledgers import LedgerDesk
@@ -76,5 +76,6 @@ class StreamDesk(LedgerDesk):
         return max(offset, start)
 
     @answers(CommittedOffset)
-    async def committed_offset(self, message: CommittedOffset) -> Offset:
-        return self.book.find(message.group).ledger.committed
+    async def committed_offset(self, message: CommittedOffset) -> StreamStanding:
+        ledger = self.book.find(message.group).ledger
+        return StreamStanding(ledger.committed, ledger.resets)

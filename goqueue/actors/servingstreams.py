@@ -64,7 +64,7 @@ async def ask_offsets(desk: Desk, request: wire.AskOffsets) -> wire.GroupOffsets
         asked = request.partitions[number]
         try:
             ref = await desk.partition(asked.topic, asked.partition)
-            found[number] = wire.GroupOffset(None, await ref.call(CommittedOffset(request.group)))
+            found[number] = wire.GroupOffset(None, *await ref.call(CommittedOffset(request.group)))
         except GoQueueError as error:
             found[number] = wire.GroupOffset(error_body(error), 0)
 

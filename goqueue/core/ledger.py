@@ -89,6 +89,11 @@ class Ledger(Planning):
         return self._state.lanes.committed
 
     @property
+    def resets(self) -> int:
+        """How often it was reset: whoever knows of fewer does not know where the group stands, wherever that is."""
+        return self._state.resets
+
+    @property
     def next_sequence(self) -> int:
         """Behind the last departure."""
         return self._state.next_sequence

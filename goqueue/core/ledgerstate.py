@@ -48,6 +48,7 @@ class LedgerState:
         self.firsts = [FirstDeliveries() for _ in LANES]
         self.next_sequence = 0
         self.removed_unacked = 0
+        self.resets = 0
 
     def apply(self, entry: Entry, now: float) -> None:
         match entry:
@@ -80,6 +81,7 @@ class LedgerState:
             case entries.CutBack():
                 self._cut_back(entry)
             case entries.Reset():
+                self.resets += 1
                 self._begin_again(entry.offset)
             case entries.Committed():
                 self._begin_again(entry.offset)
@@ -246,13 +248,14 @@ class LedgerState:
             [self.firsts[lane].to_plain(self._held_of(lane), self.lanes.fresh[lane]) for lane in LANES],
             self.next_sequence,
             self.removed_unacked,
+            self.resets,
         ]
 
     @classmethod
     def from_plain(cls, plain: Any, now: float) -> "LedgerState":
         state = cls()
         try:
-            version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *_ = plain
+            version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *later = plain
             if version not in (ONE_LANE, VERSION):
                 raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
             state.has_begun = has_begun
@@ -260,6 +263,7 @@ class LedgerState:
             state.returns = Returns.from_plain(returns, now)
             state.departures = Departures.from_plain(departures)
             state.next_sequence, state.removed_unacked = sequence, removed
+            state.resets = later[0] if later else 0
             state._read_lanes(version, lanes, firsts)
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownFormat("a ledger is not as it is written; start a goqueue that knows it") from error

@@ -14,6 +14,7 @@ from goqueue.net.streammessages import (
     AskOffsets,
     CommitOffsets,
     CommitPartition,
+    GroupOffset,
     GroupOffsets,
     OffsetsCommitted,
 )
@@ -58,12 +59,12 @@ class Commits:
                 refused[stream] = error_of(outcome.error)
         return refused
 
-    async def ask(self, streams: Sequence[StreamPartition]) -> list[Offset | GoQueueError]:
+    async def ask(self, streams: Sequence[StreamPartition]) -> list[GroupOffset | GoQueueError]:
         """Where the group goes on with each of them."""
         async with self._turn:
             asked = tuple(ReceivePartition(*stream.assigned[1:]) for stream in streams)
             answer = await self._client.call(AskOffsets(self._group, asked), GroupOffsets)
-        return [each.offset if each.error is None else error_of(each.error) for each in answer.partitions]
+        return [each if each.error is None else error_of(each.error) for each in answer.partitions]
 
 
 def first_error(refused: Iterable[GoQueueError]) -> GoQueueError | None:

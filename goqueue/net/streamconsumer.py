@@ -227,8 +227,7 @@ class StreamConsumer(Consumer):
         the partition has gone to another member: the message comes again there."""
         self._check_open()
         wanted = self._hands.handed_out() if message is None else {self._stream_with(message): message.offset + 1}
-        for stream, offset in wanted.items():
-            stream.end_work(offset)
+        self._hands.commit_by_hand(wanted)
         moves = {stream: stream.moves for stream in wanted}
         deadline = trio.current_time() + STALE_SECONDS_MAX
         while wanted := await self._rest_of(wanted, is_last=trio.current_time() >= deadline):
@@ -330,10 +329,9 @@ class StreamConsumer(Consumer):
             return error
         errors = [each for each in answers if isinstance(each, GoQueueError) and not isinstance(each, OUTDATED)]
         for stream, answer in zip(streams, answers, strict=True):
-            if not isinstance(answer, GoQueueError) and not stream.learn(answer):
-                self._hands.withdraw([stream])
-                stream.move_to(answer)
-                logger.warning("%r was moved to offset %d by others; going on there", stream, answer)
+            if not isinstance(answer, GoQueueError) and not stream.learn(answer.offset, answer.resets):
+                self._hands.move(stream, answer.offset)
+                logger.warning("%r was moved to offset %d by others; going on there", stream, answer.offset)
         self._fetching.look_again()
         return first_error(errors)
 
@@ -384,8 +382,7 @@ class StreamConsumer(Consumer):
         self._check_open()
         [stream] = self._chosen(partition, topic)
         offset = await offset_of(self._client, stream.assigned, to)
-        self._hands.withdraw([stream])
-        stream.move_to(offset)
+        self._hands.move(stream, offset)
         self._fetching.look_again()
 
     async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:

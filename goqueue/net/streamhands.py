@@ -26,7 +26,7 @@ class Elsewhere(Protocol):
 
     def at_work(self) -> list[Any]: ...
 
-    def end_work(self) -> None: ...
+    def end_work(self, is_done: Callable[[Any], bool]) -> None: ...
 
     def withdraw(self, is_wanted: Callable[[Any], bool]) -> list[Any]: ...
 
@@ -37,7 +37,7 @@ class _Nowhere:
 
     at_work = in_hand
 
-    def end_work(self) -> None:
+    def end_work(self, is_done: Callable[[Any], bool]) -> None:
         pass
 
     def withdraw(self, is_wanted: Callable[[Any], bool]) -> list[Any]:  # noqa: ARG002
@@ -58,11 +58,21 @@ class Hands:
         for stream in self._streams.values():
             stream.work_from = None
         if self._lie_elsewhere:
-            self.elsewhere.end_work()
+            self.elsewhere.end_work(lambda _: True)
             self.withdraw(self._streams.values())
         if self._awaited:
             self._handled.set()
             self._handled = trio.Event()
+
+    def commit_by_hand(self, wanted: Mapping[StreamPartition, Offset]) -> None:
+        """By the program's own word all below is handled; where that is backwards, nothing else that it has."""
+        firsts, handed_out = _firsts(self.elsewhere.in_hand()), self.handed_out()
+        for stream, to in wanted.items():
+            if to < firsts.get(stream, stream.handled or 0):
+                stream.stand(to, handed_out[stream])
+            else:
+                stream.end_work(to)
+        self.elsewhere.end_work(lambda each: _is_below(each, wanted))
 
     @property
     def is_nobody_waiting(self) -> bool:
@@ -77,6 +87,12 @@ class Hands:
         """What was not handed out of these goes back to where it came from."""
         concerned = set(streams)
         self.take_back(self.elsewhere.withdraw(lambda each: stream_of(each) in concerned))
+
+    def move(self, stream: StreamPartition, offset: Offset) -> None:
+        """Go on there. What is in work, here or elsewhere, is the program's business from now on."""
+        self.elsewhere.end_work(lambda each: stream_of(each) is stream)
+        self.withdraw([stream])
+        stream.move_to(offset)
 
     def take_back(self, messages: Sequence[Any]) -> None:
         """They reached nobody, and are read again."""
@@ -105,7 +121,7 @@ class Hands:
         """How far each is handled, as far as it is known."""
         firsts = _firsts(self.elsewhere.in_hand())
         places = {stream: firsts.get(stream, stream.handled) for stream in streams if stream.is_known}
-        return {stream: place for stream, place in places.items() if place is not None}
+        return {stream: stream.to_commit(place) for stream, place in places.items() if place is not None}
 
     def handed_out(self) -> dict[StreamPartition, Offset]:
         """How far each was handed out: what is worked on elsewhere was, what lies there was not."""
@@ -114,6 +130,11 @@ class Hands:
         for stream, first in _firsts(self.elsewhere.in_hand()).items():
             places[stream] = first + ((stream, first) in at_work)
         return {stream: place for stream, place in places.items() if place is not None}
+
+
+def _is_below(message: Any, places: Mapping[StreamPartition, Offset]) -> bool:
+    stream = stream_of(message)
+    return stream is not None and message.offset < places.get(stream, 0)
 
 
 def _firsts(messages: Iterable[Any]) -> dict[StreamPartition, Offset]:

@@ -50,6 +50,8 @@ class GroupOffset(NamedTuple):
 
     error: Error | None
     offset: U63
+    resets: U63 = 0
+    """How often the group was reset here: a member that knows of another number begins at `offset` again."""
 
 
 class GroupOffsets(NamedTuple):

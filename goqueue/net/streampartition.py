@@ -3,7 +3,8 @@
     committed ≤ handled ≤ position ≤ fetch_at         unless the program has sought elsewhere
 
 `position` is the next offset to be handed out. What was handed out last is in work until the program asks for more;
-then it is handled. What was fetched and not handed out may be dropped at any time, and is fetched again.
+then it is handled. Whoever commits backwards takes that back for all that was handed out by then. What was fetched
+and not handed out may be dropped at any time, and is fetched again.
 """
 
 from collections import deque
@@ -43,10 +44,22 @@ class _Piece(NamedTuple):
     size: int
 
 
+class _Stand(NamedTuple):
+    """Where a program has committed backwards, and what it had been handed out by then."""
+
+    at: Offset
+    handed_out: Offset
+
+    def cut(self, offset: Offset) -> "_Stand":
+        """What lies from here on was not handed out after all."""
+        return _Stand(min(self.at, offset), min(self.handed_out, offset))
+
+
 class StreamPartition:
     def __init__(self, assigned: AssignedPartition) -> None:
         self.assigned = assigned
         self.committed: Offset | None = None
+        self.resets = 0
         """As far as we know."""
         self.sent: Offset | None = None
         """What was committed last, be the answer lost or not."""
@@ -54,6 +67,7 @@ class StreamPartition:
         self.fetch_at: Offset = 0
         self.work_from: Offset | None = None
         """The first offset that is in work."""
+        self._stand: _Stand | None = None
         self.is_open = self.is_known = self.is_paused = self.is_leaving = self.is_revoked = False
         """The program has heard of it; the broker has said where to go on; the program wants nothing of it; it is
         to be let go of; the program has heard of that."""
@@ -97,18 +111,20 @@ class StreamPartition:
 
     # Where to read
 
-    def learn(self, committed: Offset) -> bool:
-        """Where the group goes on; False when others have moved it since we knew, and it is begun there again."""
-        is_ours = self.committed is None or committed in (self.committed, self.sent)
+    def learn(self, committed: Offset, resets: int) -> bool:
+        """Where the group goes on; False when others have moved it since we knew, and it is begun there again. A
+        reset does so even to where it stood."""
+        is_same = resets == self.resets and committed in (self.committed, self.sent)
+        is_ours = self.committed is None or is_same
         if self.position is None or not is_ours:
             self.move_to(committed)
         self.moves += not is_ours
-        self.committed, self.is_known = committed, True
+        self.committed, self.resets, self.is_known = committed, resets, True
         return is_ours
 
     def move_to(self, offset: Offset) -> None:
         """Go on there. What is in work is the program's business from now on."""
-        self.work_from = None
+        self.work_from = self._stand = None
         self._read_from(offset)
 
     def step_back(self, offset: Offset | None = None) -> None:
@@ -117,6 +133,7 @@ class StreamPartition:
         if offset is not None:
             if self.work_from is not None and self.work_from >= offset:
                 self.work_from = None
+            self._stand = self._stand and self._stand.cut(offset)
             self._read_from(offset)
 
     def _read_from(self, offset: Offset) -> None:
@@ -165,8 +182,18 @@ class StreamPartition:
 
     def end_work(self, to: Offset) -> None:
         """Everything below is handled, by the program's own word."""
+        self._stand = None
         if self.work_from is not None and self.position is not None:
             self.work_from = None if to >= self.position else max(self.work_from, to)
+
+    def stand(self, at: Offset, handed_out: Offset) -> None:
+        """It is committed backwards, when so much was handed out."""
+        self._stand = _Stand(at, handed_out)
+
+    def to_commit(self, handled: Offset) -> Offset:
+        """How far to commit without the program's word. A commit backwards stands until more is handled than was
+        handed out by then."""
+        return handled if self._stand is None or handled > self._stand.handed_out else self._stand.at
 
 
 class StreamDelivery(Delivery):

@@ -45,9 +45,9 @@ class StreamShelf(Shelf[ItemT]):
     def at_work(self) -> list[ItemT]:
         return self._at_work
 
-    def end_work(self) -> None:
+    def end_work(self, is_done: Callable[[ItemT], bool]) -> None:
         with self._lock:
-            self._at_work = []
+            self._at_work = [item for item in self._at_work if not is_done(item)]
 
     def withdraw(self, is_wanted: Callable[[ItemT], bool]) -> list[ItemT]:
         """Take these back; the others stay."""

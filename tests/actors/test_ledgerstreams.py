@@ -40,7 +40,7 @@ async def commit(there: Desk, offset: int, member: str | None = "ann", generatio
 
 
 async def committed(there: Desk) -> int:
-    return await there.ref.call(CommittedOffset(GROUP))
+    return (await there.ref.call(CommittedOffset(GROUP))).offset
 
 
 async def test_a_stream_begins_where_it_was_told_and_goes_on_where_it_committed(
@@ -162,4 +162,7 @@ async def test_a_reset_moves_a_stream_too(disk: SimulatedDisk, autojump_clock: M
         await attach(there)
         await commit(there, 6)
         assert await there.ref.call(ResetLedger(GROUP, "offset:2")) == (6, 2)
-        assert await committed(there) == 2
+        assert await there.ref.call(CommittedOffset(GROUP)) == (2, 1)
+        assert await there.ref.call(ResetLedger(GROUP, "offset:9", dry_run=True)) == (2, 9)
+        assert await there.ref.call(ResetLedger(GROUP, "offset:2")) == (2, 2)
+        assert await there.ref.call(CommittedOffset(GROUP)) == (2, 2)

@@ -193,6 +193,15 @@ def test_a_snapshot_from_before_there_were_lanes_is_read_as_if_all_were_at_one_p
     assert msgpack.packb(old.snapshot(desk.now)) == msgpack.packb(desk.ledger.snapshot(desk.now))
 
 
+def test_a_snapshot_keeps_how_often_it_was_reset_and_an_older_one_says_never() -> None:
+    desk = busy_ledger()
+    for _ in range(2):
+        desk.write(desk.ledger.reset(desk.ledger.committed))
+    plain = desk.ledger.snapshot(desk.now)
+    assert Ledger.restore(plain, LedgerSettings(), desk.now).resets == 2
+    assert Ledger.restore(plain[:-1], LedgerSettings(), desk.now).resets == 0
+
+
 def test_a_snapshot_keeps_the_place_of_each_lane_and_what_is_ahead() -> None:
     desk = busy_ledger()
     taken = [LaneTaken(0, 40, OffsetSet([Run(20, 20), Run(30, 31)])), LaneTaken(2, 15, OffsetSet([Run(9, 10)]))]

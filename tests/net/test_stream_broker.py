@@ -164,6 +164,59 @@ async def test_a_commit_by_hand_is_not_undone_by_those_of_themselves(
             assert await committed(client) == [6]
 
 
+async def test_a_commit_backwards_stands_until_something_handed_out_after_it_is_handled(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as consumer:
+            messages = await some(consumer, 10)
+            await consumer.commit()
+            await consumer.commit(messages[1])
+            await trio.sleep(6)
+            assert await committed(client) == [2]
+            await some(consumer, 5)
+            await trio.sleep(6)
+            assert await committed(client) == [2]  # all ten are handled, and were handed out before
+            await some(consumer, 1)
+            await trio.sleep(6)
+            assert await committed(client) == [15]
+
+
+@pytest.mark.parametrize("forwards", [4, 9])
+async def test_leaving_does_not_undo_a_commit_backwards(
+    machine: Machine, autojump_clock: MockClock, forwards: int
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 10)
+        async with stream(client) as consumer:
+            messages = await some(consumer, 10)
+            await consumer.commit(messages[forwards])
+            await consumer.commit(messages[1])
+        assert await committed(client) == [2]
+
+
+async def test_a_commit_forwards_or_another_place_ends_what_a_commit_backwards_said(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as consumer:
+            messages = await some(consumer, 10)
+            await consumer.commit(messages[4])
+            await consumer.commit(messages[1])
+            await consumer.commit(messages[6])
+            await trio.sleep(6)
+            assert await committed(client) == [7]
+            await some(consumer, 1)
+            await trio.sleep(6)
+            assert await committed(client) == [10]
+            await consumer.commit(messages[1])
+            await consumer.seek(0, 5)
+            await trio.sleep(6)
+            assert await committed(client) == [5]
+
+
 async def test_a_restarted_broker_goes_on_where_it_was_and_so_does_the_consumer(
     machine: Machine, autojump_clock: MockClock
 ) -> None:

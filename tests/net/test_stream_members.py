@@ -83,6 +83,69 @@ async def test_a_member_that_comes_back_after_others_had_its_partition_goes_on_w
             assert await committed(client) == [12]
 
 
+@pytest.mark.parametrize("place", [0, 10])
+async def test_a_reset_to_where_the_group_stands_is_one_all_the_same(
+    machine: Machine, autojump_clock: MockClock, place: int
+) -> None:
+    """Its consumers begin there again, and what they were handed out before is not committed."""
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as ann:
+            before = await some(ann, 20)
+            if place:
+                await ann.commit(before[place - 1])
+            await client.reset_group("audit", place, force=True)
+            assert offsets(await some(ann, 5)) == list(range(place, place + 5))
+            with pytest.raises(goqueue.StaleGeneration, match="moved by others"):
+                await ann.commit(before[-1])
+            await trio.sleep(6)
+            assert await committed(client) == [place]
+            await some(ann, 1)
+        assert await committed(client) == [place + 5]
+
+
+async def test_a_reset_reaches_a_consumer_that_comes_back_after_the_broker_was_killed(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client, machine.client() as other:
+        await fill(client, 20)
+        async with stream(client) as ann:
+            await some(ann, 10)
+            await other.reset_group("audit", 0, force=True)
+            await machine.kill()
+            await machine.start()
+            await trio.sleep(5)  # until it has joined again
+            assert offsets(await some(ann, 3)) == [0, 1, 2]
+
+
+async def test_a_member_that_comes_back_keeps_its_place_however_often_the_group_was_reset_before(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as ann:
+            await some(ann, 5)
+            await client.reset_group("audit", 0, force=True)
+            await trio.sleep(0.5)
+            assert offsets(await some(ann, 5)) == [0, 1, 2, 3, 4]
+            await machine.restart()
+            await trio.sleep(5)
+            assert offsets(await some(ann, 3)) == [5, 6, 7]
+
+
+async def test_a_reset_of_one_partition_leaves_the_others_where_they_are(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await fill(client, 10, partitions=2)
+        async with stream(client) as ann:
+            await some(ann, 20)
+            await client.reset_group("audit", 0, topic="orders", partition=1, force=True)
+            again = await some(ann, 10)
+            assert (offsets(again, 0), offsets(again, 1)) == ([], list(range(10)))
+            assert await ann.receive(timeout=5) == []
+
+
 async def test_what_was_handed_out_before_others_moved_the_group_is_not_committed_after_it(
     machine: Machine, autojump_clock: MockClock
 ) -> None:

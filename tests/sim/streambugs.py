@@ -46,8 +46,8 @@ class BeginsAnew(Buggy):
 def _learns(where: Any) -> AbstractContextManager[None]:
     before = StreamPartition.learn
 
-    def learn(self: StreamPartition, committed: Offset) -> bool:
-        return before(self, where(committed) if self.position is None else committed)
+    def learn(self: StreamPartition, committed: Offset, resets: int) -> bool:
+        return before(self, where(committed) if self.position is None else committed, resets)
 
     return replaced(StreamPartition, "learn", learn)
 

@@ -47,6 +47,44 @@ def test_a_loop_comes_in_order_and_leaving_it_commits_all_but_the_last(client: b
     assert committed(client) == 704
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_leaving_does_not_undo_a_commit_made_in_a_loop(client: blocking.Client, by_name: bool) -> None:
+    """The message that the loop is at is done, by the program's own word."""
+    fill(client, 20)
+    with stream(client) as consumer:
+        for message in consumer:
+            if message.offset == 4:
+                consumer.commit(message if by_name else None)
+                break
+    assert committed(client) == 5
+
+
+def test_leaving_does_not_undo_a_commit_backwards_made_in_a_loop(client: blocking.Client) -> None:
+    fill(client, 20)
+    with stream(client) as consumer:
+        messages = [next(consumer) for _ in range(5)]
+        consumer.commit()
+        consumer.commit(messages[1])
+        assert next(consumer).offset == 5
+    assert committed(client) == 2
+    with stream(client) as consumer:
+        messages = [next(consumer) for _ in range(5)]
+        consumer.commit(messages[1])
+        assert [next(consumer).offset for _ in range(2)] == [7, 8]
+    assert committed(client) == 8
+
+
+def test_a_partition_moves_when_the_thread_that_works_on_it_has_committed_it(client: blocking.Client) -> None:
+    client.add_partitions("orders", 2)
+    with client.producer("orders") as producer:
+        producer.send_many([b"x"] * 10, partition=1)
+    with stream(client) as first:
+        assert next(first).offset == 0
+        first.commit()
+        with stream(client) as second:
+            assert [message.offset for message in second.receive(timeout=20)] == list(range(1, 10))
+
+
 def test_what_lies_ready_when_the_consumer_is_left_is_not_committed(client: blocking.Client) -> None:
     fill(client, 10)
     with stream(client) as consumer:
@@ -67,6 +105,14 @@ def test_what_lies_ready_is_withdrawn_when_it_is_not_wanted(client: blocking.Cli
         consumer.seek(0, 50)
         assert [next(consumer).offset for _ in range(3)] == [50, 51, 52]
         assert [message.offset for message in consumer.receive(2)] == [53, 54]
+
+
+def test_a_stream_that_was_led_elsewhere_in_a_loop_stands_there(client: blocking.Client) -> None:
+    fill(client, 100)
+    with stream(client) as consumer:
+        assert [next(consumer).offset for _ in range(5)] == [0, 1, 2, 3, 4]
+        consumer.seek(0, 50)
+    assert committed(client) == 50
 
 
 def test_a_partition_moves_when_the_thread_that_works_on_it_asks_for_more(client: blocking.Client) -> None:
@@ -147,3 +193,17 @@ def test_in_asyncio_it_is_the_same(address: str, client: blocking.Client) -> Non
 
     asyncio.run(main())
     assert committed(client) == 900
+
+
+def test_in_asyncio_a_commit_made_in_a_loop_stands_too(address: str, client: blocking.Client) -> None:
+    fill(client, 20)
+
+    async def main() -> None:
+        async with asyncio.timeout(30), aio.connect(address) as mine, stream(mine) as consumer:
+            async for message in consumer:
+                if message.offset == 4:
+                    await consumer.commit()
+                    break
+
+    asyncio.run(main())
+    assert committed(client) == 5
