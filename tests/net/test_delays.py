@@ -586,3 +586,13 @@ async def test_large_messages_and_long_keys_are_listed_as_they_are(
         short = await client.delayed("orders", limit=35)
         assert (len(short), short.next) == (35, (0, 34))
         assert [each.offset for each in await client.delayed("orders", after=short.next)] == list(range(35, 40))
+
+
+@pytest.mark.parametrize("after", [5, (0,), (0, 1, 2), "ab", {0, 1}], ids=str)
+async def test_a_page_begins_behind_a_partition_and_an_offset(
+    machine: Machine, autojump_clock: MockClock, after: Any
+) -> None:
+    async with machine.both() as client:
+        await orders(client)
+        with pytest.raises(goqueue.InvalidConfig, match=r"after=.* must be a partition and an offset"):
+            await client.delayed("orders", after=after)
