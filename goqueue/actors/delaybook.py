@@ -80,6 +80,11 @@ class DelayBook:
         return self.delays.pending
 
     @property
+    def hidden(self) -> OffsetSet:
+        """What nobody is ever handed: all originals, and the records that say what became of them."""
+        return self.delays.hidden
+
+    @property
     def has_unapplied(self) -> bool:
         return bool(self._unapplied)
 
@@ -98,6 +103,7 @@ class DelayBook:
         applied_to = await self._load()
         await apply_delays(log, applied_to, self._apply_found)
         self._let_go(self.delays.pending.take_below(log.log_start))
+        self.delays.hidden.take_below(log.log_start)
         await self.settle()
 
     async def _load(self) -> Offset:
@@ -105,7 +111,7 @@ class DelayBook:
         self._index, loaded = await DelayIndex.open(
             self._volume, self._directory, log.log_start, log.high_watermark, thinned_to=log.thinned_to
         )
-        self.delays.load(loaded.pending, loaded.finished)
+        self.delays.load(loaded.pending, loaded.hidden, loaded.finished)
         self._reached = loaded.applied_to
         if self._timers is not None:
             await self._load_timers(self._timers, loaded)
@@ -295,7 +301,8 @@ class DelayBook:
 
     def _wants_compaction(self, index: DelayIndex) -> bool:
         is_time = trio.current_time() >= self._compacted_at + COMPACTION_SECONDS_MIN
-        return is_time and (index.is_incomplete or index.has_grown(len(self.delays.pending)))
+        entries = len(self.pending) + self.hidden.words_max
+        return is_time and (index.is_incomplete or index.has_grown(entries))
 
     async def _compact(self, index: DelayIndex) -> None:
         """As it is at one moment: what is applied while the timers are asked is appended afterwards."""
@@ -303,8 +310,8 @@ class DelayBook:
         async with self._turn:
             await self._write_all()
             offsets, reached = self.delays.pending.copy().offsets(), self._reached
-            finished = list(self.delays.finished.values())
-        await index.compact(offsets, self.due_times, finished, reached)
+            hidden, finished = self.hidden.copy(), list(self.delays.finished.values())
+        await index.compact(offsets, self.due_times, hidden, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         """When these, which are pending, are due. A few, as many as are told at once."""

@@ -32,7 +32,7 @@ async def gather_facts(
     """One key is read for it, from the log: groups know keys by their hashes only."""
     row, due = await _longest_row(here.ledger, log), await delays.next_due()
     wall = clock.now()
-    found = _facts_of(here, log, name, delays.pending, now=trio.current_time(), wall=wall)
+    found = _facts_of(here, log, name, delays, now=trio.current_time(), wall=wall)
     due_in = None if due is None else max(0, due - wall) / _MILLION
     return replace(found, partition=replace(found.partition, longest_row=row, next_due_in=due_in))
 
@@ -43,28 +43,33 @@ class PendingDelays(Protocol):
     @property
     def pending(self) -> OffsetSet: ...
 
+    @property
+    def hidden(self) -> OffsetSet:
+        """What nobody is ever handed."""
+
     async def next_due(self) -> Microseconds | None: ...
 
 
 def _facts_of(
-    here: GroupHere, log: Log, name: TopicPartition, delayed: OffsetSet, *, now: float, wall: Microseconds
+    here: GroupHere, log: Log, name: TopicPartition, delays: PendingDelays, *, now: float, wall: Microseconds
 ) -> LedgerFacts:
     """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages, but for
-    those that are delayed."""
+    those that never are."""
     ledger = here.ledger
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
     damaged, damaged_at = _damaged(log, here.place, read_to)
-    hidden = delayed.count(read_to, log.high_watermark - 1)
-    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead - hidden)
+    hidden = delays.hidden
+    passed_over = hidden.count(read_to, log.high_watermark - 1)
+    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead - passed_over)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
         *name,
         ready=progress.ready_again - behind + (0 if ledger.looks_no_further else fresh),
-        fetched=read_to - progress.next_fresh - delayed.count(progress.next_fresh, read_to - 1),
-        behind_keys=behind + (fresh if ledger.looks_no_further else 0),
-        looks_no_further=ledger.looks_no_further,
+        fetched=read_to - progress.next_fresh - hidden.count(progress.next_fresh, read_to - 1),
+        behind_keys=behind,
+        not_looked_at=fresh if ledger.looks_no_further else 0,
         unsynced=log.end_offset - log.high_watermark,
         in_flight=progress.in_flight,
         oldest_lease=_oldest_lease(ledger, now, wall),
@@ -72,7 +77,7 @@ def _facts_of(
         next_retry_in=_until(ledger.next_retry(), now),
         leaving=progress.leaving + progress.departing,
         alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
-        delayed=len(delayed),
+        delayed=len(delays.pending),
         damaged=damaged,
         damaged_at=damaged_at,
         stands_before_damage=damaged_at == read_to,

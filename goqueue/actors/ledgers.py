@@ -364,7 +364,7 @@ class LedgerDesk(WaitingDesk):
             reply.resolve(None)
         else:
             self.background(
-                self._answer, reply, view_of, here.ledger, self.log, self._wall_clock, self.delays.pending
+                self._answer, reply, view_of, here.ledger, self.log, self._wall_clock, self.delays.hidden
             )
 
     @defers(GatherLedgerFacts)

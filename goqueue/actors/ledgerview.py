@@ -25,25 +25,25 @@ async def start_in(log: Log, start: Start) -> Offset:
     return max(log.log_start, min(start.offset or 0, log.end_offset))
 
 
-async def view_of(ledger: Ledger, log: Log, clock: WallClock, delayed: OffsetSet) -> LedgerView:
+async def view_of(ledger: Ledger, log: Log, clock: WallClock, hidden: OffsetSet) -> LedgerView:
     """The lag counts those that nobody has looked at as if all of them were to be handed out, but for those that
-    wait for their time."""
+    never are: originals of delayed messages, and control records."""
     age = await _age(log, ledger.committed, clock)
-    lanes = [await _lane_of(ledger, log, clock, lane, delayed) for lane in LANES]
+    lanes = [await _lane_of(ledger, log, clock, lane, hidden) for lane in LANES]
     progress, end = ledger.progress(trio.current_time()), log.end_offset
-    hidden = delayed.count(progress.next_fresh, end - 1)
-    return LedgerView(progress, end, progress.lag(end, hidden), age, tuple(lanes))
+    passed_over = hidden.count(progress.next_fresh, end - 1)
+    return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes))
 
 
-async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int, delayed: OffsetSet) -> LaneDescription:
+async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int, hidden: OffsetSet) -> LaneDescription:
     next_fresh = await log.next_of_lane(lane, ledger.fresh_in(lane))
     held = ledger.held_in(lane)
     first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
     age = None if first is None else await _age(log, first, clock)
     ready = None if next_fresh is not None else held.ready
     if next_fresh is not None and log.lanes_from(ledger.next_fresh) == 1 << lane:
-        hidden = delayed.count(next_fresh, log.high_watermark - 1)
-        ready = held.ready + max(0, log.high_watermark - next_fresh - hidden)  # there is no other lane
+        passed_over = hidden.count(next_fresh, log.high_watermark - 1)
+        ready = held.ready + max(0, log.high_watermark - next_fresh - passed_over)  # there is no other lane
     return LaneDescription(ready, held.in_flight, ledger.shares.served[lane], age)
 
 

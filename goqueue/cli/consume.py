@@ -15,7 +15,9 @@ from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consumegroup import check_there, consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse
+from goqueue.errors import GoQueueError
 from goqueue.net.client import Client
+from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.message import Message
 from goqueue.net.reader import Start
 
@@ -85,6 +87,14 @@ class Wanted:
             raise Misuse("--mode is how a group is served; give --group too")
         if self.lanes is not None and self.group is None:
             raise Misuse("--lanes is how the priorities of a group share; give --group too")
+        if self.group is not None:
+            self._check_member(self.group)
+
+    def _check_member(self, group: str) -> None:
+        try:
+            ConsumerOptions(topics=self.topic, group=group, mode=self.mode or QUEUE, lanes=self.lanes)
+        except GoQueueError as error:
+            raise Misuse(printable(error.message)) from None
 
     @property
     def begin(self) -> Start:

@@ -9,9 +9,12 @@ import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consume import Time
-from goqueue.cli.output import JSON, Column, output_option, preview, readable, write_json, write_table
+from goqueue.cli.output import JSON, Column, output_option, preview, printable, readable, write_json, write_table
+from goqueue.cli.running import Misuse
 from goqueue.cli.topic import say
+from goqueue.errors import GoQueueError
 from goqueue.net.delayed import Delayed, DelayedPage, DueCount
+from goqueue.net.moments import due_of
 
 SHOWN = 20
 BAR_WIDTH = 40
@@ -122,6 +125,12 @@ def reschedule(
     *, topic: str, partition: int, offset: int, broker: BrokerAddress, output: str, **when: float | None
 ) -> None:
     """Give a message another time. Exit code 1 when it is not pending."""
+    if when["delay"] is None and when["deliver_at"] is None:
+        raise Misuse("say when it is to be delivered: give --delay or --at")
+    try:
+        due_of(when["delay"], when["deliver_at"])
+    except GoQueueError as error:
+        raise Misuse(printable(error.message)) from None
     done = ask(broker, lambda client: client.reschedule_delayed(topic, partition, offset, **when))
     _tell(output, "rescheduled", topic, (partition, offset), done)
 
@@ -136,10 +145,19 @@ def deliver(topic: str, partition: int, offset: int, broker: BrokerAddress, outp
 
 def _tell(output: str, what: str, topic: str, place: tuple[int, int], done: bool) -> None:
     fields = {"topic": topic, "partition": place[0], "offset": place[1], what: done}
-    sentence = f"was {what}" if done else "is not pending; `goqueue delayed list --finished` says what became of it"
-    say(output, fields, f"the message at {place[0]}:{place[1]} of {topic} {sentence}")
+    message = f"the message at {place[0]}:{place[1]} of {topic}"
+    if done or output == JSON:
+        say(output, fields, f"{message} was {what}")
     if not done:
-        raise click.exceptions.Exit(1)
+        ended = "if it was, `goqueue delayed list --finished` says what became of it"
+        _refuse(output, f"{message} is not pending; {ended}")
+
+
+def _refuse(output: str, sentence: str) -> None:
+    """With a sentence for people; programs have read on stdout that it was not done."""
+    if output != JSON:
+        raise click.ClickException(printable(sentence))
+    raise click.exceptions.Exit(1)
 
 
 def _row(each: Delayed) -> list[str]:

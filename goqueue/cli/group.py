@@ -167,11 +167,20 @@ def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
         if key in settings:
             raise Misuse(f"{key} is given twice; give one value")
         settings[key] = None if value == DEFAULT else _value_of(key, value)
+    for key, setting in settings.items():
+        _check_value(key, setting)
     return settings
 
 
+def _check_value(key: str, value: object) -> None:
+    """A setting that is not known here the broker may know."""
+    kind = KINDS.get(key)
+    if kind is not None and value is not None and not kind.accepts(value):
+        raise Misuse(f"{key} is {printable(str(value))}, but must be {kind.allowed}")
+
+
 def _value_of(key: str, text: str) -> str | int | bool:
-    """As the setting wants it. What cannot be stays text, and the broker says what it must be."""
+    """As the setting wants it. What cannot be stays text."""
     kind = KINDS.get(key)
     if isinstance(kind, YesOrNo):
         return TRUTHS.get(text.lower(), text)

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from goqueue.cli.output import json_bytes, readable
 from goqueue.core.batch import Attribute, Envelope
+from goqueue.core.delays import DelayState
 from goqueue.core.producers import WrittenBatch
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.journalfile import Frame, unpack_entries
@@ -157,7 +158,7 @@ def _delay(row: DelayRow) -> Fields:
     return {
         "state": entry.state.name.lower(),
         "offset": entry.offset,
-        **_time("time", entry.time),
+        **({"mask": f"{entry.time:#x}"} if entry.state is DelayState.HIDDEN else _time("time", entry.time)),
         "at": entry.at,
         "carried": row.is_carried,
     }

@@ -182,8 +182,10 @@ def _due_cell(due: int | None) -> str:
 
 
 def _delay_cells(row: DelayRow) -> list[str]:
-    """A mark is about no message, and has no time."""
+    """A mark is about no message, and has no time; of hidden offsets a mask stands in the place of one."""
     entry, carried = row.entry, "yes" if row.is_carried else "no"
     if entry.state is DelayState.MARK:
         return ["mark", "-", "-", str(entry.at), carried]
+    if entry.state is DelayState.HIDDEN:
+        return ["hidden", str(entry.offset), f"{entry.time:#x}", str(entry.at), carried]
     return [entry.state.name.lower(), str(entry.offset), readable(entry.time), str(entry.at), carried]

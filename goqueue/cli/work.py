@@ -50,6 +50,7 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
+@click.option("--key-order/--no-key-order", default=None, help="The group's: a key's messages one by one.")
 @click.option("--lanes", type=click.Choice([WEIGHTED, STRICT]), help="The group's: how priorities share.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
 @click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)

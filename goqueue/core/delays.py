@@ -26,6 +26,8 @@ class DelayState(IntEnum):
     CANCELLED = 3
     EXPIRED = 4
     """Its original is gone: purged, or dropped with the oldest messages of a topic that was full."""
+    HIDDEN = 5
+    """Of no message: a mask of 64 offsets that nobody is ever handed, the first of them the lowest bit."""
 
 
 class Change(NamedTuple):
@@ -42,12 +44,14 @@ class Change(NamedTuple):
 class Delays:
     def __init__(self) -> None:
         self.pending = OffsetSet()
+        self.hidden = OffsetSet()
+        """What nobody is ever handed: all originals, whatever became of them, and the records that say so."""
         self.finished: OrderedDict[Offset, Change] = OrderedDict()
         """The oldest first. A plain dict would have to look for it behind all that were taken out before."""
 
-    def load(self, pending: OffsetSet, finished: Iterable[Change]) -> None:
+    def load(self, pending: OffsetSet, hidden: OffsetSet, finished: Iterable[Change]) -> None:
         """What was known before, in place of nothing."""
-        self.pending = pending
+        self.pending, self.hidden = pending, hidden
         for change in finished:
             self.remember(change)
 
@@ -55,7 +59,10 @@ class Delays:
         """What follows from it; None when it is about one that is no longer pending."""
         if isinstance(event, Delayed):
             self.pending.add(event.offset, event.offset)
+            self.hidden.add(event.offset, event.offset)
             return Change(DelayState.PENDING, event.offset, event.due, event.at)
+        if not isinstance(event, Fired):
+            self.hidden.add(event.at, event.at)
         if event.offset not in self.pending:
             return None
         if isinstance(event, Moved):
@@ -79,7 +86,9 @@ class Delays:
         return [change for event in events if (change := self.apply(event)) is not None]
 
     def _begin(self, events: Sequence[DelayEvent]) -> Iterator[Change]:
-        self.pending.update(OffsetSet.of(event.offset for event in events))
+        begun = OffsetSet.of(event.offset for event in events)
+        self.pending.update(begun)
+        self.hidden.update(begun)
         return (Change(DelayState.PENDING, offset, due, at) for offset, at, due in events)
 
     def _deliver(self, events: Sequence[DelayEvent]) -> list[Change]:
@@ -99,6 +108,7 @@ class Delays:
         No record says so: it is noted behind what was said last, at `at`.
         """
         gone = self.pending.take_below(log_start)
+        self.hidden.take_below(log_start)
         remembered = [Change(DelayState.EXPIRED, offset, now, at) for offset in gone.last(FINISHED_MAX)]
         for change in remembered:
             self.remember(change)

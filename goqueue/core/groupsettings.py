@@ -53,7 +53,7 @@ class GroupSettings:
     lanes: str = _setting(
         "weighted",
         Choice(("weighted", "strict")),
-        "How priorities share: by weights, so that none starves, or the highest first.",
+        "How priorities share: by weights, so that none starves, or the highest first. Queue mode only.",
     )
     max_deliveries: int = _setting(
         3,
@@ -88,7 +88,7 @@ class GroupSettings:
         given = _checked_map(changes)
         inside = {key: _BY_NAME[key].default if value is None else value for key, value in _known(given).items()}
         values = {**asdict(self), **inside}
-        _refuse([*_unknown_faults(given), *_faults(values)])
+        _refuse([*_unknown_faults(given), *_faults(values), *_idle_faults(values)])
         return replace(self, **inside)
 
     def conflicts_with(self, other: "GroupSettings") -> list[str]:
@@ -121,6 +121,12 @@ def _faults(values: Mapping[str, object]) -> Iterator[str]:
     for name in ("shared", "key_order"):
         if values["mode"] == "stream" and values[name] is True:
             yield f'{name} is true, but a group in mode "stream" cannot have it; use mode "queue"'
+
+
+def _idle_faults(values: Mapping[str, object]) -> Iterator[str]:
+    """What would be to no effect. A group that is there may have it."""
+    if values["mode"] == "stream" and values["lanes"] == "strict":
+        yield 'lanes is "strict", but a group in mode "stream" reads in the order of offsets; use mode "queue"'
 
 
 def _unknown_faults(plain: Mapping[Any, object]) -> Iterator[str]:

@@ -18,9 +18,11 @@ from goqueue.types import Offset
 
 CHUNK_BITS = 12
 CHUNK_SIZE = 1 << CHUNK_BITS
+WORD_SIZE = 64
 
 _WITHIN = CHUNK_SIZE - 1
 _FULL = (1 << CHUNK_SIZE) - 1
+_FULL_WORD = (1 << WORD_SIZE) - 1
 _NUMBERS = tuple(range(CHUNK_SIZE))
 """There already: to make all of them takes longer than to choose among them."""
 _AS_FLAGS = bytes(byte == b"1"[0] for byte in range(256))
@@ -246,6 +248,19 @@ class OffsetSet:
         for number, mask in chunks:
             offsets._put(number, int.from_bytes(mask, "little") & _FULL if mask else _FULL)
         return offsets
+
+    def words(self) -> Iterator[tuple[Offset, int]]:
+        """Masks of 64 offsets that are not empty, in order, each with the first of these offsets."""
+        for number, mask in ((number, self._chunks[number]) for number in self._numbers):
+            base = number << CHUNK_BITS
+            for at in range(0, mask.bit_length(), WORD_SIZE):
+                if word := mask >> at & _FULL_WORD:
+                    yield base + at, word
+
+    @property
+    def words_max(self) -> int:
+        """There are at most so many."""
+        return min(self._size, len(self._chunks) * CHUNK_SIZE // WORD_SIZE)
 
     def to_plain(self) -> list[Any]:
         """The chunks, flat."""

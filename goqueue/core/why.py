@@ -214,13 +214,20 @@ def _behind_keys(facts: GroupFacts) -> str | None:
     messages, flying = sum(each.behind_keys for each in facts.partitions), _flying(facts)
     if not messages:
         return None
-    full = [each.name for each in facts.partitions if each.looks_no_further]
-    further = f"; on {listed(full)} so many wait that no more are looked at" if full else ""
     at_work = f", {flying:,} in flight{_held(facts)}" if flying else ""
     return (
         f"{counted(messages, 'message')} {verb(messages, 'wait')} behind earlier ones of the same key"
-        f"{_longest_row(facts)}{at_work}{_and_retries(facts)}{further}"
+        f"{_longest_row(facts)}{at_work}{_and_retries(facts)}{_further(facts)}"
     )
+
+
+def _further(facts: GroupFacts) -> str:
+    """Nobody knows their keys."""
+    full = [each for each in facts.partitions if each.not_looked_at]
+    if not full:
+        return ""
+    messages, names = sum(each.not_looked_at for each in full), listed(each.name for each in full)
+    return f"; {messages:,} more of {names} {verb(messages, 'is', 'are')} not looked at while so many wait"
 
 
 def _longest_row(facts: GroupFacts) -> str:

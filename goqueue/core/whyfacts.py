@@ -67,8 +67,8 @@ class PartitionFacts:
     """They wait for an earlier one of their key."""
     longest_row: KeyRow | None = None
     """Of the key behind which the most wait."""
-    looks_no_further: bool = False
-    """So many wait for their keys that those behind them are not looked at, whatever their keys are."""
+    not_looked_at: int = 0
+    """So many wait for their keys that these, behind them, are not looked at, whatever their keys are."""
     unsynced: int = 0
     """Published, and not shown before they are on disk."""
     in_flight: int = 0
@@ -99,7 +99,7 @@ class PartitionFacts:
 
     @property
     def lag(self) -> int:
-        at_rest = self.untaken + self.behind_keys + self.unsynced
+        at_rest = self.untaken + self.behind_keys + self.not_looked_at + self.unsynced
         return at_rest + self.in_flight + self.waiting + self.leaving
 
     @property
@@ -202,6 +202,7 @@ class GroupFacts:
             "ready": sum(each.ready for each in parts),
             "fetched": sum(each.fetched for each in parts),
             "behind_keys": sum(each.behind_keys for each in parts),
+            "not_looked_at": sum(each.not_looked_at for each in parts),
             "longest_key": row[1].key if row else None,
             "longest_key_waiting": row[1].waiting if row else None,
             "unsynced": sum(each.unsynced for each in parts),

@@ -8,7 +8,7 @@ it does not wait for the owner, and it is not done.
 from collections.abc import Iterable
 
 from goqueue.core.whyfacts import GroupFacts, LastDelivery, MemberFacts, PartitionFacts
-from goqueue.core.whytakers import but, is_asked, is_recent, lag_of, since, taken_by, waits_for
+from goqueue.core.whytakers import but, is_asked, is_recent, lag_of, since, taken_by, takers_in, waits_for
 from goqueue.core.whywords import counted, listed, span, verb
 
 
@@ -50,11 +50,23 @@ def uncommitted(facts: GroupFacts) -> str | None:
     messages, silent = _fetched(fetched), [each for each in fetched if not is_asked(facts, each)]
     return (
         f"everything that is there was fetched by {owners} and is not committed yet: "
-        f"{counted(messages, 'message')}{_silence(silent)}"
+        f"{counted(messages, 'message')}{_lost(facts, silent)}{_silence(facts, silent)}"
     )
 
 
-def _silence(partitions: list[PartitionFacts]) -> str:
+def _lost(facts: GroupFacts, silent: list[PartitionFacts]) -> str:
+    """Whoever is away holds what it has fetched until it is back, or is given up."""
+    away = [each for each in takers_in(facts, silent) if not each.is_connected]
+    if not away:
+        return ""
+    they, last = verb(len(away), "it was", "they were"), min(each.silent_for for each in away)
+    return (
+        f"; the connection of {listed(each.id for each in away)} is lost, and {they} last heard of {span(last)} ago"
+    )
+
+
+def _silence(facts: GroupFacts, silent: list[PartitionFacts]) -> str:
+    partitions = [each for each in silent if all(taker.is_connected for taker in facts.takers_of(each))]
     ago = _asked_ago(partitions)
     if ago is None:
         return ""

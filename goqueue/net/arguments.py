@@ -3,8 +3,11 @@
 A bool is no number here: `max_in_flight=True` is a mistake, not a one.
 """
 
+from collections.abc import Mapping
 from reprlib import repr as shortened
+from typing import Any
 
+from goqueue.core.metadata import PARTITIONS_MAX as TOPIC_PARTITIONS_MAX
 from goqueue.core.partitioner import check_partition
 from goqueue.errors import InvalidConfig, OffsetOutOfRange, UnknownPartition
 from goqueue.net.fields import INTEGER_MAX
@@ -42,6 +45,17 @@ def check_text(name: str, value: object, length_max: int) -> str:
     if len(value) > length_max:
         raise refusal(f"{name} has {len(value):,} characters; use {length_max:,} at most")
     return value
+
+
+def check_partition_count(value: object) -> int:
+    return check_whole("partitions", value, 1, TOPIC_PARTITIONS_MAX)
+
+
+def check_settings(name: str, value: object) -> dict[str, Any]:
+    """Which ones there are, and what they accept, the broker knows."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise refusal(f"{name}={shortened(value)} must be a map of settings' names to their values")
+    return dict(value)
 
 
 def check_any_partition(value: object) -> int:

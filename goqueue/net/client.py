@@ -18,6 +18,7 @@ from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
 from goqueue.net import groupmessages, whymessages
 from goqueue.net import messages as wire
+from goqueue.net.arguments import check_partition_count, check_settings
 from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions
@@ -54,19 +55,20 @@ class Client(Connected):
 
     async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
         check_topic_name(name)
+        count = check_partition_count(partitions)
+        settings = check_settings("config", {} if config is None else config)
         token = uuid4().bytes  # one for all repeats: a lost answer does not make the topic somebody else's
-        return only_topic(
-            await self.call(wire.CreateTopic(name, partitions, dict(config or {}), token), wire.Topics)
-        )
+        return only_topic(await self.call(wire.CreateTopic(name, count, settings, token), wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
         check_publishable(name)
-        return only_topic(await self.call(wire.AlterTopic(name, dict(config)), wire.Topics))
+        return only_topic(await self.call(wire.AlterTopic(name, check_settings("config", config)), wire.Topics))
 
     async def add_partitions(self, name: str, partitions: int) -> Topic:
         """`partitions` is how many there shall be."""
         check_publishable(name)
-        topic = only_topic(await self.call(wire.AddPartitions(name, partitions), wire.Topics))
+        asked = wire.AddPartitions(name, check_partition_count(partitions))
+        topic = only_topic(await self.call(asked, wire.Topics))
         for sender in list(self.senders):
             if sender.topic.name == name:
                 await sender.refresh()

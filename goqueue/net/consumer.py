@@ -296,6 +296,7 @@ class Consumer:
         raise self._not_a_stream("resume")
 
     def _not_a_stream(self, name: str) -> GroupConflict:
+        self._check_open()
         return GroupConflict(
             f'{name} is for mode "stream"; in mode "queue" settle messages by ack, nack, reject or release',
             settings=["mode"],

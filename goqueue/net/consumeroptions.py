@@ -76,16 +76,15 @@ class ConsumerOptions:
     def settings(self) -> dict[str, Any]:
         """What the group is asked for."""
         asked = {
-            "mode": self.mode,
             "shared": self.shared,
             "key_order": self.key_order,
             "lanes": self.lanes,
             "max_deliveries": self.max_deliveries,
         }
-        return {name: value for name, value in asked.items() if value is not None}
+        return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
 
 
-OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight")
+OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight", "lanes")
 OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
 _DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
 

@@ -1,6 +1,7 @@
 """What a program hands over, checked before it is encoded: types that would be encoded wrongly, and names."""
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from types import NoneType
 from typing import TypeGuard
 
@@ -68,11 +69,13 @@ def acks_of(acks: Acks | int | str) -> Acks:
 
 
 def priority_of(priority: Priority | int | str) -> Priority:
-    """A priority by its name or number."""
+    """A priority by its name, in any case, or its number. Neither True nor 2.0 is one."""
     if type(priority) is Priority:
         return priority  # of most messages: to look it up costs as much as a small message
     try:
-        return Priority[priority.upper()] if isinstance(priority, str) else Priority(priority)
-    except (KeyError, ValueError):
+        if isinstance(priority, str):
+            return Priority[priority.upper()]
+        return Priority(-1 if isinstance(priority, bool) else index(priority))
+    except (KeyError, ValueError, TypeError):
         names = ", ".join(f"{each.name.lower()} ({each})" for each in Priority)
         raise InvalidMessage(f"{priority!r} is no priority; there are {names}") from None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -169,7 +170,9 @@ def _checked(partition: int, offset: Offset) -> Place:
     return Place(check_any_partition(partition), check_offset("offset", offset))
 
 
-def _behind(after: tuple[int, Offset]) -> Place:
+def _behind(after: object) -> Place:
+    if not isinstance(after, tuple | list) or len(after) != 2:
+        raise refusal(f"after={shortened(after)} must be a partition and an offset, as a page's `next` is")
     partition, offset = after
     return Place(check_any_partition(partition), check_offset("after", offset) + 1)
 

@@ -20,7 +20,7 @@ import trio
 from goqueue.core.quietspell import QuietSpell
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleGeneration, UnknownGroup
-from goqueue.net.arguments import refusal
+from goqueue.net.arguments import check_any_partition, refusal
 from goqueue.net.consumer import (
     GRACE_SECONDS,
     ITERATION_AHEAD,
@@ -380,7 +380,7 @@ class StreamConsumer(Consumer):
     async def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:
         """Go on at an offset, `earliest`, `latest` or a time. The next commit says that the group stands there."""
         self._check_open()
-        [stream] = self._chosen(partition, topic)
+        [stream] = self._chosen(check_any_partition(partition), topic)
         offset = await offset_of(self._client, stream.assigned, to)
         self._hands.move(stream, offset)
         self._fetching.look_again()

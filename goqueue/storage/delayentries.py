@@ -6,7 +6,7 @@ A header, then a row of entries:
 
      0 at: the offset of the log's record that caused it     8 offset of the delayed original
     16 time: when it is due, or when it ended
-    24 state: 0 mark, 1 pending, 2 delivered, 3 cancelled, 4 expired (1)
+    24 state: 0 mark, 1 pending, 2 delivered, 3 cancelled, 4 expired, 5 hidden (1)
     25 carried over by a compaction: 0 or 1 (1)             26 zero (2)
     28 CRC32C of the 28 bytes before it, lowest byte first (4)
 
@@ -14,6 +14,10 @@ Entries are written in the order of the log. So an entry says that everything in
 and every sound prefix of the file is true and says up to where. A mark says only that. An entry that a compaction
 carried over says nothing of the kind; the mark behind the last of them does. A pending entry of an offset that is
 pending gives it another due time; what has ended stays so.
+
+A compaction carries over too which offsets nobody is ever handed: all originals, and the records that move or
+cancel. A hidden entry names 64 offsets from its `offset` on by the bits of its `time`, the lowest first. What is
+not carried over the other entries say: their originals, and where a move or a cancel lies.
 
 Since the checksum ends an entry with its lowest byte first, the CRC32C of a whole sound entry is always the same
 number, and so is that of any row of so many sound entries. A piece of the file is checked by one call, and entry by
@@ -49,7 +53,10 @@ _STATE, _CARRIED = 24, 25
 
 _KNOWN = bytes(DelayState)
 _IS_PENDING = bytes(state == DelayState.PENDING for state in range(256))
-_HAS_ENDED = bytes(state > DelayState.PENDING for state in range(256))
+_IS_CANCELLED = bytes(state == DelayState.CANCELLED for state in range(256))
+_IS_HIDDEN = bytes(state == DelayState.HIDDEN for state in range(256))
+_NOT_ENDED = bytes((DelayState.MARK, DelayState.PENDING, DelayState.HIDDEN))
+_HAS_ENDED = bytes(state not in _NOT_ENDED for state in range(256))
 
 
 def encode_header() -> bytes:
@@ -76,6 +83,10 @@ def encode_entries(entries: Iterable[Change], *, is_carried: bool = False) -> by
 
 def encode_mark(applied_to: Offset) -> bytes:
     return encode_entries([Change(DelayState.MARK, 0, 0, applied_to)])
+
+
+def encode_hidden(words: Iterable[tuple[Offset, int]]) -> bytes:
+    return encode_entries([Change(DelayState.HIDDEN, base, word, base) for base, word in words], is_carried=True)
 
 
 def decode_entries(piece: bytes, count: int) -> Iterator[tuple[Change, bool]]:
@@ -128,7 +139,7 @@ class DelayReplay:
         self._offsets, self._dues = array("Q"), array("Q")
         """Of all that became pending, in that order, when they were due at first."""
         self._moved: dict[Offset, Microseconds] = {}
-        self._begun, self._over = OffsetSet(), OffsetSet()
+        self._begun, self._over, self._hidden = OffsetSet(), OffsetSet(), OffsetSet()
         self._ended: array[int] = array("Q")
         self._ended_times, self._ended_ats, self._ended_states = array("Q"), array("Q"), bytearray()
 
@@ -164,11 +175,22 @@ class DelayReplay:
         self._ended += ended
         self._ended_times += columns.select(columns.times, _HAS_ENDED)
         self._ended_ats += columns.select(columns.ats, _HAS_ENDED)
-        self._ended_states += columns.states.translate(None, bytes((DelayState.MARK, DelayState.PENDING)))
+        self._ended_states += columns.states.translate(None, _NOT_ENDED)
+        self._note_hidden(columns)
         if claims := columns.claims:
             self.applied_to = claims[-1]
             is_mark = columns.states[-1] == DelayState.MARK  # only those that come first are carried over
             self.log_end_min = claims[-1] if is_mark else claims[-1] + 1
+
+    def _note_hidden(self, columns: _Columns) -> None:
+        """Beside the originals: the records that moved or cancelled one, and what was carried over."""
+        said_at = columns.select(columns.ats, _IS_PENDING)
+        if said_at != columns.select(columns.offsets, _IS_PENDING):  # else each is the original itself
+            self._hidden.update(OffsetSet.of(said_at))
+        self._hidden.update(OffsetSet.of(columns.select(columns.ats, _IS_CANCELLED)))
+        bases, words = columns.select(columns.offsets, _IS_HIDDEN), columns.select(columns.times, _IS_HIDDEN)
+        for base, word in zip(bases, words, strict=True):
+            self._hidden.add_mask(base, word)
 
     def _note_pending(self, offsets: "array[int]", dues: "array[int]") -> None:
         """Of those that were rescheduled the last word counts."""
@@ -187,6 +209,13 @@ class DelayReplay:
 
     def pending(self) -> OffsetSet:
         return self._begun.without(self._over)
+
+    def hidden(self) -> OffsetSet:
+        """What nobody is ever handed."""
+        found = self._hidden.copy()
+        found.update(self._begun)
+        found.update(self._over)
+        return found
 
     def pending_pieces(self, size: int) -> Iterator[tuple["array[int]", "array[int]"]]:
         """Offsets and due times of what is pending, in the order in which it became so, some at a time."""

@@ -38,6 +38,7 @@ from goqueue.storage.delayentries import (
     DelayReplay,
     encode_entries,
     encode_header,
+    encode_hidden,
     encode_mark,
     is_header,
 )
@@ -65,6 +66,8 @@ class Loaded:
     dues: "array[int]" = field(default_factory=lambda: array("Q"))
     """What is pending, in the order in which it became so."""
     pending: OffsetSet = field(default_factory=OffsetSet)
+    hidden: OffsetSet = field(default_factory=OffsetSet)
+    """What nobody is ever handed: originals, and the records that say what became of them."""
     finished: list[Change] = field(default_factory=list)
     """The newest that were delivered, cancelled or expired."""
 
@@ -118,9 +121,9 @@ class DelayIndex:
         """Bytes of the file."""
         return self._size
 
-    def has_grown(self, pending: int) -> bool:
-        """The file is much larger than so many pending messages need: it is time for `compact`."""
-        return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * pending)
+    def has_grown(self, entries: int) -> bool:
+        """The file is much larger than so many entries are: it is time for `compact`."""
+        return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * entries)
 
     def append(self, entries: Sequence[Change]) -> None:
         """Write entries in one go, in the order of the log. It never fails: see `is_incomplete`."""
@@ -174,7 +177,12 @@ class DelayIndex:
             self._volume.rest(self)
 
     async def compact(
-        self, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[Change], applied_to: Offset
+        self,
+        offsets: Iterable[Offset],
+        dues_of: AskDues,
+        hidden: OffsetSet,
+        finished: Sequence[Change],
+        applied_to: Offset,
     ) -> None:
         """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
 
@@ -192,6 +200,7 @@ class DelayIndex:
                 self._check_open()
                 with self._new_file() as target:
                     await _carry(target, offsets, dues_of, finished[-FINISHED_MAX:])
+                    await _carry_hidden(target, hidden)
                     target.write([encode_mark(applied_to)])
                     await self._exchange(target)
                 self._go_on_in(target, gathered)
@@ -296,7 +305,8 @@ async def _cut(volume: Volume, directory: str, size: int) -> None:
 
 
 async def _loaded(found: DelayReplay, applied_to: Offset) -> Loaded:
-    loaded = Loaded(applied_to, False, pending=found.pending(), finished=found.newest_ended(FINISHED_MAX))
+    ended = found.newest_ended(FINISHED_MAX)
+    loaded = Loaded(applied_to, False, pending=found.pending(), hidden=found.hidden(), finished=ended)
     for offsets, dues in found.pending_pieces(_LOADED_AT_ONCE):
         loaded.offsets.extend(offsets)
         loaded.dues.extend(dues)
@@ -314,4 +324,11 @@ async def _carry(target: _Target, offsets: Iterable[Offset], dues_of: AskDues, f
         await trio.lowlevel.checkpoint()
     for begin in range(0, len(finished), _CARRIED_AT_ONCE):
         target.write([encode_entries(finished[begin : begin + _CARRIED_AT_ONCE], is_carried=True)])
+        await trio.lowlevel.checkpoint()
+
+
+async def _carry_hidden(target: _Target, hidden: OffsetSet) -> None:
+    words = hidden.words()
+    while some := list(islice(words, _CARRIED_AT_ONCE)):
+        target.write([encode_hidden(some)])
         await trio.lowlevel.checkpoint()

@@ -7,6 +7,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.grouprequests import AssignPartition, Taken
 from goqueue.actors.partitionrequests import Maintain
+from goqueue.actors.whyrequests import GatherLedgerFacts
 from goqueue.core.ledgerkeys import LOOK_AHEAD_MAX
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.net.groupmessages import Action
@@ -179,6 +180,10 @@ async def test_the_look_ahead_ends(disk: SimulatedDisk, autojump_clock: MockCloc
         assert offsets(first) == [0]
         for _ in range(4):
             assert offsets(await desk.take()) == [], "the other key lies behind the look-ahead"
+        known = await desk.ref.call(GatherLedgerFacts(GROUP))
+        assert known is not None
+        behind, beyond = known.partition.behind_keys, known.partition.not_looked_at
+        assert (behind + beyond, behind >= LOOK_AHEAD_MAX, beyond > 0) == (LOOK_AHEAD_MAX + 1, True, True)
         await desk.settle(first)
         assert offsets(await desk.take()) == [1]
         assert offsets(await desk.take()) == [LOOK_AHEAD_MAX + 1]

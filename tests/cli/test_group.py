@@ -161,8 +161,8 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing"], 2, "nothing to change"),
         (["alter", "billing", "--config", "shared"], 2, "not a setting"),
         (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
-        (["alter", "billing", "--config", "shared=perhaps"], 1, "true or false"),
-        (["alter", "billing", "--config", "key_order=perhaps"], 1, "true or false"),
+        (["alter", "billing", "--config", "shared=perhaps"], 2, "true or false"),
+        (["alter", "billing", "--config", "key_order=perhaps"], 2, "true or false"),
         (["reset", "billing", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),
@@ -286,3 +286,33 @@ async def test_why_of_a_stream(shell: Shell) -> None:
 async def test_why_of_a_group_that_is_not_there_is_an_error(shell: Shell) -> None:
     result = await shell("why", "nobody")
     assert (result.exit_code, result.stdout, "nobody" in result.stderr) == (1, "", True)
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["delayed", "reschedule", "lines", "0", "0"], "--delay or --at"),
+        (["delayed", "reschedule", "lines", "0", "0", "--delay", "-1"], "delay"),
+        (["group", "alter", "billing", "--config", "max_deliveries=x"], "max_deliveries is x, but must be"),
+        (["consume", "lines", "--group", "bad name"], "bad name"),
+        (["consume", "lines", "--group", "g", "--mode", "stream", "--lanes", "strict"], "lanes"),
+    ],
+    ids=["no time", "a time before", "no number", "no name", "lanes of a stream"],
+)
+async def test_what_a_command_cannot_mean_exits_with_two(shell: Shell, arguments: list[str], said: str) -> None:
+    result = await shell(*arguments)
+    assert (result.exit_code, result.stdout, said in result.stderr) == (2, "", True)
+
+
+@pytest.mark.parametrize("word", ["cancel", "deliver"])
+async def test_a_message_that_is_not_pending_is_told_on_stderr(shell: Shell, word: str) -> None:
+    """Stdout is for results: as JSON it says there that nothing was done."""
+    refused = await shell("delayed", word, "lines", "0", "999")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "the message at 0:999 of lines is not pending; if it was, `goqueue delayed list" in refused.stderr
+    for_programs = await shell("delayed", word, "lines", "0", "999", "-o", "json")
+    assert (for_programs.exit_code, for_programs.stderr) == (1, "")
+    assert False in json.loads(for_programs.stdout).values()

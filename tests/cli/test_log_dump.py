@@ -196,10 +196,14 @@ def test_options_out_of_range_exit_with_two(data: Path, arguments: list[str]) ->
 
 
 def test_a_delay_index_is_dumped_entry_by_entry(data: Path) -> None:
-    entries = [Change(DelayState.PENDING, 2, NOW + 5_000_000, 2), Change(DelayState.MARK, 0, 0, 48)]
+    entries = [
+        Change(DelayState.PENDING, 2, NOW + 5_000_000, 2),
+        Change(DelayState.MARK, 0, 0, 48),
+        Change(DelayState.HIDDEN, 64, 2**63 + 5, 64),
+    ]
     path = data / "logs/orders/0/delays"
     path.write_bytes(encode_header() + encode_entries(entries))
-    first, second = lines_of(path)
+    first, second, third = lines_of(path)
     assert first == {
         "type": "delay",
         "position": 16,
@@ -211,11 +215,13 @@ def test_a_delay_index_is_dumped_entry_by_entry(data: Path) -> None:
         "carried": False,
     }
     assert (second["state"], second["at"]) == ("mark", 48)
+    assert (third["state"], third["offset"], third["mask"]) == ("hidden", 64, "0x8000000000000005")
     titles, *shown = goqueue("log", "dump", path).stdout.splitlines()
     assert titles.split() == ["POSITION", "STATE", "OFFSET", "TIME", "AT", "CARRIED"]
     assert [line.split() for line in shown] == [
         ["16", "pending", "2", "2023-11-14T22:13:25.000000Z", "2", "no"],
         ["48", "mark", "-", "-", "48", "no"],
+        ["80", "hidden", "64", "0x8000000000000005", "64", "no"],
     ]
     flip(path, 60)
     assert goqueue("log", "verify", data).exit_code == 0

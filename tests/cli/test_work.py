@@ -176,6 +176,20 @@ async def test_a_function_is_run_for_each_message_until_sigterm(
     assert await place.left() == []
 
 
+@pytest.mark.parametrize(
+    ("function", "options"), [("shop:plain", []), ("shop:on_trio", []), ("shop:on_asyncio", ["--asyncio"])]
+)
+async def test_a_new_group_keeps_the_order_of_keys_if_it_is_told_to(
+    place: Place, function: str, options: list[str]
+) -> None:
+    await publish(place, b"one")
+    async with place.work(function, "--key-order", *options) as working, goqueue.connect(place.url) as client:
+        await working.line()
+        assert (await client.group("billing")).settings["key_order"] is True
+        working.process.send_signal(signal.SIGTERM)
+        assert (await working.end())[0] == 0
+
+
 async def test_a_failure_is_logged_and_the_summary_counts_it(place: Place) -> None:
     await publish(place, b"bad", b"good")
     async with place.work("shop:plain", "--concurrency", "1", "--max-deliveries", "1") as working:

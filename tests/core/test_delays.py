@@ -125,6 +125,16 @@ def test_the_newest_of_those_that_ended_are_remembered() -> None:
     assert delays.finished_from(0, 1)[0].offset == 5
 
 
+def test_originals_and_what_is_said_of_them_stay_hidden_whatever_became_of_them() -> None:
+    """G3: nobody is handed them, so no lag counts them; the message that fired is one."""
+    delays = Delays()
+    delays.apply_all([Delayed(1, 1, 50), Delayed(2, 2, 50), Delayed(3, 3, 50), Fired(1, 4, 9), Moved(2, 5, 60)])
+    delays.apply_all([Cancelled(2, 6, 9), Cancelled(2, 7, 9)])
+    assert delays.hidden == OffsetSet([(1, 3), (5, 7)])
+    delays.removed_below(3, now=9, at=7)
+    assert delays.hidden == OffsetSet([(3, 3), (5, 7)])
+
+
 Events = st.lists(st.tuples(st.sampled_from("dmcf"), st.integers(0, 8), st.integers(0, 100)), max_size=40)
 
 
@@ -158,6 +168,7 @@ def test_many_at_once_say_what_they_say_one_by_one(said: list[tuple[str, int, in
     changes = [change for event in events if (change := apart.apply(event)) is not None]
     assert together.apply_all(events) == changes
     assert together.pending == apart.pending
+    assert together.hidden == apart.hidden
     assert list(together.finished.items()) == list(apart.finished.items())
 
 

@@ -104,6 +104,20 @@ def test_altering_changes_what_is_named_resets_by_none_and_refuses_what_is_unkno
         settings.altered({"asignor": "sticky"})
 
 
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        (GroupSettings(mode="stream"), {"lanes": "strict"}),
+        (GroupSettings(lanes="strict"), {"mode": "stream"}),
+    ],
+)
+def test_a_stream_is_not_altered_to_lanes_that_it_cannot_have(
+    settings: GroupSettings, changes: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidConfig, match='lanes is "strict", but a group in mode "stream"'):
+        settings.altered(changes)
+
+
 def test_differences_are_told_by_name() -> None:
     one, other = GroupSettings(mode="stream", max_deliveries=5), GroupSettings(assignor="range", max_deliveries=5)
     assert one.conflicts_with(other) == other.conflicts_with(one) == ["mode", "assignor"]

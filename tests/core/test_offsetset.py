@@ -124,3 +124,15 @@ def test_what_lies_below_can_be_taken_at_once(offsets: set[int], end: int, count
         assert (len(found), found.last(count)) == (len(expected), sorted(expected)[-count:])
     rest.update(taken)
     assert rest == before
+
+
+@given(changes)
+def test_words_of_64_say_it_all(changes: list[tuple[bool, Run]]) -> None:
+    offsets, _ = both(changes)
+    words, again = list(offsets.words()), OffsetSet()
+    for base, word in words:
+        assert base % 64 == 0
+        assert 0 < word < 2**64
+        again.add_mask(base, word)
+    assert again == offsets
+    assert len(words) <= offsets.words_max

@@ -23,6 +23,7 @@ from goqueue.errors import UnknownMember
 ORDERS = frozenset({"orders"})
 ANN = MemberFacts("ann", ("orders",), ORDERS, member_for=60.0, asked_ago=0.0)
 BOB = replace(ANN, id="bob")
+LOST = replace(ANN, is_connected=False, silent_for=4.0)
 IDLE = PartitionFacts("orders", 0, owner="ann", last_message=LastMessage("2026-11-16T08:00:00.000Z", 95.0))
 LAST = LastDelivery("ann", 0.2)
 
@@ -174,6 +175,23 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "everything that is there was fetched by ann and is not committed yet: 1 message; nobody has asked for "
         "more of orders/0 for 2 min 10 s (its program is busy, or has paused it)",
     ),
+    "a stream whose owner is lost with what it has fetched": (
+        stream(replace(IDLE, fetched=20, asked_ago=4.0), members=(LOST,)),
+        "uncommitted",
+        "everything that is there was fetched by ann and is not committed yet: 20 messages; the connection of ann "
+        "is lost, and it was last heard of 4.0 s ago",
+    ),
+    "a stream of which one owner is lost, and one is busy": (
+        stream(
+            replace(IDLE, fetched=2, asked_ago=4.0),
+            replace(IDLE, partition=1, owner="bob", fetched=1, asked_ago=30.0),
+            members=(LOST, BOB),
+        ),
+        "uncommitted",
+        "everything that is there was fetched by ann, bob and is not committed yet: 3 messages; the connection of "
+        "ann is lost, and it was last heard of 4.0 s ago; nobody has asked for more of orders/1 for 30 s (its "
+        "program is busy, or has paused it)",
+    ),
     "a stream that changes hands": (
         replace(paused(replace(IDLE, owner=None, fetched=20), IDLE), is_stream=True),
         "rebalancing",
@@ -247,10 +265,10 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "5), 7 in flight, the oldest lease held by ann for 12 s, ends in 18 s",
     ),
     "behind the look-ahead": (
-        group(replace(IDLE, behind_keys=10_500, looks_no_further=True, waiting=1, next_retry_in=3.0)),
+        group(replace(IDLE, behind_keys=10_000, not_looked_at=500, waiting=1, next_retry_in=3.0)),
         "behind_keys",
-        "10,500 messages wait behind earlier ones of the same key; 1 message waits for its retry, the next in 3.0 s"
-        "; on orders/0 so many wait that no more are looked at",
+        "10,000 messages wait behind earlier ones of the same key; 1 message waits for its retry, the next in 3.0 s"
+        "; 500 more of orders/0 are not looked at while so many wait",
     ),
     "everything is in flight": (
         group(LEASED),
@@ -401,6 +419,7 @@ partitions = st.builds(
     fetched=counts,
     asked_ago=st.none() | spans,
     behind_keys=counts,
+    not_looked_at=counts,
     longest_row=st.none() | st.builds(KeyRow, st.binary(max_size=300).map(shown_key), counts, counts),
     unsynced=counts,
     in_flight=counts,

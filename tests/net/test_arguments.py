@@ -1,6 +1,7 @@
 """What a program gives to consumers and to the calls about groups: the wrong kind gets a typed error (G14)."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -8,11 +9,13 @@ import pytest
 import goqueue
 from goqueue.errors import UnknownPartition
 from goqueue.net import groupmessages as wire
-from goqueue.net.arguments import check_flag, check_whole
+from goqueue.net.arguments import check_flag, check_partition_count, check_settings, check_whole
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, check_seconds, start_text
+from goqueue.net.content import priority_of
 from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
 from goqueue.net.whymessages import Why
+from goqueue.types import Priority
 from tests.net.consumer_world import FakeBroker
 
 NAN, INF = float("nan"), float("inf")
@@ -54,7 +57,7 @@ def shown(value: object) -> str:
         ],
         *[({"start": value}, goqueue.OffsetOutOfRange) for value in (-1, 2**63)],
         *[({"member_id": value}, goqueue.InvalidName) for value in (5, b"m", "", "m" * 257)],
-        *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "both")],
+        *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "both", None)],
         *[
             ({"mode": "stream", **given}, goqueue.InvalidConfig)
             for given in (
@@ -66,6 +69,7 @@ def shown(value: object) -> str:
                 {"max_deliveries": 5},
                 {"max_in_flight": 5},
                 {"shared": True},
+                {"lanes": "strict"},
             )
         ],
         *[({name: print}, goqueue.InvalidConfig) for name in ("on_assigned", "on_revoked")],
@@ -109,6 +113,34 @@ def test_an_error_says_what_to_give() -> None:
         ConsumerOptions(topics="orders", group="billing", max_in_flight="a")  # type: ignore[arg-type]
     with pytest.raises(goqueue.InvalidConfig, match="auto_extend='x' must be True or False"):
         ConsumerOptions(topics="orders", group="billing", auto_extend="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "priority", [True, False, 2.0, Decimal(2), 5, -1, "urgent", "", None, b"high", [2]], ids=shown
+)
+def test_what_is_no_priority_is_refused(priority: Any) -> None:
+    """G14: True is no one, and 2.0 no two."""
+    with pytest.raises(goqueue.InvalidMessage, match=r"is no priority; there are .*normal \(2\)"):
+        priority_of(priority)
+
+
+def test_a_priority_is_a_name_in_any_case_or_a_number() -> None:
+    assert {priority_of(each) for each in (1, "high", "High", "HIGH", Priority.HIGH)} == {Priority.HIGH}
+
+
+# Calls about topics
+
+
+@pytest.mark.parametrize("config", [1, "x", [("retention_hours", 5)], {5: 5}], ids=shown)
+def test_settings_of_a_topic_are_a_map(config: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=r"config=.* must be a map of settings' names to their values"):
+        check_settings("config", config)
+
+
+@pytest.mark.parametrize("partitions", [-1, 0, 10_001, "3", 3.0, True, None], ids=shown)
+def test_a_topic_has_a_number_of_partitions(partitions: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=r"partitions=.* must be a whole number, 1 to 10,000"):
+        check_partition_count(partitions)
 
 
 # Calls about groups

@@ -58,6 +58,22 @@ async def test_topics_are_made_listed_changed_and_deleted(machine: Machine, auto
         assert await client.topics() == [orders]
 
 
+async def test_a_topic_is_made_and_altered_by_what_can_be_sent(machine: Machine, autojump_clock: MockClock) -> None:
+    """G14: the error speaks of the argument."""
+    async with machine.both() as client:
+        wrong: Any = "x"
+        with pytest.raises(goqueue.InvalidConfig, match="config="):
+            await client.create_topic("orders", config=wrong)
+        for partitions in (wrong, -1):
+            with pytest.raises(goqueue.InvalidConfig, match="partitions="):
+                await client.create_topic("orders", partitions=partitions)
+        await client.create_topic("orders")
+        with pytest.raises(goqueue.InvalidConfig, match="config="):
+            await client.alter_topic("orders", wrong)
+        with pytest.raises(goqueue.InvalidConfig, match="partitions="):
+            await client.add_partitions("orders", wrong)
+
+
 async def test_a_publish_says_where_the_message_lies(machine: Machine, autojump_clock: MockClock) -> None:
     async with machine.both() as client:
         await client.create_topic("orders")

@@ -2,7 +2,7 @@
 
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import trio
@@ -161,8 +161,36 @@ async def test_what_waits_for_its_time_is_no_lag_though_nobody_has_looked_at_it(
         [place] = (await client.group("g")).partitions
         assert (place.lag, place.lanes[goqueue.Priority.NORMAL].ready) == (1, 1)
         await trio.sleep(61)
-        [place] = (await client.group("g")).partitions
-        assert place.lag >= 6
+        assert await figures(client) == (6, 6, "the group has no members: 6 messages wait on 1 partition")
+
+
+async def figures(client: goqueue.Client) -> tuple[int, int | None, str]:
+    """The lag of group g, what its lane has ready, and what is said of it."""
+    [place] = (await client.group("g")).partitions
+    return place.lag, place.lanes[goqueue.Priority.NORMAL].ready, await client.why("g")
+
+
+@pytest.mark.parametrize("mode", ["queue", "stream"])
+async def test_neither_originals_nor_what_is_said_of_them_are_lag_whatever_became_of_them(
+    machine: Machine, autojump_clock: MockClock, mode: Literal["queue", "stream"]
+) -> None:
+    """G3, also after a restart: five have fired, five were cancelled, and five are moved again and again."""
+    async with machine.both() as client:
+        await orders(client)
+        async with client.consumer("orders", group="g", mode=mode):
+            pass
+        for _ in range(5):
+            await client.publish("orders", b"x", delay=1)
+        await trio.sleep(2)
+        offsets = [(await client.publish("orders", b"x", delay=1_000)).offset or 0 for _ in range(10)]
+        for offset in offsets[:5]:
+            await client.cancel_delayed("orders", 0, offset)
+        for offset in offsets[5:] * 4:
+            await client.reschedule_delayed("orders", 0, offset, delay=2_000)
+        expected = (5, 5, "the group has no members: 5 messages wait on 1 partition")
+        assert await figures(client) == expected
+    async with machine.both() as client:
+        assert await figures(client) == expected
 
 
 @pytest.mark.parametrize(
@@ -558,3 +586,13 @@ async def test_large_messages_and_long_keys_are_listed_as_they_are(
         short = await client.delayed("orders", limit=35)
         assert (len(short), short.next) == (35, (0, 34))
         assert [each.offset for each in await client.delayed("orders", after=short.next)] == list(range(35, 40))
+
+
+@pytest.mark.parametrize("after", [5, (0,), (0, 1, 2), "ab", {0, 1}], ids=str)
+async def test_a_page_begins_behind_a_partition_and_an_offset(
+    machine: Machine, autojump_clock: MockClock, after: Any
+) -> None:
+    async with machine.both() as client:
+        await orders(client)
+        with pytest.raises(goqueue.InvalidConfig, match=r"after=.* must be a partition and an offset"):
+            await client.delayed("orders", after=after)

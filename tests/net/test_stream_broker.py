@@ -274,6 +274,8 @@ async def test_a_stream_goes_on_where_it_is_told_to(machine: Machine, autojump_c
                 await consumer.seek(0, "nowhere")
             with pytest.raises(goqueue.StaleGeneration, match="not this consumer's"):
                 await consumer.seek(7, 0)
+            with pytest.raises(goqueue.UnknownPartition, match="a partition is a whole number, not NoneType"):
+                await consumer.seek(None, 0)  # type: ignore[arg-type]
 
 
 async def test_a_place_can_be_chosen_when_partitions_come(machine: Machine, autojump_clock: MockClock) -> None:
@@ -365,6 +367,9 @@ async def test_words_of_one_mode_are_refused_in_the_other(machine: Machine, auto
             for words in (queue.commit(), queue.seek(0, 0), queue.pause(), queue.resume()):
                 with pytest.raises(goqueue.GroupConflict, match='mode "stream"'):
                     await words
+        for words in (queue.commit(), queue.seek(0, 0), queue.pause(), queue.resume()):
+            with pytest.raises(goqueue.Closed):
+                await words
 
 
 async def test_after_leaving_everything_is_closed(machine: Machine, autojump_clock: MockClock) -> None:

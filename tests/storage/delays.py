@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from goqueue.core.delays import Change, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.storage.delayindex import NAME, DelayIndex, Loaded
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
@@ -39,7 +40,12 @@ def dues_of(loaded: Loaded) -> dict[int, int]:
 
 
 async def compact(
-    index: DelayIndex, offsets: Sequence[int], dues: Sequence[int], finished: Sequence[Change], applied_to: int
+    index: DelayIndex,
+    offsets: Sequence[int],
+    dues: Sequence[int],
+    finished: Sequence[Change],
+    applied_to: int,
+    hidden: OffsetSet | None = None,
 ) -> None:
     """With due times as they are at this moment."""
     due_at = dict(zip(offsets, dues, strict=True))
@@ -47,7 +53,7 @@ async def compact(
     async def dues_of(some: Sequence[int]) -> list[int]:
         return [due_at[offset] for offset in some]
 
-    await index.compact(offsets, dues_of, finished, applied_to)
+    await index.compact(offsets, dues_of, hidden or OffsetSet(), finished, applied_to)
 
 
 def leave_room(disk: SimulatedDisk, size: int) -> None:

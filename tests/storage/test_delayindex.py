@@ -10,6 +10,7 @@ from crc32c import crc32c
 from trio.testing import MockClock
 
 from goqueue.core.delays import FINISHED_MAX, Change, DelayState
+from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import Closed, DiskFailed, DiskFull, UnknownFormat
 from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE, PIECE_SIZE, encode_entries
 from goqueue.storage.delayindex import GROWN_BYTES, NAME, DelayIndex, Loaded
@@ -68,6 +69,32 @@ async def test_what_is_pending_comes_back_with_its_last_due_time_and_what_ended_
     assert dues_of(loaded) == {3: 9_000, 8: 8_000}
     assert loaded.finished == [FEW[3], FEW[5]]
     assert (loaded.applied_to, loaded.is_rebuilt) == (8, False)
+
+
+HIDDEN = OffsetSet([(1, 5), (8, 8)])
+"""All originals, and what moved or cancelled one; what was delivered lies at 6."""
+
+
+async def test_what_nobody_is_ever_handed_is_known_from_the_entries(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """G3: it is no lag, also after a start."""
+    index.append(FEW)
+    assert (await found_on(disk.kill())).hidden == HIDDEN
+
+
+async def test_a_compaction_carries_over_what_nobody_is_ever_handed(
+    disk: SimulatedDisk, index: DelayIndex, autojump_clock: MockClock
+) -> None:
+    """Also of delays that have ended so long ago that nothing else is known of them."""
+    hidden = OffsetSet.of(range(0, 300_000, 3))
+    await compact(index, [3], [9_000], [], 300_000, hidden)
+    assert index.size < 32 * 300_000 // 64 + 1_000
+    index.append([ended(DelayState.CANCELLED, 3, 300_001)])
+    loaded = await found_on(disk.kill(), log_end=400_000)
+    hidden.add(300_001, 300_001)
+    assert loaded.hidden == hidden
+    assert (len(loaded.pending), len(loaded.finished), loaded.applied_to) == (0, 1, 300_001)
 
 
 async def test_an_append_is_one_write_and_a_mark_is_written_when_it_says_something(
