@@ -108,9 +108,12 @@ class Journal:
         path = f"{directory}/{name}{NEW}"
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX) if volume.disk.exists(path) else b""
         found = replay(data, is_new=True)
-        if not found.sound_size:
-            return cls._make(volume, directory, name)
         await _keep_aside(volume, directory, name, data, found)
+        if not found.sound_size:
+            # In another file: a power loss could bring back what lies in this one, among what is written now.
+            if volume.disk.exists(path):
+                volume.disk.remove(path)
+            return cls._make(volume, directory, name)
         file = volume.disk.open(path)
         journal = cls(volume, directory, name, file, found, state=Name.NEW)
         try:
@@ -126,7 +129,6 @@ class Journal:
         path, mark = f"{directory}/{name}{NEW}", encode_frame(Kind.MARK, 0, 0)
         file = volume.disk.open(path, create=True)
         try:
-            file.truncate(0)
             file.write(0, [mark])
         except BaseException:
             file.close()

@@ -14,7 +14,7 @@ from random import Random
 from typing import TypeAlias
 
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goqueue.errors import DiskFailed, DiskFull, LogStopped
@@ -255,6 +255,7 @@ async def live_and_look_back(seed: int, steps: Sequence[Step]) -> None:
 
 
 @given(seeds, steps)
+@example(661, [Crash(), Append((0,)), Crash(), Crash()])  # what a first life left came back in a third
 def test_what_was_confirmed_is_found_in_order_and_nothing_is_invented(seed: int, steps: list[Step]) -> None:
     """G1"""
     run_deterministically(live_and_look_back, seed, steps, seed=seed)

@@ -62,8 +62,25 @@ async def test_a_new_journal_of_which_nothing_is_sound_begins_anew(
     assert (found.entries, found.lost, found.next_number) == ([], [], 1)
     journal.append([b"a"])
     await journal.commit()
-    assert files(disk) == [NAME]
+    assert [name for name in files(disk) if not name.endswith(".torn")] == [NAME]
     assert (await found_on(disk.crash())).entries == [b"a"]
+
+
+async def test_what_was_not_taken_up_does_not_come_back_among_what_was_written_since(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Its own beginning was lost, not what followed; and whoever opened it was told of nothing."""
+    journal = await open_journal(volume)
+    journal.append([b"old"])
+    await disk.open(PATH + NEW).sync()
+    await disk.sync_directory(DIRECTORY)
+    disk.flip_bit(PATH + NEW, 0, 0)
+    journal, found = await Journal.open(volume, DIRECTORY, NAME)
+    assert found.entries == []
+    outcomes = {tuple((await found_on(crashed)).entries) for crashed in crashes_of(disk)}
+    journal.append([b"new"])
+    outcomes |= {tuple((await found_on(crashed)).entries) for crashed in crashes_of(disk)}
+    assert outcomes == {(), (b"new",)}
 
 
 async def test_what_follows_damage_in_a_new_journal_is_kept_aside(
