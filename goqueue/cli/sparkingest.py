@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,14 +102,23 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
 def _until_interrupted(run: "Callable[[Watch], Summary]", bar: Bar, *, may_end: bool) -> "Summary":
     """What only ends by a signal has ended well by one."""
     watching = _Watching(bar)
-    if may_end:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return run(watching)
+        with _signals_to(watching.end, signal.SIGINT, *([signal.SIGTERM] if may_end else [])):
+            return run(watching)
     except KeyboardInterrupt:
         if not may_end or watching.so_far is None:
             raise
         return watching.so_far
+
+
+@contextmanager
+def _signals_to(end: Callable[..., None], *numbers: signal.Signals) -> Iterator[None]:
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _work(schema: Any, *, is_once: bool, interval: float, starting: str | None, **given: Any) -> "Ingest":
@@ -159,11 +169,21 @@ class _Watching:
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
         self._shown = 0
+        self._is_over = False
         self.so_far: Summary | None = None
         """Of the run, which goes on to count in it."""
 
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """By a signal, when the run next looks: amid a question to Java its answer would be taken for that of the
+        next one. A second signal does not wait."""
+        if self._is_over:
+            signal.default_int_handler(number, frame)
+        self._is_over = True
+
     def __call__(self, so_far: "Summary") -> None:
         self.so_far = so_far
+        if self._is_over:
+            raise KeyboardInterrupt
         self._bar.begin(max(so_far.expected, so_far.messages))
         self._bar.advance(so_far.messages - self._shown)
         self._shown = so_far.messages

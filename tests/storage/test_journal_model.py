@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from goqueue.errors import DiskFailed, DiskFull, LogStopped
 from goqueue.storage.journal import Journal
-from goqueue.storage.journalfile import Replay
+from goqueue.storage.journalfile import NEW, Replay
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from goqueue.testing.faults import Faults
@@ -270,10 +270,11 @@ flips = st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 7)), max_size=4
 async def rot(seed: int, steps: Sequence[Step], flips: Sequence[Flip]) -> tuple[Model, Replay]:
     """What is found after a life and some flipped bits; what was found must then be found again and again."""
     disk, model = await live_on_and_on(seed, steps)
-    is_there = disk.exists(PATH)  # else nothing was ever committed, and a crash took the name
-    for place, bit in flips if is_there else ():
+    is_named = disk.exists(PATH)  # else nothing was ever committed: nothing in it can be missed
+    for place, bit in flips if is_named else ():
         disk.flip_bit(PATH, place % disk.size(PATH), bit)
-    image = await contents(disk) if is_there else b""
+    name = NAME if is_named else NAME + NEW
+    image = await contents(disk, name) if disk.exists(f"{DIRECTORY}/{name}") else b""
     async with mounted(disk) as volume:
         journal, found = await Journal.open(volume, DIRECTORY, NAME)
         await check_copies(disk, image, found)
