@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -113,6 +114,10 @@ def _until_interrupted(run: "Callable[[Watch], Summary]", bar: Bar, *, may_end: 
 
 @contextmanager
 def _signals_to(end: Callable[..., None], *numbers: signal.Signals) -> Iterator[None]:
+    """Elsewhere than in the main thread nobody may listen to them, and nobody does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield

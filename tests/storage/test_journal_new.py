@@ -52,6 +52,18 @@ async def test_what_a_power_loss_leaves_of_a_new_journal_is_a_prefix_and_no_dama
     assert len(lengths) > 1
 
 
+async def test_what_was_taken_up_is_durable_before_it_is_told(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    journal = await open_journal(volume)
+    journal.append([b"a", b"b"])
+    killed = disk.kill()
+    assert (await found_on(killed)).entries == [b"a", b"b"]
+    for crashed in crashes_of(killed):
+        assert files(crashed) == [NAME]
+        assert (await found_on(crashed)).entries == [b"a", b"b"]
+
+
 @pytest.mark.parametrize("size", [0, 1, HEAD_SIZE - 1])
 async def test_a_new_journal_of_which_nothing_is_sound_begins_anew(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock, size: int

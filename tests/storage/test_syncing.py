@@ -74,6 +74,17 @@ async def test_folders_are_open_a_bounded_number_at_a_time(tmp_path: Path, monke
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+async def test_files_are_given_back_once_they_are_synced(tmp_path: Path) -> None:
+    disk = RealDisk()
+    before = len(os.listdir("/proc/self/fd"))
+    files = [disk.open(f"{tmp_path}/{number}", create=True) for number in range(3)]
+    assert await disk.sync_all(files) == {}
+    for file in files:
+        file.close()
+    disk.rest()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 async def test_of_nothing_nothing_fails(disk: Disk) -> None:
     assert await disk.sync_all([]) == {}
 
