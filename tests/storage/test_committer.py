@@ -248,18 +248,26 @@ async def test_a_file_is_synced_while_one_of_its_callers_is_left(
     assert await contents(disk.crash(), "/a") == b"x"
 
 
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone in its round", "beside another"])
 @pytest.mark.parametrize("target", ["file", "folder"])
 async def test_a_failure_that_nobody_heard_is_told_to_the_next_caller(
-    committer: Committer, disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock, target: str
+    committer: Committer,
+    disk: SimulatedDisk,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,
+    target: str,
+    is_alone: bool,
 ) -> None:
     """The system tells of a failed sync once; a second one that succeeds proves nothing (G1)."""
-    file, other = await new_file(disk, "/a"), await new_file(disk, "/b")
+    file, other, third = [await new_file(disk, path) for path in ("/a", "/b", "/c")]
     asked: File | str = file if target == "file" else "/"
     disk.faults.sync_seconds = (1.0, 1.0)
     disk.fail_next_sync("/a" if target == "file" else "/")
     Waiter(nursery, committer, other)
     await trio.sleep(0.5)
     cancelled = Waiter(nursery, committer, asked)
+    if not is_alone:
+        Waiter(nursery, committer, third)
     await trio.sleep(1)
     cancelled.scope.cancel()
     await trio.sleep(1)
