@@ -87,17 +87,13 @@ class Membership:
 
     async def run(self) -> None:
         """Stay a member, or become one first, until another consumer has its place."""
-        if not self.is_member:
-            await self._join_again()
         while self.fenced is None:
             try:
-                await self._beat()
+                await (self._beat() if self.is_member else self.join())
             except Fenced as error:
                 self.note_fenced(error)
             except (UnknownMember, UnknownGroup):
-                logger.info("group %s does not know %s; joining again", self._options.group, self.member)
-                self.is_member = False
-                await self._join_again()
+                await self._note_unknown()
             except GoQueueError as error:
                 await self._note(error)
 
@@ -119,16 +115,13 @@ class Membership:
         else:
             await trio.sleep_until(begun_at + (HEARTBEAT_SECONDS if is_crowded else PAUSE_SECONDS))
 
-    async def _join_again(self) -> None:
-        """A broker that was restarted once more meanwhile says so at the next heartbeat, which is no news."""
-        try:
-            await self.join()
-        except Fenced as error:
-            self.note_fenced(error)
-        except (UnknownMember, UnknownGroup):
+    async def _note_unknown(self) -> None:
+        """News to a member, which joins again at once. A broker that was restarted amid joining is no news."""
+        if self.is_member:
+            logger.info("group %s does not know %s; joining again", self._options.group, self.member)
+            self.is_member = False
+        else:
             await trio.sleep(PAUSE_SECONDS)
-        except GoQueueError as error:
-            await self._note(error)
 
     async def _note(self, error: GoQueueError) -> None:
         """Whoever waits for messages hears it; then it is tried again."""

@@ -11,7 +11,7 @@ from goqueue.errors import GroupConflict, PartitionUnavailable, Unavailable
 from goqueue.net import groupmessages as wire
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, start_text
-from tests.net.consumer_world import FakeBroker, consuming, numbered, values_of
+from tests.net.consumer_world import FakeBroker, at_work, consuming, numbered, values_of
 
 # Membership
 
@@ -32,6 +32,24 @@ async def test_who_is_refused_does_not_come_in(autojump_clock: MockClock) -> Non
     with pytest.raises(goqueue.GroupConflict, match="max_deliveries"):
         async with consuming(broker):
             raise AssertionError("it came in")
+
+
+async def test_who_waits_to_be_let_in_asks_to_join_and_never_beats_as_a_stranger(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = FakeBroker()
+    broker.failures[wire.JoinGroup] = GroupConflict("max_deliveries is 5 there", settings="max_deliveries")
+    patient = Consumer(broker, ConsumerOptions(topics="orders", group="billing"))
+    patient.be_patient()
+    with caplog.at_level("INFO", "goqueue.client"):
+        async with at_work(broker), patient:
+            with pytest.raises(goqueue.GroupConflict, match="max_deliveries"):
+                await patient.receive()
+            await trio.sleep(1.5)
+            assert broker.members == {patient.member_id}
+    kinds = [type(each) for each in broker.asked if isinstance(each, wire.JoinGroup | wire.Heartbeat)]
+    assert kinds[:3] == [wire.JoinGroup, wire.JoinGroup, wire.Heartbeat]
+    assert "joining again" not in caplog.text
 
 
 async def test_a_heartbeat_is_heard_every_three_seconds_however_long_a_handler_takes(
