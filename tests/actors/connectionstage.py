@@ -209,6 +209,8 @@ class StageGroups(Actor):
 class StageTopics(Actor):
     def __init__(self, partitions: Sequence[ActorRef]) -> None:
         self._partitions = partitions
+        self.nothing_found: GoQueueError | None = None
+        """What it says when it is asked for many at once."""
 
     @answers(FindPartition)
     async def find_partition(self, message: FindPartition) -> ActorRef:
@@ -219,6 +221,8 @@ class StageTopics(Actor):
 
     @answers(FindPartitions)
     async def find_partitions(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        if self.nothing_found is not None:
+            raise self.nothing_found
         return tuple(self._find(*place) for place in message.places)
 
     def _find(self, topic: UUID, number: int) -> ActorRef | GoQueueError:
@@ -239,6 +243,7 @@ class Stage:
     group: StageGroup
     """Named g."""
     groups: StageGroups
+    topics: StageTopics
     common: Common
     nursery: trio.Nursery
 
@@ -253,18 +258,19 @@ async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
     rows, group = [StagePartition() for _ in range(partitions)], StageGroup()
     async with AsyncExitStack() as stack:
         refs = [await stack.enter_async_context(alive(row, f"p{at}")) for at, row in enumerate(rows)]
+        topics = StageTopics(refs)
         groups = StageGroups({"g": await stack.enter_async_context(alive(group, "g"))})
         disk = SimulatedDisk(Random(0))
         broker = Broker(
             environment=Environment(disk, TcpNetwork(), SimulatedClock(), Random(0)),
-            topics=await stack.enter_async_context(alive(StageTopics(refs), "topics")),
+            topics=await stack.enter_async_context(alive(topics, "topics")),
             groups=await stack.enter_async_context(alive(groups, "groups")),
             cluster=bytes(16),
             node="node-1",
             statistics=Statistics(Volume(disk), "/"),
         )
         common, nursery = Common(), await stack.enter_async_context(trio.open_nursery())
-        stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, common, nursery)
+        stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, topics, common, nursery)
         await stage.client.greet()
         yield stage
         nursery.cancel_scope.cancel()

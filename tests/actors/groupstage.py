@@ -55,6 +55,9 @@ class Script:
     hanging: set[Place] = field(default_factory=set)
     crashing: set[Place] = field(default_factory=set)
     committed: dict[Place, int] = field(default_factory=dict)
+    nothing_found: GoQueueError | None = None
+    """What the topics' actor says when it is asked for partitions."""
+    finding_hangs: bool = False
 
     def of(self, kind: type[Any]) -> list[tuple[Place, Any]]:
         return [(place, message) for place, message in self.heard if isinstance(message, kind)]
@@ -127,7 +130,11 @@ class ScriptedTopics(Actor):
 
     @answers(FindPartitions)
     async def find_many(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
-        there = self._stage.refs
+        there, script = self._stage.refs, self._stage.script
+        if script.finding_hangs:
+            await trio.sleep_forever()
+        if script.nothing_found is not None:
+            raise script.nothing_found
         return tuple(there.get(place) or UnknownTopic("there is no such partition") for place in message.places)
 
 

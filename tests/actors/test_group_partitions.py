@@ -12,6 +12,7 @@ from goqueue.errors import (
     GroupConflict,
     InvalidConfig,
     PartitionUnavailable,
+    Unavailable,
     UnknownMember,
     UnknownPartition,
     UnknownTopic,
@@ -78,6 +79,38 @@ async def test_a_partition_that_refuses_is_tried_again(disk: SimulatedDisk, auto
         stage.script.refusing.clear()
         await trio.sleep(2)
         assert stage.script.owner("orders", 1) == "ann"
+
+
+async def test_partitions_that_cannot_be_found_are_looked_for_again(
+    disk: SimulatedDisk, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are looked for all at once: so one failure is the failure of each."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 3)
+        stage.script.nothing_found = Unavailable("the topics are being opened")
+        group = await stage.group()
+        ann = await group.call(join("ann", "orders"))
+        assert len(ann.assignment) == 3
+        await trio.sleep(5)
+        assert attached(stage, "orders", 0) == []
+        [line] = [line for line in caplog.messages if "cannot reach" in line]
+        assert line.startswith(
+            "group billing cannot reach partition 0 of orders and 2 more: the topics are being opened"
+        )
+        stage.script.nothing_found = None
+        await trio.sleep(2)
+        assert {stage.script.owner("orders", number) for number in range(3)} == {"ann"}
+
+
+async def test_topics_that_hang_do_not_hang_the_group(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 3)
+        group = await stage.group()
+        stage.script.finding_hangs = True
+        begin = trio.current_time()
+        ann = await group.call(join("ann", "orders"))
+        assert trio.current_time() - begin < 1
+        assert len(ann.assignment) == 3
 
 
 async def test_a_partition_that_was_started_again_is_told_everything_anew(

@@ -20,7 +20,7 @@ from goqueue.actors.receiving import (
 )
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.servingdeliveries import FIRST_SECONDS_MAX, MESSAGES_MAX
-from goqueue.errors import GoQueueError, StaleGeneration
+from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net import groupmessages as wire
 from goqueue.net.groupmessages import Action
 from tests.actors.connectionstage import TOPIC, Stage, StagePartition, alive, delivery, staged
@@ -178,6 +178,22 @@ async def test_what_is_there_is_received_at_once(autojump_clock: MockClock) -> N
         assert error is None
         assert delivered == [0x1234, (wire.DeliveryRun(10, 509, 2),), False, True, b"batches", ()]
         assert trio.current_time() < 1
+
+
+async def test_partitions_that_cannot_be_found_together_are_looked_for_by_the_next_receive(
+    autojump_clock: MockClock,
+) -> None:
+    """Each says why there is nothing; those that are known already give what they have."""
+    async with staged(3) as stage:
+        await received(stage, partitions=stage.where[1:2], max_wait_ms=0)
+        stage.topics.nothing_found = Unavailable("the topics are being opened")
+        stage.partitions[1].give(delivery(7, 0, 4))
+        first, [error, *_], last = await received(stage)
+        assert [each.error and each.error.code for each in (first, last)] == ["unavailable"] * 2
+        assert error is None
+        stage.topics.nothing_found = None
+        stage.partitions[2].give(delivery(8, 0, 4))
+        assert [each.error for each in await received(stage)] == [None] * 3
 
 
 async def test_a_receive_waits_for_the_first_message_and_takes_nothing_before(
