@@ -38,7 +38,7 @@ def benchmark(module: str, *options: str | Path, path: str | None = None) -> Any
     command = [sys.executable, "-m", f"benchmarks.{module}", "--tiny", "-o", "json", *map(str, options)]
     environment = os.environ if path is None else {**os.environ, "PATH": path}
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode in (0, GOALS_MISSED), done.stderr
     assert "Traceback" not in done.stderr
