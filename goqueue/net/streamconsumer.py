@@ -1,9 +1,9 @@
 """A consumer of a group in stream mode: each partition in the order of its offsets, and offsets that are committed.
 
 Five tasks run beside the program: one stays a member and lets go of partitions (streammembership.py), one asks
-where to go on with those that came, one fetches (streamfetching.py), one commits what is handled, each 5 seconds,
-and one says why nothing comes, when that takes long (consumerwhy.py). What is fetched lies with its partition
-(streampartition.py) until it is handed out, so a call may be cancelled at any time.
+where to go on with those that came, one fetches (streamfetching.py), one commits what is handled, each 5 seconds
+(streamcommitting.py), and one says why nothing comes, when that takes long (consumerwhy.py). What is fetched lies
+with its partition (streampartition.py) until it is handed out, so a call may be cancelled at any time.
 
 A message is handled once the program has asked for more behind it. So it is one flow that reads: when several tasks
 share a consumer, the next one that asks says that all before is handled.
@@ -11,7 +11,7 @@ share a consumer, the next one that asks says that all before is handled.
 
 import inspect
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +19,7 @@ import trio
 
 from goqueue.core.quietspell import QuietSpell
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleGeneration, UnknownGroup
+from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration, UnknownGroup
 from goqueue.net.arguments import check_any_partition, refusal
 from goqueue.net.consumer import (
     GRACE_SECONDS,
@@ -37,23 +37,20 @@ from goqueue.net.consumerwhy import Explaining, Paused
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds
 from goqueue.net.groupmessages import AssignedPartition
 from goqueue.net.streamcommits import Commits, first_error
+from goqueue.net.streamcommitting import Committing
 from goqueue.net.streamfetching import PAUSE_SECONDS, Fetching
 from goqueue.net.streamhands import Elsewhere, Hands
 from goqueue.net.streammembership import StreamMembership
-from goqueue.net.streampartition import Key, Owner, StreamPartition, moves_of, stream_of
+from goqueue.net.streampartition import Key, Owner, StreamPartition, stream_of
 from goqueue.net.streamplaces import chosen, offset_of
-from goqueue.types import Offset
 
 if TYPE_CHECKING:
     from goqueue.net.client import Topic
 
 logger = logging.getLogger("goqueue.client")
 
-AUTO_COMMIT_SECONDS = 5.0
 OUTDATED = (StaleGeneration, UnknownGroup)
 """A partition does not know yet what this member was told: that is under way, and no news for the program."""
-STALE_SECONDS_MAX, STALE_PAUSE_SECONDS = 5.0, 0.25
-"""So long a commit waits for a broker that does not know this member, and between two tries."""
 
 
 class StreamHost(Host, Protocol):
@@ -81,6 +78,7 @@ class StreamConsumer(Consumer):
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = self._owned_by(self, OF_TRIO)
         self._hands = Hands(self._streams, self._fetching.look_again)
+        self._committing = Committing(self._streams, self._commits, self._hands, self._note_doubt)
         self._loop_at: StreamPartition | None = None
         """Where `async for` took its last message."""
         self._news, self._assigned = trio.Event(), trio.Event()
@@ -106,7 +104,7 @@ class StreamConsumer(Consumer):
                 nursery.start_soon(self._fetching.run, self._owner)
                 nursery.start_soon(self._explaining.run)
                 if self._options.auto_commit:
-                    nursery.start_soon(self._commit_steadily)
+                    nursery.start_soon(self._committing.run)
 
     async def _leave(self) -> None:
         """What cannot be committed comes again, so it is not tried for long."""
@@ -116,7 +114,7 @@ class StreamConsumer(Consumer):
         patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
         with trio.CancelScope(shield=True, deadline=trio.current_time() + patience):
             if was_open and self._options.auto_commit:
-                await self._commit_handled(self._streams.values())
+                await self._committing.commit_handled(self._streams.values())
             with suppress(GoQueueError):
                 await self._membership.leave()
 
@@ -226,58 +224,7 @@ class StreamConsumer(Consumer):
         """All that was handed out so far is done, or up to this message of its partition. `StaleGeneration` when
         the partition has gone to another member: the message comes again there."""
         self._check_open()
-        wanted = self._hands.handed_out() if message is None else {self._stream_with(message): message.offset + 1}
-        self._hands.commit_by_hand(wanted)
-        moves = {stream: stream.moves for stream in wanted}
-        deadline = trio.current_time() + STALE_SECONDS_MAX
-        while wanted := await self._rest_of(wanted, is_last=trio.current_time() >= deadline):
-            await trio.sleep(STALE_PAUSE_SECONDS)
-            for stream, before in moves.items():
-                if stream.moves != before or self._streams.get(stream.key) is not stream:
-                    raise _stale(stream)
-
-    async def _rest_of(
-        self, wanted: Mapping[StreamPartition, Offset], *, is_last: bool
-    ) -> dict[StreamPartition, Offset]:
-        """Commit these; what is to be tried again. A broker that was restarted knows owners a moment later, and
-        until it is known that nobody else had a partition nothing is said of it."""
-        doubtful = {stream: place for stream, place in wanted.items() if stream.is_doubtful}
-        certain = {stream: place for stream, place in wanted.items() if stream not in doubtful}
-        refused = await self._commits.commit(lambda: certain)
-        self._doubt_stale(refused)
-        for stream, error in refused.items():
-            if is_last or stream.is_leaving or not isinstance(error, StaleGeneration):
-                raise error
-        if doubtful and is_last:
-            raise _stale(next(iter(doubtful)))
-        return {**doubtful, **{stream: certain[stream] for stream in refused}}
-
-    def _stream_with(self, message: object) -> StreamPartition:
-        stream = stream_of(message)
-        if stream is None:
-            raise InvalidMessage(f"{message!r} is not of a stream; commit what this consumer handed out")
-        if self._streams.get(stream.key) is not stream:
-            raise _stale(stream)
-        if moves_of(message) != stream.moves:
-            raise StaleGeneration(f"{stream!r} was moved by others since, and goes on from there; commit nothing")
-        return stream
-
-    async def _commit_steadily(self) -> None:
-        while True:
-            await trio.sleep(AUTO_COMMIT_SECONDS)
-            await self._commit_handled(self._streams.values())
-
-    async def _commit_handled(self, streams: Iterable[StreamPartition]) -> None:
-        """Whatever hinders it is said in the log: what is not committed comes again."""
-        concerned = list(streams)
-        try:
-            refused = await self._commits.commit(lambda: self._hands.handled(concerned))
-        except GoQueueError as error:
-            logger.warning("what was handled is not committed and may come again: %s", error.message)
-            return
-        for stream, why in refused.items():
-            logger.warning("what was handled of %r is not committed and comes again: %s", stream, why.message)
-        self._doubt_stale(refused)
+        await self._committing.commit(message)
 
     # Partitions that come and go
 
@@ -296,10 +243,7 @@ class StreamConsumer(Consumer):
             stream.is_known = False
         self._assigned.set()
 
-    def _doubt_stale(self, refused: Mapping[StreamPartition, GoQueueError]) -> None:
-        for stream, error in refused.items():
-            if isinstance(error, StaleGeneration):
-                stream.is_known = False
+    def _note_doubt(self) -> None:
         self._assigned.set()
 
     async def _begin_partitions(self) -> None:
@@ -349,7 +293,7 @@ class StreamConsumer(Consumer):
             for stream in untold:
                 stream.is_revoked = True
         if self._options.auto_commit:
-            await self._commit_handled(leaving)
+            await self._committing.commit_handled(leaving)
         for stream in leaving:
             self._streams.pop(stream.key, None)
 
@@ -437,7 +381,3 @@ class StreamConsumer(Consumer):
         if self._state is State.NEW:
             return super()._closed()
         return Closed("the consumer is closed; what it had not committed comes again")
-
-
-def _stale(stream: StreamPartition) -> StaleGeneration:
-    return StaleGeneration(f"{stream!r} has gone to another member, and its messages come again there")
