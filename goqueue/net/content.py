@@ -60,10 +60,12 @@ def _is_text(name: object) -> bool:
 
 
 def acks_of(acks: Acks | int | str) -> Acks:
-    """What to wait for, by its name or number."""
+    """What to wait for, by its name or number. True, which could mean any of them, is none."""
     try:
-        return Acks[acks.upper()] if isinstance(acks, str) else Acks(acks)
-    except (KeyError, ValueError):
+        if isinstance(acks, str):
+            return Acks[acks.upper()]
+        return Acks(-1 if isinstance(acks, bool) else index(acks))
+    except (KeyError, ValueError, TypeError):
         names = ", ".join(f"{each.name.lower()} ({each})" for each in Acks)
         raise InvalidMessage(f"acks={acks!r} is nothing to wait for; there are {names}") from None
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 
 import pytest
 import trio
@@ -143,6 +144,13 @@ async def test_each_kind_of_acks_is_taken(acks: Acks | str) -> None:
     async with connected() as client, client.producer("orders", acks=acks) as producer:
         published = await producer.send(b"a")
         assert published.offset == (None if acks == "none" else 0)
+
+
+@pytest.mark.parametrize("acks", ["most", "", 3, -1, True, 1.0, None, b"all"])
+async def test_other_acks_are_refused(acks: Any) -> None:
+    async with connected() as client:
+        with pytest.raises(InvalidMessage, match="nothing to wait for"):
+            client.producer("orders", acks=acks)
 
 
 async def test_text_is_refused() -> None:
