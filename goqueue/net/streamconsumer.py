@@ -372,6 +372,7 @@ class StreamConsumer(Consumer):
         raise self._not_a_queue("extend")
 
     def _not_a_queue(self, name: str) -> GroupConflict:
+        self._check_open()
         return GroupConflict(
             f'{name} is for mode "queue"; in mode "stream" commit what is done: `await consumer.commit(message)`',
             settings=["mode"],

@@ -380,6 +380,9 @@ async def test_after_leaving_everything_is_closed(machine: Machine, autojump_clo
         for words in (consumer.receive(), consumer.commit(message), consumer.seek(0, 0), consumer.pause()):
             with pytest.raises(goqueue.Closed):
                 await words
+        for words in (consumer.ack(message), message.ack(), message.nack(), message.extend(5)):
+            with pytest.raises(goqueue.Closed):
+                await words
         with pytest.raises(goqueue.Closed):
             await anext(consumer)
 
