@@ -10,6 +10,7 @@ from goqueue.cli.consume import message_fields
 from goqueue.cli.output import JSON, Column, output_option, preview, printable, write_json, write_table
 from goqueue.cli.topic import counted, say
 from goqueue.core.names import DEAD_LETTER_SUFFIX, dead_letter_topic
+from goqueue.errors import GroupConflict
 from goqueue.net.client import Client, Topic
 from goqueue.net.groupviews import Redriven
 from goqueue.net.message import Message
@@ -17,7 +18,11 @@ from goqueue.net.message import Message
 HEADER = "goqueue-dlq-"
 SHOWN = 20
 
-LIST_COLUMNS = [Column("TOPIC", 5), Column("DEAD LETTERS", 12, is_number=True)]
+LIST_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("DEAD LETTERS", 12, is_number=True),
+    Column("REMAIN", 6, is_number=True),
+]
 LETTER_COLUMNS = [
     Column("PARTITION", 9, is_number=True),
     Column("OFFSET", 6, is_number=True),
@@ -37,14 +42,14 @@ def dlq() -> None:
 @broker_options
 @output_option
 def list_command(broker: BrokerAddress, output: str) -> None:
-    """Show the topics that have dead letters; as JSON, one on each line."""
-    topics = [each for each in ask(broker, lambda client: client.topics()) if _has_letters(each)]
-    rows = [(each.name.removesuffix(DEAD_LETTER_SUFFIX), _count_in(each)) for each in topics]
+    """Show the topics that have dead letters, how many, and how many of them remain, since they were not sent back;
+    as JSON, one on each line."""
+    rows = ask(broker, _counts)
     if output == JSON:
-        for name, count in sorted(rows):
-            write_json({"topic": name, "dead_letters": count})
+        for name, count, remaining in rows:
+            write_json({"topic": name, "dead_letters": count, "remaining": remaining})
     else:
-        write_table(LIST_COLUMNS, [[printable(name), str(count)] for name, count in sorted(rows)])
+        write_table(LIST_COLUMNS, [[printable(name), str(count), _or_unknown(rest)] for name, count, rest in rows])
 
 
 @dlq.command()
@@ -91,6 +96,26 @@ def redrive(
     say(output, fields, f"{counted(done.redriven, 'dead letter')} {what}, {done.remaining} remain")
 
 
+async def _counts(client: Client) -> list[tuple[str, int, int | None]]:
+    """Of each topic with dead letters: its name, those in the log, and those that were not sent back."""
+    letters = [each for each in await client.topics() if each.name.endswith(DEAD_LETTER_SUFFIX)]
+    found = [(each.name.removesuffix(DEAD_LETTER_SUFFIX), _count_in(each)) for each in letters]
+    return [(name, count, await _remaining(client, name)) for name, count in sorted(found)]
+
+
+async def _remaining(client: Client, topic: str) -> int | None:
+    """None while some are being sent back."""
+    try:
+        asked = await client.redrive(topic, max_messages=1, dry_run=True)
+    except GroupConflict:
+        return None
+    return asked.redriven + asked.remaining
+
+
+def _or_unknown(count: int | None) -> str:
+    return "?" if count is None else str(count)
+
+
 async def _letters(client: Client, topic: str, group: str | None, count: int) -> list[Message]:
     letters: list[Message] = []
     if not await _has_some(client, topic):
@@ -129,10 +154,6 @@ def _letter_row(letter: Message) -> list[str]:
 
 def _header(letter: Message, name: str) -> str:
     return letter.headers.get(HEADER + name, b"").decode(errors="backslashreplace")
-
-
-def _has_letters(topic: Topic) -> bool:
-    return topic.name.endswith(DEAD_LETTER_SUFFIX)
 
 
 def _count_in(topic: Topic) -> int:
