@@ -77,7 +77,7 @@ class StreamConsumer(Consumer):
         self._commits = Commits(client, options.group, self._membership)
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = self._owned_by(self, OF_TRIO)
-        self._hands = Hands(self._streams, self._fetching.look_again)
+        self._hands = Hands(self._streams, self._look_again)
         self._committing = Committing(self._streams, self._commits, self._hands, self._note_doubt)
         self._loop_at: StreamPartition | None = None
         """Where `async for` took its last message."""
@@ -235,7 +235,7 @@ class StreamConsumer(Consumer):
                 self._streams[key] = StreamPartition(assigned)
             self._streams[key].stay()
         self._assigned.set()
-        self._fetching.look_again()
+        self._look_again()
 
     def _doubt(self) -> None:
         """Others may have had the partitions meanwhile: where to go on is asked again."""
@@ -276,7 +276,7 @@ class StreamConsumer(Consumer):
             if not isinstance(answer, GoQueueError) and not stream.learn(answer.offset, answer.resets):
                 self._hands.move(stream, answer.offset)
                 logger.warning("%r was moved to offset %d by others; going on there", stream, answer.offset)
-        self._fetching.look_again()
+        self._look_again()
         return first_error(errors)
 
     async def _let_go(self, lost: Sequence[AssignedPartition]) -> None:
@@ -315,6 +315,11 @@ class StreamConsumer(Consumer):
             self._failure = error
             self._wake()
 
+    def _look_again(self) -> None:
+        """Something else may be fetched now, and what was fetched may be handed out to whoever waits."""
+        self._fetching.look_again()
+        self._wake()
+
     def _wake(self) -> None:
         self._news.set()
         self._news = trio.Event()
@@ -327,7 +332,7 @@ class StreamConsumer(Consumer):
         [stream] = self._chosen(check_any_partition(partition), topic)
         offset = await offset_of(self._client, stream.assigned, to)
         self._hands.move(stream, offset)
-        self._fetching.look_again()
+        self._look_again()
 
     async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:
         """Hand out nothing of this partition, or of all that it has now, until `resume`."""
@@ -345,7 +350,7 @@ class StreamConsumer(Consumer):
         self._check_open()
         for stream in self._chosen(partition, topic):
             stream.is_paused = False
-        self._fetching.look_again()
+        self._look_again()
 
     def _paused(self) -> Paused:
         paused = sorted(repr(stream) for stream in self._streams.values() if stream.is_paused)

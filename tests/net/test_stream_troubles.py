@@ -134,6 +134,47 @@ async def test_a_partition_that_has_not_heard_of_the_group_yet_is_no_news(
             assert len(asked) == 3
 
 
+async def test_what_was_fetched_before_a_restart_is_handed_out_once_it_is_known_to_be_ours(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """A consumer alive, connected and silently receiving nothing."""
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as consumer:
+            await some(consumer, 5)
+            call, is_asked = client.call, trio.Event()
+
+            async def slowly(request: Any, kind: type[Any]) -> Any:
+                if isinstance(request, AskOffsets):
+                    is_asked.set()
+                    await trio.sleep(2)
+                return await call(request, kind)
+
+            client.call = slowly  # type: ignore[method-assign]
+            await machine.restart()
+            await is_asked.wait()
+            before = trio.current_time()
+            assert offsets(await consumer.receive(5)) == [5, 6, 7, 8, 9]
+            assert trio.current_time() - before < 3
+
+
+async def test_who_waits_gets_what_is_resumed_meanwhile(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await fill(client, 20)
+        async with stream(client) as consumer, trio.open_nursery() as nursery:
+            await some(consumer, 5)
+            await consumer.pause()
+
+            async def resume_soon() -> None:
+                await trio.sleep(1)
+                await consumer.resume()
+
+            nursery.start_soon(resume_soon)
+            before = trio.current_time()
+            assert offsets(await consumer.receive(5)) == [5, 6, 7, 8, 9]
+            assert trio.current_time() - before < 2
+
+
 async def test_a_topic_that_goes_while_others_are_waited_for_disturbs_nobody(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
