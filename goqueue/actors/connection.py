@@ -32,7 +32,7 @@ from goqueue.actors.speaking import ENDINGS, Speaker
 from goqueue.errors import GoQueueError
 from goqueue.net.bodies import Answer, Request
 from goqueue.net.events import HelloReceived, RequestReceived, SessionClosed
-from goqueue.net.groupmessages import Receive, Settle
+from goqueue.net.groupmessages import JoinGroup, Receive, Settle
 from goqueue.net.messages import Produce
 from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
@@ -132,6 +132,8 @@ class Connection:
         elif isinstance(request, Receive):
             nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
         else:
+            if isinstance(request, JoinGroup):
+                self._desk.joins.begin((request.group, request.member))
             nursery.start_soon(self._serve, correlation, request)
 
     async def _serve(self, correlation: int, request: Request) -> None:

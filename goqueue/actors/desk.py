@@ -10,6 +10,7 @@ from uuid import UUID
 import trio
 
 from goqueue.actors.broker import Broker
+from goqueue.actors.joining import Joins
 from goqueue.actors.knownpartitions import KnownPartitions
 from goqueue.actors.members import Members
 from goqueue.actors.polls import Polls
@@ -56,6 +57,7 @@ class Desk:
         self.batches = Load(UNSETTLED_BYTES_MAX)
         self.settles = Load(SETTLING_RUNS_MAX)
         self.members = Members(self.statistics.groups)
+        self.joins = Joins()
         self.describing = trio.CapacityLimiter(1)
         self.is_redriving = False
         self._partitions = KnownPartitions()

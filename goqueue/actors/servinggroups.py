@@ -43,10 +43,20 @@ ROWS_MAX = 100_000
 
 
 async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
+    name = (request.group, request.member)
+    try:
+        asked = _join_of(desk, request)
+        group = await desk.broker.groups.call(FindGroup(request.group, create=True))
+    finally:
+        desk.joins.end(name)  # who waits for that runs later, when the next line has reached the mailbox
+    return await _speak(desk, name, group, asked)
+
+
+def _join_of(desk: Desk, request: wire.JoinGroup) -> Join:
     check_group_name(request.group)
     check_member_id(request.member)
     check_start(request.start)
-    asked = Join(
+    return Join(
         request.member,
         request.client,
         _subscription(request.subscription),
@@ -57,8 +67,6 @@ async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
         desk.number,
         request.instance,
     )
-    group = await desk.broker.groups.call(FindGroup(request.group, create=True))
-    return await _speak(desk, (request.group, request.member), group, asked)
 
 
 async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
@@ -72,6 +80,7 @@ async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
 
 async def leave(desk: Desk, request: wire.LeaveGroup) -> Done:
     name = (request.group, request.member)
+    await desk.joins.wait(name)
     group = desk.members.group_of(name) or await _find(desk, request.group)
     await group.call(Leave(request.member, request.instance, request.keeps_place))
     desk.members.remove(name)

@@ -106,6 +106,25 @@ async def test_what_cannot_be_is_refused_before_a_group_hears_of_it(
         assert await stage.client.ask(JOIN) == MEMBERSHIP, "and the connection lives"
 
 
+async def test_who_leaves_before_it_has_joined_is_not_heard_before_either(autojump_clock: MockClock) -> None:
+    """It would stay a member of which nobody hears again, with its partitions, until its session is over."""
+    async with staged() as stage:
+        for _ in range(20):  # the tasks of a connection run in any order
+            await stage.client.post(JOIN)
+            await stage.client.post(wire.LeaveGroup("g", "m"))
+            await stage.client.outcome()
+            await stage.client.outcome()
+        assert [type(each) for each in stage.group.heard] == [ask.Join, ask.Leave] * 20
+
+
+async def test_who_leaves_is_not_held_up_by_a_join_that_failed(autojump_clock: MockClock) -> None:
+    async with staged() as stage:
+        for refusal in (JOIN._replace(start="yesterday"), JOIN._replace(group="other")):
+            await refused(stage, refusal)
+            await stage.client.ask(wire.LeaveGroup("g", "m"))
+        assert [type(each) for each in stage.group.heard] == [ask.Leave] * 2
+
+
 async def test_a_heartbeat_is_answered_when_there_is_something_else(autojump_clock: MockClock) -> None:
     async with staged() as stage:
         await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
