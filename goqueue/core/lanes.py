@@ -24,7 +24,6 @@ GUARD_SECONDS = 30.0
 LANES = range(len(Priority))
 ALL_LANES = (1 << len(LANES)) - 1
 """As a mask: one bit for each lane, the lowest for critical."""
-LARGE_BATCH, PORTION_MIN = 256, 64
 ENDLESS = 2**62
 """So much work a lane has of which nobody knows how much it has."""
 
@@ -64,23 +63,11 @@ class LaneShares:
         while True:
             left = _serve(counts, rest, credit, left)
             if left <= 0 or not any(rest):
-                return self._in_larger_portions(now, wanted, counts, rest)
+                return counts
             active = [lane for lane in LANES if rest[lane]]
             rounds = max(1, left // sum(WEIGHTS[lane] for lane in active))
             for lane in active:
                 credit[lane] = rounds * WEIGHTS[lane]
-
-    def _in_larger_portions(self, now: float, wanted: int, counts: Counts, rest: Counts) -> Counts:
-        """Of a batch of many, a few of a lane cost as much to fetch as many: it is owed them, and has more at a
-        time."""
-        first = next((lane for lane in LANES if rest[lane] >= wanted), None)
-        if wanted < LARGE_BATCH or first is None:
-            return counts
-        overdue = self._overdue(now)
-        for lane in LANES:
-            if lane != first and lane not in overdue and counts[lane] < PORTION_MIN <= rest[lane]:
-                counts[first], counts[lane] = counts[first] + counts[lane], 0
-        return counts
 
     def took(self, now: float, counts: Sequence[int], work: Sequence[int]) -> None:
         """So many were taken, from lanes that had so much work."""
