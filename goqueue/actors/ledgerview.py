@@ -3,6 +3,7 @@
 import trio
 
 from goqueue.actors.grouprequests import LedgerView
+from goqueue.actors.lanecounting import count_fresh
 from goqueue.core.deliverable import batches_in
 from goqueue.core.deliverystart import Start
 from goqueue.core.lanes import LANES
@@ -29,21 +30,19 @@ async def view_of(ledger: Ledger, log: Log, clock: WallClock, hidden: OffsetSet)
     """The lag counts those that nobody has looked at as if all of them were to be handed out, but for those that
     never are: originals of delayed messages, and control records."""
     age = await _age(log, ledger.committed, clock)
-    lanes = [await _lane_of(ledger, log, clock, lane, hidden) for lane in LANES]
+    fresh = await count_fresh(ledger, log, hidden)
+    lanes = [await _lane_of(ledger, log, clock, lane, fresh[lane]) for lane in LANES]
     progress, end = ledger.progress(trio.current_time()), log.end_offset
     passed_over = hidden.count(progress.next_fresh, end - 1)
     return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes))
 
 
-async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int, hidden: OffsetSet) -> LaneDescription:
+async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int, fresh: int | None) -> LaneDescription:
     next_fresh = await log.next_of_lane(lane, ledger.fresh_in(lane))
     held = ledger.held_in(lane)
     first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
     age = None if first is None else await _age(log, first, clock)
-    ready = None if next_fresh is not None else held.ready
-    if next_fresh is not None and log.lanes_from(ledger.next_fresh) == 1 << lane:
-        passed_over = hidden.count(next_fresh, log.high_watermark - 1)
-        ready = held.ready + max(0, log.high_watermark - next_fresh - passed_over)  # there is no other lane
+    ready = None if fresh is None else fresh + held.ready
     return LaneDescription(ready, held.in_flight, ledger.shares.served[lane], age)
 
 

@@ -32,7 +32,7 @@ class GroupLane:
 
     priority: Priority
     ready: int | None
-    """To be handed out; None: some, and nobody has counted them."""
+    """To be handed out; None: some, and too many to be counted for who asks."""
     in_flight: int
     served: int
     """Handed out since the partition was opened."""

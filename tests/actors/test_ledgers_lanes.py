@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from goqueue.actors import lanecounting
 from goqueue.actors.grouprequests import ResetLedger, Taken
 from goqueue.actors.partitionrequests import DeleteBefore, Maintain, Produce
 from goqueue.actors.whyrequests import GatherLedgerFacts
@@ -20,7 +21,7 @@ from goqueue.storage.logviews import LogSlice
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, Desk, desk, handed_out, offsets, run
-from tests.storage.logs import SMALL
+from tests.storage.logs import DIRECTORY, SMALL
 
 CRITICAL, HIGH, NORMAL, LOW, BACKGROUND = LANES
 STRICT = LedgerSettings(strict_lanes=True)
@@ -292,7 +293,7 @@ async def test_each_lane_is_seen_by_itself(disk: SimulatedDisk, autojump_clock: 
         await taken(there, 2)
         lanes = (await there.view()).lanes
         assert [(each.served, each.in_flight) for each in lanes] == [(1, 1), (0, 0), (0, 0), (1, 1), (0, 0)]
-        assert [each.ready for each in lanes] == [0, 0, 0, None, 0]
+        assert [each.ready for each in lanes] == [0, 0, 0, 3, 0]
         assert [each.oldest_ms is None for each in lanes] == [False, True, True, False, True]
         ages = [each.oldest_ms for each in lanes if each.oldest_ms is not None]
         assert ages[1] - ages[0] >= 5_000
@@ -315,6 +316,34 @@ async def test_a_lane_alone_knows_how_many_are_ready(disk: SimulatedDisk, autoju
         await taken(there, 3)
         high = (await there.view()).lanes[HIGH]
         assert (high.ready, high.in_flight, high.served) == (4, 3, 3)
+
+
+async def ready(there: Desk) -> list[int | None]:
+    return [each.ready for each in (await there.view()).lanes]
+
+
+async def test_of_lanes_that_are_far_back_one_has_what_is_not_of_the_others_and_two_are_not_counted(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanecounting, "NEAR_MAX", 25)
+    async with desk(disk, SMALL) as there:
+        await published(there, *[NORMAL] * 30, *[HIGH] * 4, *[CRITICAL] * 3)
+        assert await ready(there) == [None, None, None, 0, 0], "all begin at the first message"
+        await taken(there, 3)
+        assert await ready(there) == [0, None, None, 0, 0]
+        await taken(there, 5)
+        assert await ready(there) == [0, 0, 29, 0, 0]
+        await published(there, *[LOW] * 2, *[HIGH] * 6)
+        assert await ready(there) == [0, 6, 29, 2, 0]
+
+
+async def test_what_cannot_be_read_is_not_counted(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with desk(disk) as there:
+        for _ in range(3):
+            await published(there, HIGH, LOW, LOW)
+        path = f"{DIRECTORY}/{0:020d}.log"
+        disk.flip_bit(path, disk.size(path) // 2, 3)
+        assert await ready(there) == [0, 2, 0, 4, 0]
 
 
 # Everything at once
