@@ -34,7 +34,7 @@ from goqueue.net.client import Client, Partition, Topic, connect
 from goqueue.net.consumer import Consumer
 from goqueue.net.delayed import Delayed, DelayedPage, DueCount
 from goqueue.net.delivery import DeliveredMessage
-from goqueue.net.groupviews import Group, GroupMember, GroupPartition, Redriven, ResetPartition
+from goqueue.net.groupviews import Group, GroupLane, GroupMember, GroupPartition, Redriven, ResetPartition
 from goqueue.net.message import Message, Published
 from goqueue.net.producer import Producer
 from goqueue.net.reader import Reader
@@ -63,6 +63,7 @@ __all__ = [
     "GoQueueError",
     "Group",
     "GroupConflict",
+    "GroupLane",
     "GroupMember",
     "GroupPartition",
     "InvalidConfig",

@@ -1,6 +1,6 @@
 """What clients ask about topics, and about the broker as a whole."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +8,7 @@ from goqueue.actors.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.broker import Broker
 from goqueue.actors.desk import Desk
 from goqueue.actors.grouprequests import ListGroups
+from goqueue.actors.lanefigures import lane_figures
 from goqueue.actors.partitionrequests import DeleteBefore
 from goqueue.actors.statistics import CountTopics
 from goqueue.actors.topicrequests import (
@@ -78,15 +79,17 @@ async def take_snapshot(desk: Desk, _: wire.TakeSnapshot) -> wire.Snapshot:
 
 
 async def stats(desk: Desk, _: wire.Stats) -> wire.StatsReport:
-    topics = await desk.broker.topics.call(CountTopics())
-    return wire.StatsReport(desk.statistics.report(topics, await _count_groups(desk)))
+    topics, names = await desk.broker.topics.call(CountTopics()), await _names_of_groups(desk)
+    async with desk.describing:
+        lanes = await lane_figures(desk.broker.groups, names, topics.partitions)
+    return wire.StatsReport(desk.statistics.report(topics, len(names), lanes))
 
 
-async def _count_groups(desk: Desk) -> int:
+async def _names_of_groups(desk: Desk) -> Sequence[str]:
     try:
-        return len(await desk.broker.groups.call(ListGroups()))
+        return await desk.broker.groups.call(ListGroups())
     except UnknownFormat:
-        return 0  # the register cannot be read; whoever asks for a group hears why
+        return []  # the register cannot be read; whoever asks for a group hears why
 
 
 ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {

@@ -5,13 +5,14 @@ what they write. The rest is asked for when somebody wants to know. `COUNTERS` s
 have the same table.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import trio
 
 from goqueue.actors.delaycounts import DELAY_COUNTERS, DelayCounts
 from goqueue.actors.groupcounts import GROUP_COUNTERS, GroupCounts
+from goqueue.actors.lanefigures import LANE_COUNTERS
 from goqueue.actors.messages import Request
 from goqueue.actors.partitionrequests import Produced
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
@@ -40,6 +41,7 @@ COUNTERS = {
     "fetched.slices": "reads of one partition that found something",
     "fetched.bytes": "of batches, as they lie on disk",
     **GROUP_COUNTERS,
+    **LANE_COUNTERS,
     **DELAY_COUNTERS,
     "logs.bytes": "all segments of all partitions",
     "fsync.rounds": "of the committer",
@@ -124,7 +126,7 @@ class Statistics:
 
     # What there is to tell
 
-    def report(self, topics: TopicCounts, groups: int) -> dict[str, Scalar]:
+    def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -134,6 +136,7 @@ class Statistics:
             "requests": self.requests,
             **self._traffic(),
             **self.groups.report(groups),
+            **lanes,
             **self.delays.report(),
             **self._disk_work(),
             "mailbox.depth_highest": topics.depth_highest,

@@ -1,10 +1,12 @@
 """What a broker counts: each counter moves when what it counts happens, and only then."""
 
+import re
 from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 import goqueue
@@ -46,9 +48,16 @@ async def counted(autojump_clock: MockClock) -> AsyncIterator[Counted]:
 async def test_every_counter_is_on_the_list(counted: Counted) -> None:
     with pytest.raises(goqueue.UnknownTopic):
         await counted.client.publish("missing", b"a")
-    names = {REFUSED + "CODE" if name.startswith(REFUSED) else name for name in await counted.client.stats()}
+    async with counted.client.consumer("orders", group="billing"):
+        names = {_as_listed(name) for name in await counted.client.stats()}
     only_of_processes = {name for name in COUNTERS if name.startswith(("loop.", "memory."))}
     assert names | {REFUSED + "CODE"} | only_of_processes == set(COUNTERS)
+
+
+def _as_listed(name: str) -> str:
+    if name.startswith(REFUSED):
+        return REFUSED + "CODE"
+    return re.sub(r"^lane\.[a-z]+\.", "lane.PRIORITY.", name)
 
 
 async def test_what_is_published_is_counted_in_messages_batches_and_bytes(counted: Counted) -> None:
@@ -61,6 +70,46 @@ async def test_what_is_published_is_counted_in_messages_batches_and_bytes(counte
     assert moved["fsync.syncs"] >= 1
     assert "refused" not in moved
     assert "fetched.messages" not in moved
+
+
+async def test_lanes_of_all_queues_are_summed_up(counted: Counted) -> None:
+    """Ready, in flight, served, share and oldest age of each priority; streams have no lanes."""
+    async with counted.client.producer("orders") as producer:
+        await producer.send_many([b"a"] * 6, partition=0, priority="high")
+        await producer.send_many([b"a"] * 10, partition=1, priority="low")
+    await trio.sleep(5)
+    async with (
+        counted.client.consumer("orders", group="billing") as billing,
+        counted.client.consumer("orders", group="shipping"),
+        counted.client.consumer("orders", group="audit", mode="stream") as audit,
+    ):
+        await audit.receive()
+        received = [await billing.receive(2), await billing.receive(2)]
+        await billing.ack(received[0])
+        figures = await lanes(counted)
+        assert (figures["high"]["ready"] + figures["low"]["ready"]) == 32 - 4
+        assert (figures["high"]["in_flight"] + figures["low"]["in_flight"]) == 2
+        assert (figures["high"]["served"] + figures["low"]["served"]) == 4
+        assert figures["high"]["share"] + figures["low"]["share"] == pytest.approx(1)
+        assert all(5 <= figures[lane]["oldest_seconds"] < 7 for lane in ("high", "low"))
+        assert figures["normal"] == {"ready": 0, "in_flight": 0, "served": 0, "share": 0, "oldest_seconds": 0}
+
+
+async def test_lanes_of_very_many_partitions_are_left_out(counted: Counted) -> None:
+    await counted.client.create_topic("wide", partitions=198)
+    async with counted.client.consumer("wide", group="billing"):
+        assert await lanes(counted)
+        async with counted.client.consumer("wide", group="shipping"):
+            assert await lanes(counted) == {}
+
+
+async def lanes(counted: Counted) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for name, value in (await counted.client.stats()).items():
+        kind, _, rest = name.partition(".")
+        if kind == "lane":
+            found.setdefault(rest.partition(".")[0], {})[rest.partition(".")[2]] = float(value)
+    return found
 
 
 async def test_what_is_read_is_counted(counted: Counted) -> None:
