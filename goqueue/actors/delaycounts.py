@@ -10,7 +10,7 @@ DELAY_COUNTERS = {
     "delay.cancelled": "cancelled since the start",
     "delay.rescheduled": "given another time since the start",
     "delay.expired": "whose originals were purged, or dropped from a full topic, before their time",
-    "delay.lateness_p50_ms": "from its due time until a delayed message could be read, of half of them, at most",
+    "delay.lateness_p50_ms": "from when one was due, and written, until it could be read, of half of them, at most",
     "delay.lateness_p99_ms": "the same of 99 in 100",
     "delay.lateness_max_ms": "the latest of all",
 }
