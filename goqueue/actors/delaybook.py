@@ -182,16 +182,13 @@ class DelayBook:
         now, taken, counts = self._clock.now(), self.taken, self._counts
         for state, offset, _, _ in changes:
             due = taken.pop(offset, None)
-            if state is DelayState.DELIVERED:
-                counts.fired += 1
-                asked_at = self._asked_at.pop(offset, 0)
-                if due is not None:
-                    counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
-            elif state is DelayState.CANCELLED:
-                counts.cancelled += 1
-                self._asked_at.pop(offset, None)
-            elif due is not None:
-                counts.rescheduled += 1
+            if state is DelayState.PENDING:
+                counts.rescheduled += due is not None
+                continue
+            asked_at = self._asked_at.pop(offset, 0)
+            counts.note_ended(state)
+            if state is DelayState.DELIVERED and due is not None:
+                counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
 
     def remove_below(self, log_start: Offset) -> None:
         """The originals below are gone."""
