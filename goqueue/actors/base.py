@@ -113,6 +113,10 @@ class Actor:
         """Have a turn soon: a background task moved the next deadline."""
         self._life.mailbox.wake()
 
+    def note_change(self) -> None:
+        """Of what others look at: `ref.changes` tells them."""
+        self._life.mailbox.counts.changes += 1
+
     def retire(self) -> None:
         """Stop of its own will, as if asked: the actor's work is done."""
         self._life.ask_to_stop()

@@ -19,7 +19,7 @@ from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.timerrequests import AskDueTimes, AskEarliest, CloseTimers, LoadTimers, OpenTimers, SetTimers
-from goqueue.core.delayevents import DelayEvent
+from goqueue.core.delayevents import Delayed, DelayEvent, Moved
 from goqueue.core.delays import Change, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import WallClock
@@ -68,6 +68,8 @@ class DelayBook:
         self.delays = Delays()
         self.taken: dict[Offset, Microseconds] = {}
         """Out of the wheel though pending: they are being fired, cancelled or moved."""
+        self._asked_at: dict[Offset, Microseconds] = {}
+        """When those were written, or moved, that were due already: they are not late because of that."""
         self.has_news = trio.Event()
         """Something is to be told to index and timers."""
 
@@ -147,7 +149,11 @@ class DelayBook:
 
     def note_appended(self, events: Iterable[DelayEvent]) -> None:
         """They count once they are durable."""
-        self._unapplied.extend(events)
+        now, appended = self._clock.now(), list(events)
+        self._unapplied.extend(appended)
+        for event in appended:
+            if isinstance(event, Delayed | Moved) and event.due < now:
+                self._asked_at[event.offset] = now
 
     def show(self, durable: Offset) -> None:
         """Everything below is durable."""
@@ -176,14 +182,13 @@ class DelayBook:
         now, taken, counts = self._clock.now(), self.taken, self._counts
         for state, offset, _, _ in changes:
             due = taken.pop(offset, None)
-            if state is DelayState.DELIVERED:
-                counts.fired += 1
-                if due is not None:
-                    counts.lateness.add(max(0.0, (now - due) / 1_000_000))
-            elif state is DelayState.CANCELLED:
-                counts.cancelled += 1
-            elif due is not None:
-                counts.rescheduled += 1
+            if state is DelayState.PENDING:
+                counts.rescheduled += due is not None
+                continue
+            asked_at = self._asked_at.pop(offset, 0)
+            counts.note_ended(state)
+            if state is DelayState.DELIVERED and due is not None:
+                counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
 
     def remove_below(self, log_start: Offset) -> None:
         """The originals below are gone."""
@@ -195,8 +200,9 @@ class DelayBook:
     def _let_go(self, gone: OffsetSet) -> None:
         """In the index, what is older than the log counts for nothing without an entry that says so."""
         if len(gone):
-            for offset in [offset for offset in self.taken if offset in gone]:
-                del self.taken[offset]
+            for times in (self.taken, self._asked_at):
+                for offset in [offset for offset in times if offset in gone]:
+                    del times[offset]
             self._gone.update(gone)
             self.has_news.set()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from goqueue.core.delays import DelayState
 from goqueue.core.histogram import Histogram
 
 DELAY_COUNTERS = {
@@ -9,8 +10,8 @@ DELAY_COUNTERS = {
     "delay.fired": "delivered since the start",
     "delay.cancelled": "cancelled since the start",
     "delay.rescheduled": "given another time since the start",
-    "delay.expired": "whose originals were purged, or dropped from a full topic, before their time",
-    "delay.lateness_p50_ms": "from its due time until a delayed message could be read, of half of them, at most",
+    "delay.expired": "purged, or dropped from a full topic, before their time, or at the end of their ttl",
+    "delay.lateness_p50_ms": "from when one was due, and written, until it could be read, of half of them, at most",
     "delay.lateness_p99_ms": "the same of 99 in 100",
     "delay.lateness_max_ms": "the latest of all",
 }
@@ -24,6 +25,14 @@ class DelayCounts:
     rescheduled: int = 0
     expired: int = 0
     lateness: Histogram = field(default_factory=Histogram)
+
+    def note_ended(self, state: DelayState) -> None:
+        if state is DelayState.DELIVERED:
+            self.fired += 1
+        elif state is DelayState.CANCELLED:
+            self.cancelled += 1
+        else:
+            self.expired += 1
 
     def report(self) -> dict[str, int | float]:
         return {

@@ -96,6 +96,9 @@ class Group(Actor):
         self.background(self._look_after_partitions, endless=True)
         self.background(self._offsets.keep, lambda: list(self._attachments), self._is_idle, endless=True)
 
+    async def stop(self) -> None:
+        await self._offsets.end()
+
     def _is_idle(self) -> bool:
         return not len(self._seats)
 
@@ -127,6 +130,7 @@ class Group(Actor):
         await self._replace(effects)
         self._seats.take(message)
         self._roused.set()
+        self._offsets.expect_changes()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
         self._check_begun(message)
@@ -196,6 +200,7 @@ class Group(Actor):
         await self._reserve_generations()
         effects = self._core.leave(now, message.member, message.instance)
         had = self._seats.leave(message.member, "it has left")
+        self._offsets.expect_changes()
         await release(self._name, message, self._attachments.at(had), self._report, stays=False)
         await self._perform(effects)
 
@@ -323,6 +328,7 @@ class Group(Actor):
     async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
         check_start(message.start)
         check_may_reset(self._name, self._seats.present, message)
+        self._offsets.expect_changes()
         places = list(self._attachments)
         if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
             self.background(reset_group, self._name, message, places, reply)
@@ -337,6 +343,7 @@ class Group(Actor):
         """The group is made if need be, as a stream. A topic that it has not seen it sees from its beginning."""
         check_open_to_outsiders(self._name, self._seats.present, self._core.settings)
         keys = keys_of(message.commits, self._there.values())
+        self._offsets.expect_changes()
         if self._core.settings is None:
             settings = GroupSettings(mode="stream")
             self._known = await self._register.call(NoteSettings(self._name, settings))
@@ -363,6 +370,7 @@ class Group(Actor):
         level = logging.INFO if self._seats.is_away(effect.member) else logging.WARNING
         logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
         self._seats.leave(effect.member, effect.reason)
+        self._offsets.expect_changes()
 
     def _as_membership(self, told: Tell) -> Membership:
         settings = self._settings
@@ -407,6 +415,7 @@ class Group(Actor):
         place = self._attachments.find(TopicPartition(news.topic, news.partition))
         if place is not None:
             self._undertaker.call_for(place)
+            self._offsets.expect_changes()
 
     async def _look_after_partitions(self) -> None:
         while True:

@@ -2,8 +2,12 @@
 
     {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "crc32c": "…"}
 
-Nobody reads it back: progress belongs to the partitions. It is rewritten when something has changed, and a
-partition that has done nothing since it was last asked is not asked again.
+Nobody reads it back: progress belongs to the partitions. It is rewritten when something has changed, and at an
+orderly stop.
+
+A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
+for a while after something was done to it, be it that its last member left; and a partition whose ledgers have not
+changed since it was last asked is not asked again.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +17,18 @@ import trio
 from goqueue.actors.groupattachments import Attachment
 from goqueue.actors.groupdescription import ask_each
 from goqueue.actors.grouprequests import FindCommitted
+from goqueue.actors.ref import ActorRef
 from goqueue.core.assignors import TopicPartition
 from goqueue.errors import GoQueueError
 from goqueue.storage.checkedjson import pack
 from goqueue.storage.volume import TEMPORARY, Volume
 
 OFFSETS, NAME = "offsets", "offsets.json"
-SECONDS, IDLE_ROUNDS = 5.0, 12
+SECONDS, IDLE_SECONDS = 5.0, 55.0
+LOOKS_AFTERWARDS = 12
+"""After the last that was done to a group without members: who was expelled may settle until its leases end."""
+END_SECONDS_MAX = 3.0
+"""Less than a stop may take: the file is not worth that a group is cut off."""
 
 
 class OffsetsFile:
@@ -30,36 +39,60 @@ class OffsetsFile:
         self._report = report
         self._directory = f"{data}/{OFFSETS}/{group}"
         self._committed: dict[TopicPartition, int] = {}
-        self._work: dict[TopicPartition, int] = {}
-        """How much each partition had done when it was asked last."""
+        self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
+        """Each partition, another one after its topic was made again; and how often its ledgers had changed."""
         self._is_written = False
+        self._looks_left = 0
+        self._roused, self._ending, self._ended = trio.Event(), trio.Event(), trio.Event()
+
+    def expect_changes(self) -> None:
+        """Something was done to the group."""
+        self._looks_left = LOOKS_AFTERWARDS
+        self._roused.set()
 
     async def keep(self, places: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
-        """Up to date. Without members hardly anything moves, so it is looked at less often."""
-        rounds = 0
-        while True:
-            await trio.sleep(SECONDS)
-            rounds += 1
-            if is_idle() and rounds % IDLE_ROUNDS:
-                continue
-            try:
-                await self.show(places())
-            except GoQueueError as error:
-                self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
+        """Up to date, until the end is asked for."""
+        while not self._ending.is_set():
+            if is_idle() and not self._looks_left:
+                await self._rest()
+            with trio.move_on_after(SECONDS):
+                await self._ending.wait()
+            if not self._ending.is_set() or self._looks_left or not is_idle():
+                await self._look(places())
+        self._ended.set()
 
-    async def show(self, places: Sequence[Attachment]) -> None:
-        moved = [place for place in places if self._may_have_moved(place)]
+    async def end(self) -> None:
+        """Once more, if anything may have changed."""
+        self._ending.set()
+        self._roused.set()
+        with trio.move_on_after(END_SECONDS_MAX):
+            await self._ended.wait()
+
+    async def _rest(self) -> None:
+        self._roused = trio.Event()
+        with trio.move_on_after(IDLE_SECONDS):
+            await self._roused.wait()
+
+    async def _look(self, places: Sequence[Attachment]) -> None:
+        self._looks_left = max(self._looks_left - 1, 0)
+        try:
+            await self._show(places)
+        except GoQueueError as error:
+            self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
+
+    async def _show(self, places: Sequence[Attachment]) -> None:
+        # Noted before they are asked: what changes while others are asked is not in their answer.
+        seen = {place.key: (place.ref, place.ref.changes) for place in places if place.ref is not None}
+        moved = [place for place in places if seen.get(place.key) != self._seen.get(place.key)]
         found = await ask_each(moved, FindCommitted(self._group))
-        self._work |= {place.key: place.ref.handled for place in places if place.ref is not None}
+        failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
+        self._seen = {key: each for key, each in seen.items() if key not in failed}
         committed = {place.key: self._committed[place.key] for place in places if place.key in self._committed}
         committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
         if committed and (committed != self._committed or not self._is_written):
             self._committed, self._is_written = committed, False
             await self._write()
             self._is_written = True
-
-    def _may_have_moved(self, place: Attachment) -> bool:
-        return place.ref is not None and place.ref.handled != self._work.get(place.key)
 
     async def _write(self) -> None:
         offsets: dict[str, dict[str, int]] = {}

@@ -6,7 +6,7 @@ is said so.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -131,7 +131,10 @@ class GroupHere:
 
 
 class LedgerBook:
-    def __init__(self, volume: Volume, clock: WallClock, directory: str, random: Random) -> None:
+    def __init__(
+        self, volume: Volume, clock: WallClock, directory: str, random: Random, note_change: Callable[[], None]
+    ) -> None:
+        self._note_change = note_change
         self._volume = volume
         self._clock = clock
         self._directory = directory
@@ -170,6 +173,7 @@ class LedgerBook:
         self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall)
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
+        self._note_change()
         for here in self.groups.values():
             here.inherited = here.ledger.deliveries_under_way()
             self._note_deadline(here)
@@ -278,6 +282,7 @@ class LedgerBook:
 
     def _append(self, payloads: Sequence[Payload]) -> None:
         self.journal.append(payloads)
+        self._note_change()
         if not self._unsynced.is_set():
             self._unsynced.set()
 

@@ -77,7 +77,7 @@ class LedgerDesk(WaitingDesk):
     ) -> None:
         super().__init__()
         self._counts = counts
-        self.book = LedgerBook(volume, clock, directory, random)
+        self.book = LedgerBook(volume, clock, directory, random, self.note_change)
         self._wall_clock = clock
         *_, self._topic, number = directory.split("/")
         self._number = int(number)

@@ -52,6 +52,7 @@ class Counts:
     depth_highest: int = 0
     turns: int = 0
     handled: int = 0
+    changes: int = 0
     starts: int = 0
     news_replaced: int = 0
     refusals_unheard: int = 0

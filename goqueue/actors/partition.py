@@ -35,7 +35,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.config import LogConfig
 from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
-from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Batch, accept
+from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.core.brokerproducers import let_jump_ahead
 from goqueue.core.delayevents import delay_events
 from goqueue.core.firing import fired_events
@@ -198,7 +198,7 @@ class Partition(DelayDesk):
         except DiskFull:
             self._cut_off_for_good()
             raise
-        if fired:
+        if fired and not batch.attributes & Attribute.HOLDS_EXPIRING:
             self.delay_book.note_appended(fired_events(fired, base, self.log.append_time))
         else:
             self._note_delays([batch], [base])

@@ -58,9 +58,9 @@ class ActorRef:
         return max(self._mailbox.counts.starts - 1, 0)
 
     @property
-    def handled(self) -> int:
-        """How many letters, over all restarts."""
-        return self._mailbox.counts.handled
+    def changes(self) -> int:
+        """As the actor itself counts them, over all restarts: whoever looks now and then need not ask in vain."""
+        return self._mailbox.counts.changes
 
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.

@@ -10,7 +10,7 @@ import trio
 
 from goqueue.cli.output import printable
 from goqueue.cli.running import Misuse, run
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.net import messages as wire
 from goqueue.net.client import Client, connect
 
@@ -60,8 +60,8 @@ def ask(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> R
 async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
     try:
         connecting = connect(broker.url, name="goqueue command line")
-    except ValueError as error:
-        raise Misuse(str(error)) from None
+    except InvalidConfig as error:
+        raise Misuse(printable(error.message)) from None
     try:
         async with connecting as client:
             await _reach(client, broker)

@@ -85,8 +85,6 @@ def _checked(surface: Surface, topics: tuple[str, ...], **options: Any) -> Run:
         return surface(topic=asked, name="goqueue work", handle_signals=True, **options)
     except GoQueueError as error:
         raise Misuse(printable(error.message)) from None
-    except ValueError as error:
-        raise Misuse(printable(str(error))) from None
 
 
 async def _look(topics: tuple[str, ...], client: Client) -> None:

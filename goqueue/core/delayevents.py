@@ -4,19 +4,22 @@ A delayed original is hidden, and its offset is the name of the delay. Later rec
 
     control, key "delay-cancel"    value: offset                 it will never be delivered
     control, key "delay-move"      value: offset, due            it is due at another time
-    fired, header below            the message itself, as an ordinary one: it was delivered
+    fired, header below            the message itself, as an ordinary one: it was delivered, unless it has a time
+                                   at which it expires, and was written then or later
 
 Numbers are 8 bytes, big-endian; times are µs since 1970. What is said of an offset that is not pending any more
 says nothing: the first that ends a delay ends it. Nor does a record that is not of this form.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from goqueue.core.batch import ABOUT_DELAYS, ZSTD, Attribute, Batch, accept, decompress
 from goqueue.core.record import (
     DELAY_BIT,
+    EXPIRES_AT,
+    EXPIRES_AT_HEADER,
     FLAGS_FROM_BROKER,
     HEADER_SIZE,
     Flag,
@@ -61,7 +64,15 @@ class Fired(NamedTuple):
     time: Microseconds
 
 
-DelayEvent: TypeAlias = Delayed | Moved | Cancelled | Fired
+class Lapsed(NamedTuple):
+    """It fired when it had expired: no reader ever sees it."""
+
+    offset: Offset
+    at: Offset
+    time: Microseconds
+
+
+DelayEvent: TypeAlias = Delayed | Moved | Cancelled | Fired | Lapsed
 
 
 def due_time(due: int, append_time: Microseconds) -> Microseconds:
@@ -91,10 +102,16 @@ def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Micros
         value = begin + place.key_size
         reads = _CONTROLS.get(bytes(records[begin:value]))
         return reads(records[value : place.end], offset, time) if reads is not None else None
-    if place.flags & _FIRED:
-        origin = headers_at(records, place).get(DELAYED_FROM_HEADER, b"")
-        return Fired(int(origin), offset, time) if origin.isdigit() else None
-    return None
+    return _fired(headers_at(records, place), offset, time) if place.flags & _FIRED else None
+
+
+def _fired(headers: Mapping[str, bytes], offset: Offset, time: Microseconds) -> DelayEvent | None:
+    """Whether it had expired is judged by when the log says that it was written: the same after a crash."""
+    origin, expiry = headers.get(DELAYED_FROM_HEADER, b""), headers.get(EXPIRES_AT_HEADER)
+    if not origin.isdigit():
+        return None
+    has_expired = expiry is not None and EXPIRES_AT.unpack(expiry)[0] <= time
+    return (Lapsed if has_expired else Fired)(int(origin), offset, time)
 
 
 def _cancelled(value: memoryview, offset: Offset, time: Microseconds) -> DelayEvent | None:
@@ -117,7 +134,7 @@ _CONTROLS: dict[bytes, Callable[[memoryview, Offset, Microseconds], DelayEvent |
 def target_of(records: memoryview, place: RecordPlace) -> Offset | None:
     """The original that a record is about which says what became of one."""
     event = _event(records, place, 0, 0)
-    return event.offset if isinstance(event, Cancelled | Moved | Fired) else None
+    return event.offset if isinstance(event, Cancelled | Moved | Fired | Lapsed) else None
 
 
 def moved_by(records: memoryview, place: RecordPlace) -> Offset | None:

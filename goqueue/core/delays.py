@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from goqueue.core.delayevents import Delayed, DelayEvent, Fired, Moved
+from goqueue.core.delayevents import Cancelled, Delayed, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
@@ -25,9 +25,13 @@ class DelayState(IntEnum):
     DELIVERED = 2
     CANCELLED = 3
     EXPIRED = 4
-    """Its original is gone: purged, or dropped with the oldest messages of a topic that was full."""
+    """Its original is gone: purged, or dropped with the oldest messages of a topic that was full. Or it had expired
+    when it fired."""
     HIDDEN = 5
     """Of no message: a mask of 64 offsets that nobody is ever handed, the first of them the lowest bit."""
+
+
+_ENDS = {Fired: DelayState.DELIVERED, Cancelled: DelayState.CANCELLED, Lapsed: DelayState.EXPIRED}
 
 
 class Change(NamedTuple):
@@ -61,14 +65,13 @@ class Delays:
             self.pending.add(event.offset, event.offset)
             self.hidden.add(event.offset, event.offset)
             return Change(DelayState.PENDING, event.offset, event.due, event.at)
-        if not isinstance(event, Fired):
+        if not isinstance(event, Fired | Lapsed):
             self.hidden.add(event.at, event.at)
         if event.offset not in self.pending:
             return None
         if isinstance(event, Moved):
             return Change(DelayState.PENDING, event.offset, event.due, event.at)
-        state = DelayState.DELIVERED if isinstance(event, Fired) else DelayState.CANCELLED
-        return self._finish(Change(state, event.offset, event.time, event.at))
+        return self._finish(Change(_ENDS[type(event)], event.offset, event.time, event.at))
 
     def apply_all(self, events: Sequence[DelayEvent]) -> list[Change]:
         """What follows from many. Most come in long rows of new ones, or of those that fired together."""

@@ -71,5 +71,6 @@ def _headers(record: bytes, flags: int, key_end: int, offset: Offset, names: set
 
 
 def fired_events(origins: Sequence[Offset], base: Offset, time: Microseconds) -> list[Fired]:
-    """What a batch of these says about delays once it is written, as whoever reads it there finds it."""
+    """What a batch of these says about delays once it is written, as whoever reads it there finds it. None of them
+    expires."""
     return [Fired(origin, at, time) for at, origin in enumerate(origins, base)]

@@ -5,7 +5,7 @@ A bool is no number here: `max_in_flight=True` is a mistake, not a one.
 
 from collections.abc import Mapping
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, TypeGuard
 
 from goqueue.core.metadata import PARTITIONS_MAX as TOPIC_PARTITIONS_MAX
 from goqueue.core.partitioner import check_partition
@@ -14,6 +14,7 @@ from goqueue.net.fields import INTEGER_MAX
 from goqueue.types import Offset
 
 PARTITIONS_MAX = 2**32
+TEXT_NEEDED = "must be text that UTF-8 can hold, without lone surrogates"
 
 
 def refusal(fault: str) -> InvalidConfig:
@@ -39,9 +40,17 @@ def check_seconds_between(name: str, value: object, least: float, most: float) -
     return float(value)
 
 
+def is_text(value: object) -> TypeGuard[str]:
+    """Of characters only: half of a pair, as JSON may bring it, cannot be sent."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def check_text(name: str, value: object, length_max: int) -> str:
-    if not isinstance(value, str):
-        raise refusal(f"{name}={shortened(value)} must be text")
+    if not is_text(value):
+        raise refusal(f"{name}={shortened(value)} {TEXT_NEEDED}")
     if len(value) > length_max:
         raise refusal(f"{name} has {len(value):,} characters; use {length_max:,} at most")
     return value

@@ -6,6 +6,7 @@ as themselves, never in a group.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from reprlib import repr as shortened
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
 from goqueue.net import groupmessages, whymessages
 from goqueue.net import messages as wire
-from goqueue.net.arguments import check_partition_count, check_settings
+from goqueue.net.arguments import check_partition_count, check_settings, refusal
 from goqueue.net.connected import Connected
 from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions
@@ -397,7 +398,18 @@ def connect(
 
 
 def address_of(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    if parts.scheme != "ws" or not parts.hostname:
-        raise ValueError(f"{url!r} is not an address like ws://127.0.0.1:7710")
-    return parts.hostname, parts.port or DEFAULT_PORT
+    address = _parsed(url)
+    if address is None:
+        raise refusal(f"url={shortened(url)} is not an address like ws://127.0.0.1:7710")
+    return address
+
+
+def _parsed(url: object) -> tuple[str, int] | None:
+    if not isinstance(url, str):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, DEFAULT_PORT if parts.port is None else parts.port
+    except ValueError:  # brackets without an address in them, a port beyond the last
+        return None
+    return (host, port) if parts.scheme == "ws" and host and port else None

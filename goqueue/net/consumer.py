@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
+from reprlib import repr as shortened
 from types import TracebackType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import trio
 
 from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleReceipt
-from goqueue.net.arguments import check_seconds_between, check_whole
+from goqueue.net.arguments import TEXT_NEEDED, check_seconds_between, check_whole, is_text
 from goqueue.net.bodies import Request
 from goqueue.net.consumerleases import Leases
 from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions, Start, check_seconds
@@ -345,8 +346,8 @@ def as_list(messages: object) -> list[Any]:
 
 
 def _checked_reason(reason: str) -> str:
-    if not isinstance(reason, str):
-        raise InvalidMessage(f"reason={reason!r} is no text")
+    if not is_text(reason):
+        raise InvalidMessage(f"reason={shortened(reason)} {TEXT_NEEDED}")
     if len(reason) > REASON_LENGTH_MAX:
         raise InvalidMessage(f"a reason has {len(reason):,} characters; use {REASON_LENGTH_MAX:,} at most")
     return reason

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from goqueue.core.record import HEADERS_SIZE_MAX, KEY_SIZE_MAX, VALUE_SIZE_MAX
 from goqueue.errors import InvalidMessage, TooLarge
+from goqueue.net.arguments import is_text
 from goqueue.types import Acks, Priority
 
 
@@ -49,14 +50,7 @@ def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None
 def _are_headers(headers: object) -> TypeGuard[Mapping[str, bytes]]:
     if not isinstance(headers, Mapping):
         return False
-    return all(_is_text(name) and isinstance(value, bytes) for name, value in headers.items())
-
-
-def _is_text(name: object) -> bool:
-    try:
-        return isinstance(name, str) and bool(name.encode() or True)
-    except UnicodeEncodeError:
-        return False
+    return all(is_text(name) and isinstance(value, bytes) for name, value in headers.items())
 
 
 def acks_of(acks: Acks | int | str) -> Acks:

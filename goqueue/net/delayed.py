@@ -34,7 +34,8 @@ class Delayed:
     partition: int
     offset: Offset
     state: str
-    """"pending", "delivered", "cancelled", or "expired" when it was purged or dropped before its time."""
+    """"pending", "delivered", "cancelled", or "expired" when it was purged or dropped before its time, or
+    its ttl had ended by then."""
     due: float | None
     """When it is to be delivered, of one that is pending; in seconds."""
     finished_at: float | None

@@ -99,6 +99,7 @@ class ScriptedPartition(Actor):
             return LedgerView(progress, 100, 100 - committed, 7)
         if isinstance(message, FindCommitted):
             return committed
+        self.note_change()
         if isinstance(message, ResetLedger):
             if not message.dry_run:
                 self._script.committed[self._place] = 50

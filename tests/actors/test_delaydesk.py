@@ -14,7 +14,7 @@ from goqueue.actors.child import ChildSpec
 from goqueue.actors.delaybook import LOADED_AT_ONCE, TOLD_AT_ONCE
 from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.delaydesk import COUNTED_AT_ONCE, FIRED_AT_ONCE
-from goqueue.actors.delayrequests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed
+from goqueue.actors.delayrequests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed, MoveDelayed
 from goqueue.actors.handlers import answers
 from goqueue.actors.partition import Partition
 from goqueue.actors.partitionrequests import DeleteBefore, Fetch, Produce
@@ -31,6 +31,7 @@ from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, mounted, records_in
 
 LATER = 2**50
+HOUR = 3_600_000_000
 HIDDEN = Flag.DELAYED | Flag.CONTROL
 MANY = 3 * COUNTED_AT_ONCE + 500
 
@@ -82,8 +83,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(disk: SimulatedDisk) -> AsyncIterator[Stage]:
-    clock, counts = SimulatedClock(start=0), DelayCounts()
+async def stage(disk: SimulatedDisk, start: int = 0) -> AsyncIterator[Stage]:
+    clock, counts = SimulatedClock(start=start), DelayCounts()
     timers = Watched(clock, counts)
     wheel = ChildSpec("timers", lambda: timers)
     async with mounted(disk) as volume, running(wheel):
@@ -209,6 +210,47 @@ async def test_however_many_fall_due_at_once_each_fires_once(
         fired = await on.fired()
         assert fired == sorted(range(count), key=lambda number: number % 3)
         assert on.timers.counts.fired == on.timers.counts.lateness.count == count
+
+
+async def test_a_message_that_was_due_before_it_was_published_is_not_late(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Nor is one that is given a time in the past: before that the broker could not have delivered it."""
+    async with stage(disk) as on:
+        await trio.sleep(7_200)
+        now = on.partition._clock.now()
+        await on.publish([now - HOUR, 0, LATER, now + 1_000_000])
+        await trio.sleep(60)
+        assert await on.ref.call(MoveDelayed(2, now - HOUR))
+        await trio.sleep(1)
+        assert await on.fired() == [1, 0, 3, 2]
+        lateness = on.timers.counts.lateness
+        assert (lateness.count, lateness.highest < 0.1) == (4, True)
+        assert on.partition.delay_book._asked_at == {}
+
+
+async def test_what_fell_due_while_the_broker_was_down_is_late(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with stage(disk) as on:
+        await on.publish([on.partition._clock.now() + 60_000_000])
+    async with stage(disk, start=HOUR + 60_000_000) as on:
+        await trio.sleep(1)
+        assert await on.fired() == [0]
+        assert 3_500 <= on.timers.counts.lateness.highest <= 3_700
+
+
+async def test_nothing_is_kept_of_what_was_due_already_and_is_gone(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with stage(disk) as on:
+        book = on.partition.delay_book
+        await on.publish([LATER, LATER])
+        book._asked_at.update({0: 1, 1: 1})
+        assert await on.ref.call(CancelDelayed(0))
+        assert sorted(book._asked_at) == [1]
+        await on.ref.call(DeleteBefore(None))
+        assert book._asked_at == {}
 
 
 async def test_a_purge_lets_timers_go_a_thousand_at_a_time_and_none_of_them_fires(

@@ -1,6 +1,5 @@
 """A group and its partitions: some are down, are started again, come later or go."""
 
-import json
 from random import Random
 
 import pytest
@@ -315,23 +314,3 @@ async def test_a_reset_is_for_groups_without_members(disk: SimulatedDisk, autoju
         assert stage.script.committed == {}
         told = await group.call(Reset("orders", 1, "offset:50", dry_run=False, force=True))
         assert (told, stage.script.committed) == ((("orders", 1, 0, 50),), {("orders", 1): 50})
-
-
-async def test_people_are_shown_the_committed_offsets(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
-    path = "/data/offsets/billing/offsets.json"
-    async with on_stage(disk) as stage:
-        await stage.create("orders", 2)
-        group = await stage.group()
-        await group.call(join("ann", "orders", static=True, session=600))
-        stage.script.committed = {("orders", 0): 7}
-        await trio.sleep(6)
-        shown = json.loads(await disk.open(path).read(0, disk.size(path)))
-        assert (shown["group"], shown["offsets"]) == ("billing", {"orders": {"0": 7, "1": 0}})
-        asked, synced = len(stage.script.heard), disk.counts.syncs
-        await trio.sleep(60)
-        assert (len(stage.script.heard), disk.counts.syncs) == (asked, synced), "nothing has moved"
-        stage.script.committed = {("orders", 0): 9}
-        await group.call(DescribeGroup())
-        await trio.sleep(6)
-        shown = json.loads(await disk.open(path).read(0, disk.size(path)))
-        assert shown["offsets"]["orders"]["0"] == 9

@@ -149,6 +149,8 @@ async def test_what_the_broker_refuses_is_one_sentence_and_exit_code_1(shell: Sh
         ("create", "orders", "--config", "cleanup=delete", "--config", "cleanup=compact"),
         ("alter", "orders"),
         ("list", "--url", "http://127.0.0.1:7710"),
+        ("list", "--url", "ws://127.0.0.1:99999"),
+        ("list", "--url", ""),
         ("list", "--timeout", "0"),
         ("list", "-o", "yaml"),
     ],

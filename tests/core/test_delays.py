@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from struct import pack
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from goqueue.core.delayevents import (
     Delayed,
     DelayEvent,
     Fired,
+    Lapsed,
     Moved,
     cancel_batch,
     delay_events,
@@ -23,7 +25,7 @@ from goqueue.core.delayevents import (
 )
 from goqueue.core.delays import FINISHED_MAX, Change, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
-from goqueue.core.record import DELAY_BIT, FLAGS_FROM_BROKER, Flag, encode_record
+from goqueue.core.record import DELAY_BIT, EXPIRES_AT, EXPIRES_AT_HEADER, FLAGS_FROM_BROKER, Flag, encode_record
 
 TIME = 5_000
 
@@ -90,6 +92,17 @@ def test_a_fired_record_without_a_number_says_nothing(origin: bytes | None) -> N
     assert events_of(accept(record, 1, allowed_flags=FLAGS_FROM_BROKER)) == []
 
 
+def test_a_fired_record_had_expired_if_the_log_wrote_it_no_sooner_than_that() -> None:
+    def fired(expires_at: int) -> DelayEvent:
+        headers = {DELAYED_FROM_HEADER: b"3", EXPIRES_AT_HEADER: EXPIRES_AT.pack(expires_at)}
+        record = encode_record(0, 1, b"v", headers=headers, flags=Flag.FIRED)
+        [event] = events_of(accept(record, 1, allowed_flags=FLAGS_FROM_BROKER))
+        return event
+
+    assert [fired(at) for at in (TIME - 1, TIME)] == [Lapsed(3, 10, TIME)] * 2
+    assert fired(TIME + 1) == Fired(3, 10, TIME)
+
+
 # What follows
 
 
@@ -135,7 +148,13 @@ def test_originals_and_what_is_said_of_them_stay_hidden_whatever_became_of_them(
     assert delays.hidden == OffsetSet([(3, 3), (5, 7)])
 
 
-Events = st.lists(st.tuples(st.sampled_from("dmcf"), st.integers(0, 8), st.integers(0, 100)), max_size=40)
+Kind: TypeAlias = Callable[[int, int, int], DelayEvent]
+ENDS: dict[str, tuple[Kind, str]] = {
+    "c": (Cancelled, "CANCELLED"),
+    "f": (Fired, "DELIVERED"),
+    "l": (Lapsed, "EXPIRED"),
+}
+Events = st.lists(st.tuples(st.sampled_from("dmcfl"), st.integers(0, 8), st.integers(0, 100)), max_size=40)
 
 
 @given(Events)
@@ -151,10 +170,11 @@ def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> N
             moved = delays.apply(Moved(offset, at, time))
             assert (moved is not None) == (offset in dues)
         else:
-            change = delays.apply((Cancelled if kind == "c" else Fired)(offset, at, time))
+            event, state = ENDS[kind]
+            change = delays.apply(event(offset, at, time))
             assert (change is not None) == (offset in dues)
             if dues.pop(offset, None) is not None:
-                ended[offset] = "CANCELLED" if kind == "c" else "DELIVERED"
+                ended[offset] = state
     assert delays.pending_from(0, 100) == sorted(dues)
     assert delays.pending_from(3, 2) == [offset for offset in sorted(dues) if offset >= 3][:2]
     assert {offset: change.state.name for offset, change in delays.finished.items()} == ended
@@ -162,7 +182,7 @@ def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> N
 
 @given(Events)
 def test_many_at_once_say_what_they_say_one_by_one(said: list[tuple[str, int, int]]) -> None:
-    kinds: dict[str, Callable[[int, int, int], DelayEvent]] = {"d": Delayed, "m": Moved, "c": Cancelled, "f": Fired}
+    kinds: dict[str, Kind] = {"d": Delayed, "m": Moved, "c": Cancelled, "f": Fired, "l": Lapsed}
     events: list[DelayEvent] = [kinds[kind](offset, at, time) for at, (kind, offset, time) in enumerate(said)]
     together, apart = Delays(), Delays()
     changes = [change for event in events if (change := apart.apply(event)) is not None]

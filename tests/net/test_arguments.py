@@ -171,7 +171,7 @@ def test_what_is_asked_travels_as_it_was_given() -> None:
     ) == wire.Redrive("orders", "g", 1, (4, 5), "late", "x", False, 10, 1, True)
 
 
-@pytest.mark.parametrize("value", [5, b"x", [], Odd(), "x" * 300], ids=shown)
+@pytest.mark.parametrize("value", [5, b"x", [], Odd(), "x" * 300, "\ud800"], ids=shown)
 def test_asking_why_refuses_wrong_kinds(value: object) -> None:
     assert asking_why("billing", None) == Why("billing")
     with pytest.raises(goqueue.InvalidName):

@@ -12,8 +12,22 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.errors import UnknownPartition
 from goqueue.net import connected
+from goqueue.net.client import address_of
 from goqueue.net.link import Link, OnAnswer
 from goqueue.net.messages import Produce
+
+BAD_ADDRESSES: list[Any] = [
+    "http://127.0.0.1:7710",
+    "127.0.0.1",
+    "ws://",
+    "",
+    "ws://host:99999",
+    "ws://host:0",
+    "ws://[::1",
+    5,
+    None,
+    b"ws://host",
+]
 
 
 class Machine(goqueue.testing.Machine):
@@ -218,9 +232,15 @@ async def test_errors_leave_the_client_as_themselves(machine: Machine, autojump_
 
 
 async def test_an_address_that_is_none_is_refused_at_once() -> None:
-    for url in ("http://127.0.0.1:7710", "127.0.0.1", "ws://"):
-        with pytest.raises(ValueError, match="is not an address"):
+    for url in BAD_ADDRESSES:
+        with pytest.raises(goqueue.InvalidConfig, match=r"url=.* is not an address like ws://") as refused:
             goqueue.connect(url)
+        assert (refused.value.code, refused.value.details["faults"]) == ("invalid_config", [refused.value.message])
+
+
+async def test_an_address_may_lack_its_port_and_have_brackets() -> None:
+    found = [address_of(url) for url in ("ws://broker", "ws://broker:1", "ws://[::1]:65535", "WS://Broker:7/")]
+    assert found == [("broker", 7710), ("broker", 1), ("::1", 65535), ("broker", 7)]
 
 
 async def test_a_closed_client_says_so(machine: Machine, autojump_clock: MockClock) -> None:

@@ -207,6 +207,11 @@ async def test_each_word_reaches_the_broker(autojump_clock: MockClock) -> None:
         await messages[5].extend(90)
         with pytest.raises(goqueue.InvalidMessage, match="reason"):
             await messages[5].reject("x" * 1001)
+        for reason in ("\ud800", b"late", 5, None):
+            with pytest.raises(goqueue.InvalidMessage, match=r"^reason=.* must be text that UTF-8 can hold"):
+                await messages[5].reject(reason)  # type: ignore[arg-type]
+            with pytest.raises(goqueue.InvalidMessage, match=r"^reason=.* must be text that UTF-8 can hold"):
+                await consumer.nack([messages[5]], reason=reason)  # type: ignore[arg-type]
         with pytest.raises(goqueue.InvalidConfig, match="seconds"):
             await messages[5].extend(-1)
         said = [each for settle in broker.of_kind(wire.Settle) for each in settle.deliveries]

@@ -547,6 +547,35 @@ async def test_a_message_that_expires_before_its_time_is_never_seen(
         assert await client.delayed("orders") == []
 
 
+@pytest.mark.parametrize("index_is_lost", [False, True])
+async def test_a_message_that_expires_before_its_time_ends_as_expired(
+    machine: Machine, autojump_clock: MockClock, index_is_lost: bool
+) -> None:
+    """As the log says it, with or without the index."""
+    async with machine.both() as client:
+        await orders(client)
+        await client.publish("orders", b"too late", delay=50, ttl=10)
+        await client.publish("orders", b"in time", delay=50, ttl=60)
+        await client.publish("orders", b"for ever", delay=50)
+        await trio.sleep(52)
+        finished = await client.delayed("orders", state="finished")
+        assert [(each.state, each.delivered_offset) for each in finished] == [
+            ("expired", None),
+            ("delivered", 4),
+            ("delivered", 5),
+        ]
+        assert await values(client) == [b"in time", b"for ever"]
+        counted = await client.stats()
+        assert (counted["delay.fired"], counted["delay.expired"], counted["delay.pending"]) == (2, 1, 0)
+        await machine.stop()
+        if index_is_lost:
+            machine.disk.remove(INDEX)
+        await machine.start()
+        assert await client.delayed("orders", state="finished") == finished
+        await trio.sleep(60)
+        assert await client.count_delayed("orders") == 0
+
+
 async def test_a_repeat_by_id_is_answered_with_the_original(machine: Machine, autojump_clock: MockClock) -> None:
     async with machine.both() as client:
         await orders(client)

@@ -12,7 +12,7 @@ from goqueue.actors.timerrequests import LoadTimers
 from goqueue.actors.timers import Timers
 from goqueue.core import delayevents
 from goqueue.core.batch import Batch
-from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Moved
+from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.firing import Original
 from goqueue.errors import DiskFull
 from goqueue.storage import delayscan
@@ -46,7 +46,9 @@ class FiresEarly(Buggy):
 
 
 def _earlier(event: DelayEvent) -> DelayEvent:
-    return event if isinstance(event, Cancelled | Fired) else event._replace(due=max(0, event.due - SECOND))
+    return (
+        event if isinstance(event, Cancelled | Fired | Lapsed) else event._replace(due=max(0, event.due - SECOND))
+    )
 
 
 class AnswersCancelsBeforeSync(Buggy):

@@ -182,6 +182,8 @@ def test_a_cancelled_receive_of_asyncio_loses_nothing(client: blocking.Client, a
             await mine.publish("orders", b"late")
             [message] = await consumer.receive(timeout=10)
             assert (message.value, message.attempt) == (b"late", 1)
+            with pytest.raises(goqueue.InvalidMessage, match="reason="):
+                await message.reject("\ud800")
             await message.nack(delay=0, reason="again")
             [message] = await consumer.receive(timeout=10)
             assert message.attempt == 2
