@@ -82,7 +82,7 @@ def _checked(surface: Surface, topics: tuple[str, ...], **options: Any) -> Run:
     """What cannot be is said before anybody is asked."""
     asked = topics[0] if len(topics) == 1 else topics
     try:
-        return surface(topic=asked, name="goqueue work", handle_signals=True, **options)
+        return surface(topic=asked, name="goqueue work", **options)
     except GoQueueError as error:
         raise Misuse(printable(error.message)) from None
     except ValueError as error:

@@ -53,14 +53,15 @@ class AnyWorker(Generic[HandlerT]):
         visibility_timeout: float = VISIBILITY_SECONDS,
         member_id: str | None = None,
         drain_timeout: float = DRAIN_SECONDS,
-        handle_signals: bool = False,
+        handle_signals: bool = True,
         network: Network | None = None,
         clock: WallClock | None = None,
     ) -> None:
         """`topic` is a name, a list of names or a pattern. At most `concurrency` handlers run at a time.
 
-        `stop`, or with `handle_signals` SIGTERM or SIGINT, drains it: handlers have `drain_timeout` seconds to
-        return. `url`, `name`, `network` and `clock` are as for `connect`, all else as for `client.consumer`.
+        `stop` drains it, and so does SIGTERM or SIGINT in the main thread, unless `handle_signals` is False:
+        handlers have `drain_timeout` seconds to return. `url`, `name`, `network` and `clock` are as for
+        `connect`, all else as for `client.consumer`.
         """
         self._handler = self._checked(handler)
         self._concurrency = check_whole("concurrency", concurrency, 1, MESSAGES_MAX)
