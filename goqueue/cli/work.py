@@ -18,6 +18,7 @@ from goqueue.cli.consume import EARLIEST, STRICT, WEIGHTED, Place
 from goqueue.cli.consumegroup import check_there
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Exit, Misuse, end, ended_by_others
+from goqueue.core.groupsettings import ASSIGNORS, REBALANCES
 from goqueue.errors import GoQueueError
 from goqueue.net.client import Client
 from goqueue.net.worker import is_async
@@ -52,6 +53,8 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
 @click.option("--key-order/--no-key-order", default=None, help="The group's: a key's messages one by one.")
 @click.option("--lanes", type=click.Choice([WEIGHTED, STRICT]), help="The group's: how priorities share.")
+@click.option("--assignor", type=click.Choice(ASSIGNORS), help="The group's: how partitions are shared out.")
+@click.option("--rebalance", type=click.Choice(REBALANCES), help="The group's: what is let go when members change.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
 @click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
 @broker_options

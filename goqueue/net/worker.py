@@ -49,6 +49,8 @@ class AnyWorker(Generic[HandlerT]):
         key_order: bool | None = None,
         lanes: str | None = None,
         max_deliveries: int | None = None,
+        assignor: str | None = None,
+        rebalance: str | None = None,
         start: Start = "earliest",
         visibility_timeout: float = VISIBILITY_SECONDS,
         member_id: str | None = None,
@@ -76,6 +78,8 @@ class AnyWorker(Generic[HandlerT]):
             "key_order": key_order,
             "lanes": lanes,
             "max_deliveries": max_deliveries,
+            "assignor": assignor,
+            "rebalance": rebalance,
             "start": start,
             # Those at work, and those whose acks are under way. One more, and an idle worker asks seldom.
             "max_in_flight": 2 * concurrency + 1,
