@@ -1,5 +1,6 @@
 """Workers and signals: whoever runs is drained by SIGTERM and SIGINT, and nothing is left behind."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+import trio
 
 from goqueue import blocking
 from goqueue.net.workersignals import SIGNALS, signals_stop
@@ -258,3 +260,39 @@ def test_a_program_s_own_handler_that_exits_does_so_after_the_drain(said: list[s
         run(lambda: said.append("still here"))
     assert said == ["ann drains", "still here"]
     assert signal.getsignal(signal.SIGTERM) is exits
+
+
+async def heard_by_the_loop(said: list[str]) -> None:
+    """A handler of the event loop's, with a worker and without one."""
+    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+
+    def hear() -> None:
+        said.append("loop")
+        heard.set()
+
+    loop.add_signal_handler(signal.SIGTERM, hear)
+    with worker_named("ann", said):
+        signal.raise_signal(signal.SIGTERM)
+        await heard.wait()
+    heard.clear()
+    signal.raise_signal(signal.SIGTERM)
+    await heard.wait()
+
+
+def test_a_handler_of_asyncio_s_loop_hears_the_signal_beside_the_worker(said: list[str]) -> None:
+    asyncio.run(heard_by_the_loop(said))
+    assert said == ["ann drains", "loop", "loop"]
+
+
+async def heard_by_trio(said: list[str]) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM) as signals:
+        with worker_named("ann", said):
+            signal.raise_signal(signal.SIGTERM)
+        async for _ in signals:
+            said.append("receiver")
+            return
+
+
+def test_a_receiver_of_trio_s_hears_the_signal_after_the_worker(said: list[str]) -> None:
+    trio.run(heard_by_trio, said)
+    assert said == ["ann drains", "receiver"]
