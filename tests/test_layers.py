@@ -56,6 +56,7 @@ MAY_REACH_THE_SYSTEM = {
     "environment.py",
     "tcp.py",
     *THREADS,
+    "net/workersignals.py",  # knows of forks: their signals are their own
     "spark/checks.py",  # asks for Java, and names the Python of Spark's workers
 }
 LINES_MAX = 450

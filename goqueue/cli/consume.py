@@ -15,6 +15,7 @@ from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consumegroup import check_there, consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse
+from goqueue.core.groupsettings import ASSIGNORS, REBALANCES
 from goqueue.errors import GoQueueError
 from goqueue.net.client import Client
 from goqueue.net.consumeroptions import ConsumerOptions
@@ -25,6 +26,12 @@ VALUE, NDJSON = "value", "ndjson"
 EARLIEST, LATEST = "earliest", "latest"
 QUEUE, STREAM = "queue", "stream"
 WEIGHTED, STRICT = "weighted", "strict"
+OF_GROUPS = {
+    "mode": "how a group is served",
+    "lanes": "how the priorities of a group share",
+    "assignor": "how a group shares out partitions",
+    "rebalance": "what a group lets go when members change",
+}
 OFFSET_MAX = 2**63 - 1
 
 
@@ -69,6 +76,8 @@ class Wanted:
     group: str | None
     mode: str | None
     lanes: str | None
+    assignor: str | None
+    rebalance: str | None
     partition: int | None
     start: Start | None
     from_time: float | None
@@ -83,18 +92,26 @@ class Wanted:
             raise Misuse("--to-time ends the reading and --follow never does; give one")
         if self.group is not None and (self.partition is not None or self.to_time is not None):
             raise Misuse("a group shares out partitions and has no end; leave out --partition and --to-time")
-        if self.mode is not None and self.group is None:
-            raise Misuse("--mode is how a group is served; give --group too")
-        if self.lanes is not None and self.group is None:
-            raise Misuse("--lanes is how the priorities of a group share; give --group too")
-        if self.group is not None:
+        if self.group is None:
+            self._check_no_member()
+        else:
             self._check_member(self.group)
+
+    def _check_no_member(self) -> None:
+        for name, meaning in OF_GROUPS.items():
+            if getattr(self, name) is not None:
+                raise Misuse(f"--{name} is {meaning}; give --group too")
 
     def _check_member(self, group: str) -> None:
         try:
-            ConsumerOptions(topics=self.topic, group=group, mode=self.mode or QUEUE, lanes=self.lanes)
+            ConsumerOptions(topics=self.topic, group=group, **self.settings)
         except GoQueueError as error:
             raise Misuse(printable(error.message)) from None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the group is asked for."""
+        return {name: getattr(self, name) for name in OF_GROUPS} | {"mode": self.mode or QUEUE}
 
     @property
     def begin(self) -> Start:
@@ -119,6 +136,16 @@ class Wanted:
     "--lanes",
     type=click.Choice([WEIGHTED, STRICT]),
     help="How the group's priorities share: by weights, or the highest first.  [default: weighted]",
+)
+@click.option(
+    "--assignor",
+    type=click.Choice(ASSIGNORS),
+    help="How the group shares out partitions: with the fewest moves, in ranges, or in turn.  [default: sticky]",
+)
+@click.option(
+    "--rebalance",
+    type=click.Choice(REBALANCES),
+    help="What members of the group let go when others come or go: what moves, or all.  [default: cooperative]",
 )
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
 @click.option("--from", "start", type=Place(), help="Where to begin.  [default: earliest]")
@@ -147,10 +174,7 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
 
 async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
     if wanted.group is not None:
-        mode = wanted.mode or QUEUE
-        consumer = client.consumer(
-            wanted.topic, group=wanted.group, mode=mode, lanes=wanted.lanes, start=wanted.begin
-        )
+        consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin, **wanted.settings)
         await check_there(client, wanted.topic, wanted.follow)
         await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
     else:

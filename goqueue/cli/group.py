@@ -13,6 +13,8 @@ from goqueue.cli.running import Misuse
 from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
 from goqueue.core.groupsettings import SETTINGS, YesOrNo
 from goqueue.core.topicconfig import Whole
+from goqueue.errors import InvalidConfig
+from goqueue.net.client import Client
 from goqueue.net.groupviews import Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.net.reader import Start
 
@@ -112,7 +114,7 @@ def alter(name: str, pairs: Sequence[str], force: bool, broker: BrokerAddress, o
     changes = _settings_in(pairs)
     if not changes:
         raise Misuse("nothing to change; give --config KEY=VALUE")
-    altered = ask(broker, lambda client: client.alter_group(name, changes, force=force))
+    altered = ask(broker, lambda client: _alter(client, name, changes, force))
     say(output, group_fields(altered), f"{name} was altered")
 
 
@@ -149,6 +151,14 @@ def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
     say(output, {"group": name, "deleted": True}, f"{name} was deleted")
 
 
+async def _alter(client: Client, name: str, changes: dict[str, Any], force: bool) -> Group:
+    """Whether settings go together only the broker can say, who knows the others."""
+    try:
+        return await client.alter_group(name, changes, force=force)
+    except InvalidConfig as error:
+        raise Misuse(printable(error.message)) from None
+
+
 # What was given
 
 
@@ -173,10 +183,10 @@ def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_value(key: str, value: object) -> None:
-    """A setting that is not known here the broker may know."""
-    kind = KINDS.get(key)
-    if kind is not None and value is not None and not kind.accepts(value):
-        raise Misuse(f"{key} is {printable(str(value))}, but must be {kind.allowed}")
+    if key not in KINDS:
+        raise Misuse(f"{printable(key)} is not a setting of a group; there are {', '.join(KINDS)}")
+    if value is not None and not KINDS[key].accepts(value):
+        raise Misuse(f"{key} is {printable(str(value))}, but must be {KINDS[key].allowed}")
 
 
 def _value_of(key: str, text: str) -> str | int | bool:

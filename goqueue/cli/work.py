@@ -18,6 +18,7 @@ from goqueue.cli.consume import EARLIEST, STRICT, WEIGHTED, Place
 from goqueue.cli.consumegroup import check_there
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Exit, Misuse, end, ended_by_others
+from goqueue.core.groupsettings import ASSIGNORS, REBALANCES
 from goqueue.errors import GoQueueError
 from goqueue.net.client import Client
 from goqueue.net.worker import is_async
@@ -43,22 +44,22 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option(
     "--concurrency", type=click.IntRange(1, 10_000), default=10, show_default=True, metavar="N", help=AT_ONCE
 )
-@click.option("--trio", "kind", flag_value=TRIO, help="Run an async function on Trio, as is usual.")
-@click.option("--asyncio", "kind", flag_value=ASYNCIO, help="Run an async function on asyncio.")
-@click.option("--threads", "kind", flag_value=THREADS, help="Run a plain function in threads, as is usual.")
+@click.option("--trio", TRIO, is_flag=True, help="Run an async function on Trio, as is usual.")
+@click.option("--asyncio", ASYNCIO, is_flag=True, help="Run an async function on asyncio.")
+@click.option("--threads", THREADS, is_flag=True, help="Run a plain function in threads, as is usual.")
 @click.option("--from", "start", type=Place(), default=EARLIEST, show_default=True, help="For a group that is new.")
 @click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")
 @click.option("--key-order/--no-key-order", default=None, help="The group's: a key's messages one by one.")
 @click.option("--lanes", type=click.Choice([WEIGHTED, STRICT]), help="The group's: how priorities share.")
+@click.option("--assignor", type=click.Choice(ASSIGNORS), help="The group's: how partitions are shared out.")
+@click.option("--rebalance", type=click.Choice(REBALANCES), help="The group's: what is let go when members change.")
 @click.option("--member-id", help="A name that keeps the partitions through a restart.")
 @click.option("--drain-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=DRAIN)
 @broker_options
 @output_option
-def work(
-    function: str, topics: tuple[str, ...], kind: str | None, output: str, broker: BrokerAddress, **options: Any
-) -> None:
+def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddress, **options: Any) -> None:
     """Run MODULE:FUNCTION for each message of a group, until SIGTERM or SIGINT.
 
     A message is acked when the function returns; when it raises it is nacked with the reason, and comes again. The
@@ -68,6 +69,7 @@ def work(
     Exits with 0 when all that was begun has ended, with 1 when something was cut off or the broker refused, with 2
     when the function cannot be run.
     """
+    kind = _only_kind([each for each in (TRIO, ASYNCIO, THREADS) if options.pop(each)])
     handler = _imported(function)
     surface = _surface(handler, kind, function)
     run = _checked(surface, topics, handler=handler, url=broker.url, **options)
@@ -82,7 +84,7 @@ def _checked(surface: Surface, topics: tuple[str, ...], **options: Any) -> Run:
     """What cannot be is said before anybody is asked."""
     asked = topics[0] if len(topics) == 1 else topics
     try:
-        return surface(topic=asked, name="goqueue work", handle_signals=True, **options)
+        return surface(topic=asked, name="goqueue work", **options)
     except GoQueueError as error:
         raise Misuse(printable(error.message)) from None
 
@@ -142,6 +144,12 @@ def _broken(name: str, error: Exception) -> Misuse:
 
 
 # How it runs
+
+
+def _only_kind(given: list[str]) -> str | None:
+    if len(given) > 1:
+        raise Misuse(f"a function runs in one way; give one of {' and '.join(f'--{kind}' for kind in given)}")
+    return given[0] if given else None
 
 
 def _surface(handler: Callable[..., Any], kind: str | None, function: str) -> Surface:

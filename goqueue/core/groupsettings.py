@@ -15,6 +15,8 @@ from goqueue.core.topicconfig import Choice, Kind, Setting, Whole
 from goqueue.errors import InvalidConfig
 
 DELIVERIES_MAX = 1_000_000
+ASSIGNORS = ("sticky", "range", "roundrobin")
+REBALANCES = ("cooperative", "eager")
 
 Value = TypeVar("Value")
 
@@ -62,12 +64,12 @@ class GroupSettings:
     )
     assignor: str = _setting(
         "sticky",
-        Choice(("sticky", "range", "roundrobin")),
+        Choice(ASSIGNORS),
         "How partitions are shared out: with the fewest moves, in ranges, or in turn.",
     )
     rebalance: str = _setting(
         "cooperative",
-        Choice(("cooperative", "eager")),
+        Choice(REBALANCES),
         "Whether only what moves is let go when members change, or everything.",
     )
 

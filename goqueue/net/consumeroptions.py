@@ -1,7 +1,8 @@
 """What a consumer can be told, checked before anything is asked.
 
-There are those that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`) and those of
-this consumer alone. Of the first kind only what was given is sent: what is left out is as the group has it.
+There are those that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`, `assignor`,
+`rebalance`) and those of this consumer alone. Of the first kind only what was given is sent: what is left out is as
+the group has it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,6 +39,8 @@ class ConsumerOptions:
     key_order: bool | None = None
     lanes: str | None = None
     max_deliveries: int | None = None
+    assignor: str | None = None
+    rebalance: str | None = None
     start: Start = "earliest"
     max_in_flight: int = IN_FLIGHT_MAX
     max_in_flight_bytes: int = IN_FLIGHT_BYTES_MAX
@@ -80,6 +83,8 @@ class ConsumerOptions:
             "key_order": self.key_order,
             "lanes": self.lanes,
             "max_deliveries": self.max_deliveries,
+            "assignor": self.assignor,
+            "rebalance": self.rebalance,
         }
         return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
 

@@ -49,18 +49,21 @@ class AnyWorker(Generic[HandlerT]):
         key_order: bool | None = None,
         lanes: str | None = None,
         max_deliveries: int | None = None,
+        assignor: str | None = None,
+        rebalance: str | None = None,
         start: Start = "earliest",
         visibility_timeout: float = VISIBILITY_SECONDS,
         member_id: str | None = None,
         drain_timeout: float = DRAIN_SECONDS,
-        handle_signals: bool = False,
+        handle_signals: bool = True,
         network: Network | None = None,
         clock: WallClock | None = None,
     ) -> None:
         """`topic` is a name, a list of names or a pattern. At most `concurrency` handlers run at a time.
 
-        `stop`, or with `handle_signals` SIGTERM or SIGINT, drains it: handlers have `drain_timeout` seconds to
-        return. `url`, `name`, `network` and `clock` are as for `connect`, all else as for `client.consumer`.
+        `stop` drains it, and so does SIGTERM or SIGINT in the main thread, unless `handle_signals` is False:
+        handlers have `drain_timeout` seconds to return. `url`, `name`, `network` and `clock` are as for
+        `connect`, all else as for `client.consumer`.
         """
         self._handler = self._checked(handler)
         self._concurrency = check_whole("concurrency", concurrency, 1, MESSAGES_MAX)
@@ -75,6 +78,8 @@ class AnyWorker(Generic[HandlerT]):
             "key_order": key_order,
             "lanes": lanes,
             "max_deliveries": max_deliveries,
+            "assignor": assignor,
+            "rebalance": rebalance,
             "start": start,
             # Those at work, and those whose acks are under way. One more, and an idle worker asks seldom.
             "max_in_flight": 2 * concurrency + 1,

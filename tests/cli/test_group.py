@@ -144,6 +144,21 @@ async def test_lanes_are_asked_for_and_described(shell: Shell) -> None:
     assert "give --group too" in refused.stderr
 
 
+async def test_how_partitions_are_shared_out_is_asked_for_by_the_first_member(shell: Shell) -> None:
+    first = await shell(
+        "consume", "lines", "--group", "joining", "--assignor", "range", "--rebalance", "eager", "--count", "1"
+    )
+    assert first.exit_code == 0
+    [described] = await shell.json("group", "describe", "joining")
+    assert (described["settings"]["assignor"], described["settings"]["rebalance"]) == ("range", "eager")
+    other = await shell("consume", "lines", "--group", "joining", "--assignor", "sticky")
+    assert (other.exit_code, other.stdout) == (1, "")
+    assert "assignor" in other.stderr
+    for option in (["--assignor", "range"], ["--rebalance", "eager"]):
+        alone = await shell("consume", "lines", *option)
+        assert (alone.exit_code, "give --group too" in alone.stderr) == (2, True)
+
+
 async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: Shell) -> None:
     await shell("consume", "lines", "--group", "billing", "--count", "1")
     [altered] = await shell.json(
@@ -164,6 +179,11 @@ async def test_a_group_is_altered_in_the_kinds_that_its_settings_have(shell: She
         (["alter", "billing", "--config", "lanes=a", "--config", "lanes=b"], 2, "twice"),
         (["alter", "billing", "--config", "shared=perhaps"], 2, "true or false"),
         (["alter", "billing", "--config", "key_order=perhaps"], 2, "true or false"),
+        (["alter", "billing", "--config", "colour=red"], 2, "colour is not a setting of a group; there are mode,"),
+        (["alter", "billing", "--config", "colour=default"], 2, "colour is not a setting"),
+        (["alter", "nobody", "--config", "colour=red"], 2, "colour is not a setting"),
+        (["alter", "billing", "--config", "mode=stream", "--config", "lanes=strict"], 2, "use mode"),
+        (["alter", "nobody", "--config", "lanes=strict"], 1, "nobody"),
         (["reset", "billing", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--to-time", "1", "--yes"], 2, "--to"),
         (["reset", "billing", "--to", "1", "--partition", "0", "--yes"], 2, "--topic"),

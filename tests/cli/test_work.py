@@ -179,13 +179,15 @@ async def test_a_function_is_run_for_each_message_until_sigterm(
 @pytest.mark.parametrize(
     ("function", "options"), [("shop:plain", []), ("shop:on_trio", []), ("shop:on_asyncio", ["--asyncio"])]
 )
-async def test_a_new_group_keeps_the_order_of_keys_if_it_is_told_to(
+async def test_a_new_group_has_the_settings_that_it_is_told(
     place: Place, function: str, options: list[str]
 ) -> None:
     await publish(place, b"one")
-    async with place.work(function, "--key-order", *options) as working, goqueue.connect(place.url) as client:
+    wanted = ["--key-order", "--assignor", "roundrobin", "--rebalance", "eager"]
+    async with place.work(function, *wanted, *options) as working, goqueue.connect(place.url) as client:
         await working.line()
-        assert (await client.group("billing")).settings["key_order"] is True
+        settings = (await client.group("billing")).settings
+        assert {"key_order": True, "assignor": "roundrobin", "rebalance": "eager"}.items() <= settings.items()
         working.process.send_signal(signal.SIGTERM)
         assert (await working.end())[0] == 0
 
@@ -275,6 +277,9 @@ MISUSES = [
     (["shop:plain", "--asyncio"], "is a plain function"),
     (["shop:plain", "--trio"], "is a plain function"),
     (["shop:on_trio", "--threads"], "is async"),
+    (["shop:on_trio", "--trio", "--asyncio"], "give one of --trio and --asyncio"),
+    (["shop:on_trio", "--asyncio", "--trio"], "give one of --trio and --asyncio"),
+    (["shop:plain", "--threads", "--asyncio"], "give one of --asyncio and --threads"),
     (["shop:plain", "--drain-timeout", "-1"], "drain_timeout=-1.0"),
     (["shop:plain", "--visibility-timeout", "0"], "visibility_timeout=0.0"),
     (["shop:plain", "--topic", "a/b"], "a/b"),

@@ -77,6 +77,8 @@ def shown(value: object) -> str:
         *[({"shared": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
         *[({"key_order": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
         *[({"lanes": value}, goqueue.InvalidConfig) for value in (5, "fair")],
+        *[({"assignor": value}, goqueue.InvalidConfig) for value in (5, "fair", "")],
+        *[({"rebalance": value}, goqueue.InvalidConfig) for value in (True, "lazy")],
         *[({"max_deliveries": value}, goqueue.InvalidConfig) for value in ("3", 1.5, True, -1)],
     ],
     ids=shown,

@@ -23,6 +23,8 @@ from tests.net.workers import do_nothing
         ({"drain_timeout": "soon"}, InvalidConfig),
         ({"handle_signals": 1}, InvalidConfig),
         ({"visibility_timeout": 0}, InvalidConfig),
+        ({"assignor": "fair"}, InvalidConfig),
+        ({"rebalance": "lazy"}, InvalidConfig),
         ({"start": "whenever"}, InvalidConfig),
         ({"group": "no group"}, InvalidName),
         ({"topic": "no topic"}, InvalidName),

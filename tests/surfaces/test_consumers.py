@@ -209,3 +209,30 @@ def test_asyncio_looks_at_groups_and_changes_them(client: blocking.Client, addre
             await mine.delete_group("billing")
 
     asyncio.run(main())
+
+
+SHARED_OUT = {"assignor": "range", "rebalance": "eager"}
+
+
+def test_the_first_member_says_how_partitions_are_shared_out(client: blocking.Client) -> None:
+    with client.consumer("orders", group="billing", assignor="range", rebalance="eager"):
+        assert SHARED_OUT.items() <= client.group("billing").settings.items()
+        with pytest.raises(goqueue.GroupConflict, match="assignor"):
+            client.consumer("orders", group="billing", assignor="sticky").__enter__()
+    with pytest.raises(goqueue.InvalidConfig, match="assignor"):
+        client.consumer("orders", group="billing", assignor="fair")
+
+
+def test_asyncio_s_first_member_says_how_partitions_are_shared_out(client: blocking.Client, address: str) -> None:
+    async def main() -> None:
+        async with (
+            aio.connect(address) as mine,
+            mine.consumer("orders", group="billing", assignor="range", rebalance="eager"),
+        ):
+            assert SHARED_OUT.items() <= (await mine.group("billing")).settings.items()
+            with pytest.raises(goqueue.GroupConflict, match="rebalance"):
+                await mine.consumer("orders", group="billing", rebalance="cooperative").__aenter__()
+            with pytest.raises(goqueue.InvalidConfig, match="rebalance"):
+                mine.consumer("orders", group="billing", rebalance="lazy")
+
+    asyncio.run(main())

@@ -13,7 +13,6 @@ import pytest
 
 import goqueue
 from goqueue import aio, blocking
-from goqueue.net.workersignals import signals_stop
 from tests.surfaces.background import in_background, wait_until
 from tests.surfaces.test_consumers import fill
 
@@ -194,7 +193,7 @@ def test_ctrl_c_ends_a_worker_and_gives_its_messages_back(address: str, client: 
 
     try:
         with pytest.raises(KeyboardInterrupt):
-            blocking.worker("orders", "billing", handler, concurrency=1, url=address)
+            blocking.worker("orders", "billing", handler, concurrency=1, url=address, handle_signals=False)
         assert attempts_left(client, 2) == [1, 1]
     finally:
         go_on.set()
@@ -330,48 +329,3 @@ def test_a_worker_ends_after_its_handlers_and_gives_back_what_they_had_uncounted
     asyncio.run(end(address, ended)())
     assert ended == ["handler", "worker"]
     assert attempts_left(client, 2) == [1, 1]
-
-
-# Signals
-
-
-def test_a_signal_drains_and_the_next_one_ends_at_once(address: str, client: blocking.Client) -> None:
-    fill(client, 3)
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    go_on = threading.Event()
-    begun: list[bytes] = []
-
-    def handler(message: blocking.DeliveredMessage) -> None:
-        begun.append(message.value)
-        if len(begun) == 2:
-            signal.raise_signal(signal.SIGTERM)
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            go_on.wait(SECONDS_MAX)
-
-    try:
-        worked = blocking.worker("orders", "billing", handler, concurrency=1, url=address, handle_signals=True)
-    finally:
-        go_on.set()
-    assert worked == (1, 0, 1)
-    assert {number: signal.getsignal(number) for number in before} == before
-    assert attempts_left(client, 2) == [1, 1]
-
-
-def test_a_third_signal_is_none_of_the_worker_s() -> None:
-    said: list[str] = []
-    before = signal.signal(signal.SIGINT, lambda *_: said.append("as before"))
-    try:
-        with signals_stop(lambda: said.append("stop"), lambda: said.append("at once")):
-            for _ in range(4):
-                signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert said == ["stop", "at once", "as before", "as before", "as before"]
-
-
-def test_signals_are_for_the_main_thread(address: str) -> None:
-    worker = blocking.Worker("orders", "billing", plain, url=address, handle_signals=True)
-    error = in_background(worker.run).ended().error
-    assert isinstance(error, ValueError)
-    assert "main thread" in str(error)
