@@ -32,6 +32,7 @@ from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
 from goqueue.spark.options import JSON_SCHEMA, source_options
+from goqueue.spark.planning import refuse_strangers
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.told import our_error, reason_of
 from goqueue.spark.topics import reaches
@@ -177,10 +178,12 @@ class _Run:
     # What is there, and whether this goes on with it
 
     def look_at_topics(self) -> None:
-        """Unknown ones are told before the table is begun for them."""
+        """Unknown ones are told before anything is written for them."""
         options, reached = source_options(self._options(), streaming=True), self._checkpoint.reached()
         with connected(self._work.url) as client:
             found = reaches(client, options)
+        if not reached:
+            refuse_strangers(options.start, "startingOffsets", found)
         begins = [max(each.start, reached.get(each.topic, {}).get(str(each.partition), 0)) for each in found]
         self._summary.expected = sum(max(0, each.end - begin) for each, begin in zip(found, begins, strict=True))
 

@@ -26,14 +26,14 @@ class Command:
     def __init__(self, arguments: list[str], folder: Path) -> None:
         prepare_environment()
         self._mark = f"GOQUEUE_TEST_MARK={uuid4().hex}"
-        self._words = folder / f"{uuid4().hex}.err"
+        self._words, self._output = folder / "words", folder / "output"
         name, _, value = self._mark.partition("=")
-        with self._words.open("wb") as words:
+        with self._words.open("wb") as words, self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "goqueue", "spark", *arguments, "--master", "local[1]"],
                 cwd=folder,
                 env={**os.environ, name: value},
-                stdout=subprocess.PIPE,
+                stdout=output,
                 stderr=words,
                 start_new_session=True,
             )
@@ -41,6 +41,10 @@ class Command:
     @property
     def words(self) -> str:
         return self._words.read_text()
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
 
     def running(self) -> dict[int, bytes]:
         """How each of its processes was called."""
@@ -107,8 +111,7 @@ def test_an_ingest_that_follows_has_ended_well_also_before_it_began(url: str, to
     command = Command(["ingest", "--topic", topic, "--to", "table", "--url", url, "--follow"], tmp_path)
     command.wait_for(command.has_java)
     assert command.end_by(signal.SIGTERM) == (Exit.SOUND, {})
-    assert command.process.stdout is not None
-    assert b"0 rows in table" in command.process.stdout.read()
+    assert "0 rows in table" in command.output
     assert "Traceback" not in command.words
 
 
@@ -136,9 +139,13 @@ def test_a_signal_that_comes_when_the_work_is_done_takes_nothing_from_it() -> No
 
 
 def test_what_fails_after_a_signal_was_interrupted_by_it() -> None:
-    signals = Signals()
-    with pytest.raises(Interrupted) as told, signals.taken():
+    with pytest.raises(Interrupted) as told:
+        fail_after_a_signal(Signals())
+    assert told.value.exit_code == Exit.TERMINATED
+
+
+def fail_after_a_signal(signals: Signals) -> None:
+    with signals.taken():
         signals.look()
         signal.raise_signal(signal.SIGTERM)
         raise OSError("Java is gone")
-    assert told.value.exit_code == Exit.TERMINATED
