@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import InputPartition
 
+LINES_OF_AN_ERROR = 15
+"""The sentence, and what Spark puts around it; ours alone were forty once."""
+
 
 def table(spark: "SparkSession", url: str, **options: object) -> "DataFrame":
     return spark.read.format("goqueue").options(**texts(url, options)).load()
