@@ -24,6 +24,8 @@ class Exit(IntEnum):
     INTERRUPTED = 130
     PIPE_CLOSED = 141
     """As a shell calls it when a program ends by SIGPIPE."""
+    TERMINATED = 143
+    """As a shell calls it when a program ends by SIGTERM."""
 
 
 class Misuse(click.ClickException):

@@ -1,13 +1,9 @@
 """`goqueue spark ingest`: a topic becomes a table."""
 
 import json
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,12 +11,17 @@ import click
 from goqueue.cli.output import JSON, Bar, Column, output_option, printable, progress_bar, write_json, write_table
 from goqueue.cli.running import Exit, Misuse, end
 from goqueue.cli.sparksession import spark_options, spark_session
+from goqueue.cli.sparksignals import Interrupted, Signals
+from goqueue.errors import GoQueueError
 
 if TYPE_CHECKING:
-    from goqueue.spark.ingest import Ingest, Summary, Watch
+    from pyspark.sql import SparkSession
+
+    from goqueue.spark.ingest import Ingest, Summary
 
 COLUMNS = [Column("TOPIC", 5), Column("PARTITION", 9, is_number=True), Column("NEXT OFFSET", 11, is_number=True)]
 REASONS = [Column("MESSAGES", 8, is_number=True), Column("WHY IN QUARANTINE", 17)]
+PLACES = ("earliest", "latest")
 SCHEMA_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -88,56 +89,60 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
 
     Messages that do not fit the schema go to PATH_quarantine, with the reason. Exits with 0 when all is written, or
     when --follow was ended by Ctrl-C or SIGTERM; with 1 when something failed (what was written stays, and the next
-    run goes on), with 2 when it was not given what it needs.
+    run goes on), with 2 when it was not given what it needs, with 130 when Ctrl-C and with 143 when SIGTERM came
+    before all was written.
     """
-    schema = _schema(given.pop("schema"))
-    with spark_session("goqueue ingest", master, log_level) as spark, _bar() as bar:
-        from goqueue.spark.ingest import ingest as run  # noqa: PLC0415 (PySpark may be missing)
-
-        work = _work(schema, **given)
-        done = _until_interrupted(partial(run, spark, work), bar, may_end=work.follow_seconds is not None)
+    given |= {"schema": _schema(given["schema"]), "starting": _starting(given["starting"])}
+    watching, is_endless = _Watching(signals := Signals()), not given["is_once"]
+    try:
+        with spark_session("goqueue ingest", master, log_level, signals) as spark, _speaking_of_options():
+            done = _run(spark, watching, _work(**given))
+    except Interrupted as interrupted:
+        if not is_endless:
+            raise interrupted.telling(watching.how_to_go_on) from None
+        done = watching.so_far or _nothing_done(given)  # what only ends by a signal has ended well by one
     _show(done, output)
     end(Exit.DAMAGE if fail_on_quarantine and done.quarantined else Exit.SOUND)
 
 
-def _until_interrupted(run: "Callable[[Watch], Summary]", bar: Bar, *, may_end: bool) -> "Summary":
-    """What only ends by a signal has ended well by one."""
-    watching = _Watching(bar)
-    try:
-        with _signals_to(watching.end, signal.SIGINT, *([signal.SIGTERM] if may_end else [])):
-            return run(watching)
-    except KeyboardInterrupt:
-        if not may_end or watching.so_far is None:
-            raise
-        return watching.so_far
+def _run(spark: "SparkSession", watching: "_Watching", work: "Ingest") -> "Summary":
+    from goqueue.spark.ingest import ingest as run  # noqa: PLC0415 (PySpark may be missing)
+
+    with progress_bar(counts_bytes=False) as watching.bar:
+        return run(spark, work, watching)
+
+
+def _nothing_done(given: Mapping[str, Any]) -> "Summary":
+    """It was ended before it knew more than it was given."""
+    from goqueue.spark.ingest import Summary  # noqa: PLC0415
+    from goqueue.spark.tablefolder import CHECKPOINT, QUARANTINE  # noqa: PLC0415
+
+    path = given["path"].rstrip("/")
+    return Summary(path, path + QUARANTINE, given["checkpoint"] or path + CHECKPOINT)
 
 
 @contextmanager
-def _signals_to(end: Callable[..., None], *numbers: signal.Signals) -> Iterator[None]:
-    """Elsewhere than in the main thread nobody may listen to them, and nobody does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, end) for number in numbers}
+def _speaking_of_options() -> Iterator[None]:
+    """Of this command's, where Spark's are meant."""
     try:
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    except GoQueueError as error:
+        error.message = error.message.replace("startingOffsets", "--from")
+        raise
 
 
-def _work(schema: Any, *, is_once: bool, interval: float, starting: str | None, **given: Any) -> "Ingest":
+def _work(*, is_once: bool, interval: float, **given: Any) -> "Ingest":
     from goqueue.spark.ingest import Ingest  # noqa: PLC0415
 
     return Ingest(
         url=given["url"],
         topics=tuple(dict.fromkeys(given["topics"])),
         path=given["path"],
-        schema=schema,
+        schema=given["schema"],
         checkpoint=given["checkpoint"],
         max_offsets_per_trigger=given["max_offsets_per_trigger"],
         group=given["group"],
-        starting=_starting(starting),
+        starting=given["starting"],
         fail_on_data_loss=not given["skip_lost"],
         follow_seconds=None if is_once else interval,
         files_max=given["merge_above"],
@@ -158,46 +163,47 @@ def _schema(file: Any) -> Any:
 
 def _starting(given: str | None) -> dict[str, str]:
     """A time begins with a digit, JSON with a brace."""
-    if given is None or not given[:1].isdigit():
-        return {} if given is None else {"startingOffsets": given}
+    if given is None:
+        return {}
+    if given in PLACES or given.startswith("{"):
+        return {"startingOffsets": given}
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
-        raise Misuse(f"--from {printable(given)} is not a time like 2026-11-17T08:00:00Z") from None
+        raise Misuse(
+            f"--from {printable(given)} is none of earliest, latest, a time like 2026-11-17T08:00:00Z, and offsets "
+            'like {"orders": {"0": 42}}'
+        ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return {"startingTimestamp": str(int(aware.timestamp() * 1_000))}
 
 
 class _Watching:
-    """Moves the bar. Messages that are published meanwhile, and offsets without one, are not foreseen."""
+    """Moves the bar, and looks for signals. Messages that are published meanwhile, and offsets without one, are not
+    foreseen."""
 
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._shown = 0
-        self._is_over = False
+    def __init__(self, signals: Signals) -> None:
+        self.bar: Bar | None = None
         self.so_far: Summary | None = None
         """Of the run, which goes on to count in it."""
-
-    def end(self, number: int, frame: FrameType | None) -> None:
-        """By a signal, when the run next looks: amid a question to Java its answer would be taken for that of the
-        next one. A second signal does not wait."""
-        if self._is_over:
-            signal.default_int_handler(number, frame)
-        self._is_over = True
+        self._signals = signals
+        self._shown = 0
 
     def __call__(self, so_far: "Summary") -> None:
         self.so_far = so_far
-        if self._is_over:
-            raise KeyboardInterrupt
-        self._bar.begin(max(so_far.expected, so_far.messages))
-        self._bar.advance(so_far.messages - self._shown)
+        self._signals.look()
+        if self.bar is not None:
+            self.bar.begin(max(so_far.expected, so_far.messages))
+            self.bar.advance(so_far.messages - self._shown)
         self._shown = so_far.messages
 
-
-@contextmanager
-def _bar() -> Iterator[Bar]:
-    with progress_bar(counts_bytes=False) as bar:
-        yield bar
+    @property
+    def how_to_go_on(self) -> str:
+        messages = self.so_far.messages if self.so_far else 0
+        return (
+            f"before all was written: {messages:,} messages are written by this run and stay; the same command "
+            "goes on with the others"
+        )
 
 
 def _show(done: "Summary", output: str) -> None:

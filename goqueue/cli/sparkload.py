@@ -11,6 +11,7 @@ from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import JSON, Column, output_option, printable, progress_bar, write_json, write_table
 from goqueue.cli.running import Misuse
 from goqueue.cli.sparksession import spark_options, spark_session
+from goqueue.cli.sparksignals import Interrupted, Signals
 from goqueue.errors import UnknownTopic
 from goqueue.net.client import Client
 
@@ -77,30 +78,47 @@ def load(
     PATH is a file, a directory or a pattern, wherever Spark can read it. Each row is published at least once. With
     --checkpoint a run that was killed goes on where it ended: the files that were under way are loaded again, those
     before are not, and new files come to them.
+
+    Exits with 0 only when all is loaded; with 130 when Ctrl-C and with 143 when SIGTERM came before.
     """
     if partitions is not None and not create_topic:
         raise Misuse("--partitions is for a topic that is made; give --create-topic too")
     reading = _reading_options(pairs)
     ask(broker, lambda client: _find_topic(client, topic, partitions or PARTITIONS, may_create=create_topic))
     begun = time.monotonic()
-    with spark_session(f"goqueue load {topic}", master, log_level) as spark, progress_bar() as bar:
-        from goqueue.spark import load as loading  # noqa: PLC0415 (it imports PySpark, which may be missing)
+    try:
+        with spark_session(f"goqueue load {topic}", master, log_level, Signals()) as spark, progress_bar() as bar:
+            from goqueue.spark import load as loading  # noqa: PLC0415 (it imports PySpark, which may be missing)
 
-        job = loading.Job(
-            broker.url,
-            path,
-            topic,
-            format=format_name,
-            key=key,
-            value=value,
-            priority=priority,
-            schema=schema,
-            reading=reading,
-            checkpoint=checkpoint,
-            group_bytes=batch_mib << 20,
-        )
-        done = loading.load(spark, job, bar.begin, bar.advance)
+            job = loading.Job(
+                broker.url,
+                path,
+                topic,
+                format=format_name,
+                key=key,
+                value=value,
+                priority=priority,
+                schema=schema,
+                reading=reading,
+                checkpoint=checkpoint,
+                group_bytes=batch_mib << 20,
+            )
+            done = loading.load(spark, job, bar.begin, bar.advance)
+    except Interrupted as interrupted:
+        raise interrupted.telling(_how_to_go_on(checkpoint)) from None
     _show(done, topic, time.monotonic() - begun, output)
+
+
+def _how_to_go_on(checkpoint: str | None) -> str:
+    if checkpoint is None:
+        return (
+            "before all was loaded: a part of the rows may be published, and the same command begins with the "
+            "first file; with --checkpoint it goes on"
+        )
+    return (
+        f"before all was loaded: files that are entered in {printable(checkpoint)} stay loaded, and the same "
+        "command goes on with the others"
+    )
 
 
 async def _find_topic(client: Client, name: str, partitions: int, *, may_create: bool) -> None:

@@ -7,16 +7,15 @@ A session of this machine alone is bound to its loopback, where nobody else can 
 import logging
 import os
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from goqueue.cli.output import printable
 from goqueue.cli.running import Misuse
+from goqueue.cli.sparksignals import Signals
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark import register
 from goqueue.spark.checks import check_machine
@@ -48,15 +47,16 @@ def spark_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def spark_session(name: str, master: str | None, log_level: str) -> Iterator["SparkSession"]:
+def spark_session(name: str, master: str | None, log_level: str, signals: Signals) -> Iterator["SparkSession"]:
     """One that knows goqueue, for a block; one that was there before stays as it is. Whatever is missing, refused
-    or fails ends the command with one sentence.
+    or fails ends the command with one sentence, and a signal with `Interrupted`.
     """
     try:
-        check_machine()
-        with _opened(name, master, log_level) as spark, _told():
-            register(spark)
-            yield spark
+        with signals.taken():
+            check_machine()
+            with _told(), _opened(name, master, log_level, signals) as spark:
+                register(spark)
+                yield spark
     except InvalidConfig as error:
         raise Misuse(printable(error.message)) from None
     except GoQueueError as error:
@@ -64,35 +64,39 @@ def spark_session(name: str, master: str | None, log_level: str) -> Iterator["Sp
 
 
 @contextmanager
-def _opened(name: str, master: str | None, log_level: str) -> Iterator["SparkSession"]:
+def _opened(name: str, master: str | None, log_level: str, signals: Signals) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession  # noqa: PLC0415 (it may be missing, which check_machine tells)
 
     if (there := SparkSession.getActiveSession()) is not None:
         yield there
         return
-    builder: Any = SparkSession.Builder().appName(name)
-    for setting, value in _settings(master, log_level, is_submitted=SUBMITTED in os.environ).items():
-        builder = builder.config(setting, value)
-    with _interrupts_kept():
-        spark: SparkSession = builder.getOrCreate()
+    settings = {"spark.app.name": name, **_settings(master, log_level, is_submitted=SUBMITTED in os.environ)}
+    spark = _started(settings, signals)
     try:
         spark.sparkContext.setLogLevel(log_level.upper())
         yield spark
     finally:
-        spark.stop()
+        signals.is_over = True
+        if not signals.java.is_unwanted:
+            with suppress(Exception):  # by a signal that comes now; the work is done
+                spark.stop()
 
 
-@contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """PySpark has Ctrl-C ask Java to cancel all jobs, amid another question: both fail, with a page of noise.
-    Nothing is lost without it, for a session that stops cancels them too.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    yield
+def _started(settings: Mapping[str, str], signals: Signals) -> "SparkSession":
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
     logging.getLogger().addFilter(_is_no_interrupt)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails is told by the command
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+    conf = SparkConf().setAll(list(settings.items()))
+    with signals.java.starting():
+        context: Any = SparkContext.getOrCreate(conf)
+        signals.take_over()
+        context._accumulatorServer.handle_error = lambda *_: None  # it fails when Java ends, with a page
+        spark: SparkSession = SparkSession.Builder().config(conf=conf).getOrCreate()
+    if signals.java.is_unwanted:
+        raise KeyboardInterrupt
+    return spark
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
@@ -31,8 +32,9 @@ from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
 from goqueue.spark.options import JSON_SCHEMA, source_options
+from goqueue.spark.planning import refuse_strangers
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
-from goqueue.spark.told import our_error
+from goqueue.spark.told import our_error, reason_of
 from goqueue.spark.topics import reaches
 
 if TYPE_CHECKING:
@@ -114,11 +116,23 @@ def ingest(spark: "SparkSession", work: Ingest, watch: Watch = lambda _: None) -
     """
     table = TableFolder(Files(spark, work.path), work.path)
     claim = Claim(spark, table)
-    claim.take()
+    run = _Run(spark, work, table, claim, watch)
+    run.look_at_topics()
+    _take(claim, table)
     try:
-        return _Run(spark, work, table, claim, watch).run()
+        return run.run()
     finally:
         claim.release()
+
+
+def _take(claim: Claim, table: TableFolder) -> None:
+    """It is the first that is written."""
+    try:
+        claim.take()
+    except Py4JJavaError as error:
+        raise InvalidConfig(
+            f"nothing can be written to {table.path}: {reason_of(error)}. Give a folder that Spark may write to"
+        ) from None
 
 
 @contextmanager
@@ -148,7 +162,6 @@ class _Run:
         self._summary = Summary(table.path, table.quarantine, self._checkpoint.path)
 
     def run(self) -> Summary:
-        self._look_at_topics()
         self._prepare()
         self._table.recover()
         begin = self._now()
@@ -164,11 +177,13 @@ class _Run:
 
     # What is there, and whether this goes on with it
 
-    def _look_at_topics(self) -> None:
-        """Unknown ones are told before the table is begun for them."""
+    def look_at_topics(self) -> None:
+        """Unknown ones are told before anything is written for them."""
         options, reached = source_options(self._options(), streaming=True), self._checkpoint.reached()
         with connected(self._work.url) as client:
             found = reaches(client, options)
+        if not reached:
+            refuse_strangers(options.start, "startingOffsets", found)
         begins = [max(each.start, reached.get(each.topic, {}).get(str(each.partition), 0)) for each in found]
         self._summary.expected = sum(max(0, each.end - begin) for each, begin in zip(found, begins, strict=True))
 

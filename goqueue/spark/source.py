@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from goqueue.blocking.inside import now, slices
+from goqueue.errors import GoQueueError
 from goqueue.net.slices import SliceRange
 from goqueue.spark.columns import record_batches
 from goqueue.spark.connecting import connected, connected_in_task
@@ -48,8 +49,11 @@ class GoQueueReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One for each task. Told here: unknown topics, partitions without a start, no broker."""
         in_task()
-        with connected(self._options.url) as client:
-            return [RangePartition(each, now(client)) for each in plan_batch(client, self._options)]
+        try:
+            with connected(self._options.url) as client:
+                return [RangePartition(each, now(client)) for each in plan_batch(client, self._options)]
+        except GoQueueError as error:
+            raise error.with_traceback(None) from None  # Spark shows all of it, and the sentence says enough
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Runs in a task: the rows of one range of offsets, in their order."""

@@ -11,12 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.dataset
-import pytest
 
 from goqueue import blocking
-from goqueue.cli.output import progress_bar
-from goqueue.cli.sparkingest import _Watching
-from goqueue.spark.ingest import Summary
 from tests.spark.sessions import prepare_environment
 
 CTRL_C = b"\x03"
@@ -109,17 +105,3 @@ def test_an_ingest_that_follows_shows_how_far_it_is_and_ends_with_a_summary(
     assert summary, said
     assert COUNT <= int(summary[1]) <= rows
     assert not [line for line in said.splitlines() if "Traceback" in line or "\tat " in line]
-
-
-def test_a_first_signal_ends_it_when_it_next_looks_and_a_second_one_at_once() -> None:
-    """An answer of Java's that nobody reads would be taken for the answer to the next question."""
-    so_far = Summary("orders", "orders_quarantine", "orders_checkpoint")
-    with progress_bar(counts_bytes=False) as bar:
-        watching = _Watching(bar)
-        watching(so_far)
-        watching.end(signal.SIGINT, None)
-        with pytest.raises(KeyboardInterrupt):
-            watching(so_far)
-        assert watching.so_far is so_far
-        with pytest.raises(KeyboardInterrupt):
-            watching.end(signal.SIGINT, None)

@@ -147,6 +147,12 @@ def test_what_is_wrong_is_told_before_anything_starts(
         run()
     client.create_topic(topic, partitions=1)
     publish(client, topic, [order(1)])
+    with pytest.raises(InvalidConfig, match="which this query does not read"):
+        run(starting={"startingOffsets": '{"another": {"0": 1}}'})
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidConfig, match=r"nothing can be written to .*Give a folder that Spark may write to"):
+        run(path=str(tmp_path / "file/orders"))
     with pytest.raises(InvalidConfig, match="at #/properties/id/uniqueItems"):
         run(path=str(tmp_path / "other"), schema=UNCHECKABLE)
     first = run(path=str(tmp_path / "first"))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.datasource import InputPartition
 
+LINES_OF_AN_ERROR = 15
+"""The sentence, and what Spark puts around it; ours alone were forty once."""
+
 
 def table(spark: "SparkSession", url: str, **options: object) -> "DataFrame":
     return spark.read.format("goqueue").options(**texts(url, options)).load()
@@ -190,6 +193,7 @@ def test_spark_tells_of_it_before_any_task_starts(spark: "SparkSession", url: st
         with pytest.raises(AnalysisException) as refused:
             table(spark, url, **options).collect()
         assert told in str(refused.value)
+        assert len(str(refused.value).splitlines()) < LINES_OF_AN_ERROR
 
 
 def test_a_topic_that_was_made_anew_between_the_plan_and_the_read_is_told(
