@@ -31,6 +31,7 @@ from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
 from goqueue.spark.options import JSON_SCHEMA, source_options
+from goqueue.spark.progress import tell_at_the_end
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.told import our_error
 from goqueue.spark.topics import reaches
@@ -160,6 +161,7 @@ class _Run:
             query.stop()
             self._summary.seconds = self._now() - begin
             self._summary.offsets = self._checkpoint.reached()
+            self._tell_progress()
         return self._summary
 
     # What is there, and whether this goes on with it
@@ -254,6 +256,11 @@ class _Run:
             return bool(query.awaitTermination(1))
         except PySparkException as error:
             raise _telling(self._failure or error) from None
+
+    def _tell_progress(self) -> None:
+        """Once more at the end: a query that is stopped has told nothing of its last micro-batch."""
+        if self._work.group is not None and self._summary.offsets:
+            tell_at_the_end(self._work.url, self._work.group, self._summary.offsets)
 
     # One micro-batch
 

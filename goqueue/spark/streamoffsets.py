@@ -58,6 +58,13 @@ def from_json(made: Mapping[str, Any]) -> dict[Key, Place]:
     }
 
 
+def offsets_by_topic(places: Places) -> dict[str, dict[int, Offset]]:
+    made: dict[str, dict[int, Offset]] = {}
+    for key, place in places.items():
+        made.setdefault(key.topic, {})[key.partition] = place.offset
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Backlog:
     """What a partition has for the next micro-batch."""

@@ -130,8 +130,9 @@ def test_raw_rows_whose_small_files_are_merged(
 ) -> None:
     client.create_topic(topic, partitions=1)
     publish(client, topic, [b"%d" % number for number in range(100)], key=b"k", priority=1)
-    done = run(max_offsets_per_trigger=10, files_max=4)
+    done = run(max_offsets_per_trigger=10, files_max=4, group=f"{topic}-ingest")
     assert (done.rows, done.batches, done.merges) == (100, 10, 2)
+    assert client.group(f"{topic}-ingest").lag == 0
     rows = read(done.path)
     assert sorted(int(row["value"]) for row in rows) == list(range(100))
     assert {(row["key"], row["topic"], row["priority"]) for row in rows} == {(b"k", topic, 1)}
