@@ -1,5 +1,6 @@
 """`goqueue spark load`: files become messages, each row at least once, and a run goes on where another ended."""
 
+import csv
 import gzip
 import json
 from collections import Counter
@@ -65,6 +66,22 @@ def test_a_row_is_json_and_columns_are_key_and_priority(
     assert json.loads(found[b"alice"].value) == {"id": "007", "who": "alice", "urgency": "high", "note": "a, b"}
     assert json.loads(found[None].value) == {"id": "008", "who": None, "urgency": "2", "note": None}
     assert (found[b"alice"].priority, found[None].priority) == (Priority.HIGH, Priority.NORMAL)
+
+
+def test_fields_of_csv_are_quoted_as_others_write_them(
+    load: Load, client: blocking.Client, topic: str, tmp_path: Path
+) -> None:
+    """Also where they go on over lines, which is seen and need not be said."""
+    rows = [['say "hi", you', "1"], ['"q"', "2"], ["back\\slash", "3"], [" pad ", "4"], ['q"q', ""]]
+    over_lines = [*rows, ["two\nlines, and more", "5"]]
+    for name, written in (("plain.csv", rows), ("lines.csv", over_lines)):
+        with (tmp_path / name).open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([["text", "number"], *written])
+        assert summary(load(tmp_path / name, "--value", "text"))["rows"] == len(written)
+    assert Counter(values(client, topic)) == Counter(text.encode() for text, _ in rows + over_lines)
+    (tmp_path / "inches.csv").write_text('text,number\n5" pipe,1\n')
+    assert summary(load(tmp_path / "inches.csv", "--value", "text", "--option", "multiLine=false"))["rows"] == 1
+    assert b'5" pipe' in values(client, topic)
 
 
 def test_parquet_and_json_are_read_from_directories_and_patterns(
