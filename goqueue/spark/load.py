@@ -27,10 +27,15 @@ READING: Mapping[str, Mapping[str, str]] = {
     "csv": {"header": "true", "mode": "FAILFAST", "quote": '"', "escape": '"'},
     "json": {"mode": "FAILFAST"},
 }
-"""What cannot be read is an error: Spark alone would make nulls of it. A quote in a CSV field is doubled, as RFC 4180
-and all who write such files have it; Spark alone would look for a backslash before it.
+"""What cannot be read is an error: Spark alone would make nulls of it. A quote in a CSV field is doubled, as RFC
+4180 and all who write such files have it; Spark alone would look for a backslash before it.
 """
 OVER_LINES = "multiLine"
+EXACT = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""As JSON a time keeps its microseconds; Spark alone would cut them off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,8 @@ class Reading:
         return self._table(files, self._schema, over_lines).select(*self._columns)
 
     def _go_over_lines(self, files: Sequence[File]) -> bool:
-        """Whether there may be a line break between quotes: a line then has an odd number of these. Such files are not
-        split among tasks, so it is looked for and not supposed; who gives the option has decided it.
+        """Whether there may be a line break between quotes: a line then has an odd number of these. Such files are
+        not split among tasks, so it is looked for and not supposed; who gives the option has decided it.
         """
         given = {name.lower(): text for name, text in self._options.items()}
         quote = given.get("quote", "")
@@ -138,14 +143,16 @@ class Reading:
 
     def _whole_row(self) -> "Column":
         names = [sql.col(_quoted(name)) for name in self._schema.names]
-        return sql.to_json(sql.struct(*names), {"ignoreNullFields": "false"}).alias(VALUE)
+        return sql.to_json(sql.struct(*names), {"ignoreNullFields": "false", **EXACT}).alias(VALUE)
 
     def _as_bytes(self, name: str) -> "Column":
         """Bytes and text as they are, what is nested as JSON, all else as Spark prints it."""
         column, kind = sql.col(_quoted(name)), self._type_of(name)
         if isinstance(kind, BinaryType | StringType):
             return column
-        return sql.to_json(column) if isinstance(kind, StructType | ArrayType | MapType) else column.cast("string")
+        if isinstance(kind, StructType | ArrayType | MapType):
+            return sql.to_json(column, EXACT)
+        return column.cast("string")
 
     def _as_priority(self, name: str) -> "Column":
         kind = self._type_of(name)

@@ -92,6 +92,14 @@ def test_parquet_and_json_are_read_from_directories_and_patterns(
     assert summary(load(tmp_path / "parquet", "--value", "id", "--key", "half"))["rows"] == 1_000
     assert values(client, topic) == sorted(b"%d" % number for number in range(1_000))
     assert {message.key for message in client.read(topic, end="latest")} == {b"0", b"1"}
+    moments = spark.sql(
+        "select timestamp'2026-01-01 01:02:03.456789Z' as at, timestamp_ntz'2026-01-01 01:02:03.000001' as local"
+    )
+    moments.write.parquet(str(tmp_path / "moments"))
+    assert summary(load(tmp_path / "moments", "--key", "local"))["rows"] == 1
+    [moment] = [message.value for message in client.read(topic, end="latest") if message.key not in (b"0", b"1")]
+    assert json.loads(moment)["at"].startswith("2026-01-01T01:02:03.456789")
+    assert json.loads(moment)["local"] == "2026-01-01T01:02:03.000001"
     with gzip.open(tmp_path / "a.json.gz", "wt") as file:
         file.write('{"nested": {"b": 1}}\n')
     assert summary(load(f"{tmp_path}/*.json.gz", "--value", "nested"))["rows"] == 1
