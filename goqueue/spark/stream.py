@@ -40,9 +40,11 @@ from goqueue.spark.streamoffsets import (
     offsets_by_topic,
     ranges_between,
     readable,
+    refuse_other_messages,
     to_json,
+    to_look_at,
 )
-from goqueue.spark.topics import Reach, reaches, reaches_left
+from goqueue.spark.topics import Reach, epoch_at, reaches, reaches_left
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._targets: dict[Key, Offset] | None = None
         """Of a run that ends with what was there at its begin."""
         self._progress = Progress(options.group)
+        self._looked_at: dict[Key, int] = {}
+        """In which epoch of the broker its log was found to be the one that was read."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (these names are Spark's)
         """Where a query without a checkpoint begins. Spark asks twice, and must hear of one latest."""
@@ -95,8 +99,18 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _waiting(self, places: dict[Key, Place]) -> list[Backlog]:
         found = self._reaches()
+        self._refuse_other_messages(places, found)
         self._latest = to_json({key_of(each): Place(each.epoch, each.end) for each in found})
         return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
+
+    def _refuse_other_messages(self, places: Places, found: Sequence[Reach]) -> None:
+        """A look at the log for each partition, once after each start of the broker."""
+        if not self._options.fail_on_data_loss:
+            return
+        for reach, place in to_look_at(places, found):
+            if self._looked_at.get(key_of(reach)) != reach.epoch:
+                refuse_other_messages(reach, place, epoch_at(self._client, reach, place.offset - 1))
+                self._looked_at[key_of(reach)] = reach.epoch
 
     def _reaches(self) -> list[Reach]:
         """Of a topic that is not there any more is said how far it was read, where that is an error."""
@@ -115,6 +129,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ranges:
             return []
         found, client = self._reaches(), self._client
+        self._refuse_other_messages(from_json(end), found)
         kept = readable(ranges, found, fail_on_data_loss=self._options.fail_on_data_loss)
         pieces = split(sized(client, kept), self._options.min_partitions or 1)
         return [RangePartition(each, now(client)) for each in pieces]

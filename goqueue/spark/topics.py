@@ -11,6 +11,7 @@ from uuid import UUID
 
 from goqueue.blocking import Client
 from goqueue.blocking.inside import call
+from goqueue.core.batch import Envelope
 from goqueue.core.names import is_internal
 from goqueue.errors import OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
@@ -32,6 +33,9 @@ class Reach:
     """Rises with every start of the broker."""
     start: Offset
     end: Offset
+
+    def holds(self, offset: Offset) -> bool:
+        return self.start <= offset < self.end
 
 
 def reaches(client: Client, options: SourceOptions) -> list[Reach]:
@@ -113,11 +117,23 @@ def bytes_each(client: Client, one: OffsetRange) -> float:
     """About how large a record is, by a look at the first batch, in whose middle the range may begin; 0 when
     nothing can be said.
     """
-    place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, one.start)
+    envelope = _envelope_at(client, one, one.start)
+    return envelope.size / (envelope.end_offset - envelope.base_offset) if envelope is not None else 0.0
+
+
+def epoch_at(client: Client, reach: Reach, offset: Offset) -> int | None:
+    """In which this was written. Not known where compaction has left nothing: its gaps may span epochs."""
+    envelope = _envelope_at(client, reach, offset)
+    return envelope.leader_epoch if envelope is not None and envelope.record_count else None
+
+
+def _envelope_at(client: Client, one: Reach | OffsetRange, offset: Offset) -> Envelope | None:
+    """By a fetch of the least: a batch."""
+    place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, offset)
     [found] = call(client, wire.Fetch(0, 0, (place,)), wire.Fetched).partitions
     for _, envelope in sound_batches(one.topic, one.partition, memoryview(found.data)):
-        return envelope.size / (envelope.end_offset - envelope.base_offset)
-    return 0.0
+        return envelope if envelope.base_offset <= offset < envelope.end_offset else None
+    return None
 
 
 def refuse_no_topics(options: SourceOptions, found: Sequence[Reach]) -> None:
