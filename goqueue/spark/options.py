@@ -5,6 +5,7 @@ What only the broker knows (whether a topic exists, which partitions it has) is 
 task starts.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from goqueue.spark.optionvalues import (
     offsets_of,
     one_of_the_names,
     partitions_of,
-    pattern,
+    regular_expression,
     topics_of,
     truth,
     whole_number,
@@ -127,18 +128,30 @@ class ColumnOptions(NamedTuple):
 
 def column_options(options: Mapping[str, str]) -> ColumnOptions:
     faults, selecting = Faults(_lower(options)), Faults(_lower(options))
-    made = _columns(faults, _subscribed(selecting) or tuple(_assigned(selecting)))
+    topics = _subscribed(selecting) or tuple(_assigned(selecting))
+    made = _columns(faults, topics, _pattern(selecting))
     faults.tell("the options of this read")
     return made
 
 
-def _columns(faults: Faults, topics: tuple[str, ...]) -> ColumnOptions:
-    are_dead_letters = bool(topics) and all(name.endswith(DEAD_LETTER_SUFFIX) for name in topics)
+def _columns(faults: Faults, topics: tuple[str, ...], pattern: str | None) -> ColumnOptions:
+    are_dead_letters = (
+        all(name.endswith(DEAD_LETTER_SUFFIX) for name in topics) if topics else _for_dead_letters(pattern)
+    )
     return ColumnOptions(
         include_headers=faults.read("includeHeaders", truth, default=False),
         include_origin=faults.read("includeOrigin", truth, default=are_dead_letters),
         json_schema=faults.read(JSON_SCHEMA, str, default=None),
     )
+
+
+def _for_dead_letters(pattern: str | None) -> bool:
+    """Whether it fits nothing else, by its text alone: columns must not hang on which topics there are today."""
+    return pattern is not None and pattern.endswith(re.escape(DEAD_LETTER_SUFFIX)) and "|" not in pattern
+
+
+def _pattern(faults: Faults) -> str | None:
+    return faults.read("subscribePattern", regular_expression, default=None)
 
 
 def _subscribed(faults: Faults) -> tuple[str, ...]:
@@ -151,12 +164,12 @@ def _assigned(faults: Faults) -> Mapping[str, tuple[int, ...]]:
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     faults = Faults(_known(options, SOURCE))
-    read, subscribe, assign = faults.read, _subscribed(faults), _assigned(faults)
-    columns = _columns(faults, subscribe or tuple(assign))
+    read, subscribe, assign, pattern = faults.read, _subscribed(faults), _assigned(faults), _pattern(faults)
+    columns = _columns(faults, subscribe or tuple(assign), pattern)
     made = SourceOptions(
         url=faults.need("url", address, ""),
         subscribe=subscribe,
-        pattern=read("subscribePattern", pattern, default=None),
+        pattern=pattern,
         assign=assign,
         start=_start(faults, streaming),
         end=_end(faults),

@@ -52,6 +52,26 @@ def test_topics_are_named_by_a_list_a_pattern_or_their_partitions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({"subscribe": "orders.dlq,bills.dlq"}, True),
+        ({"subscribe": "orders.dlq,bills"}, False),
+        ({"assign": '{"orders.dlq": [0]}'}, True),
+        ({"subscribePattern": r".*\.dlq"}, True),
+        ({"subscribePattern": r"orders|.*\.dlq"}, False),
+        ({"subscribePattern": ".*dlq"}, False),
+        ({"subscribePattern": ".*dlq", "includeOrigin": "true"}, True),
+        ({"subscribePattern": r".*\.dlq", "includeOrigin": "false"}, False),
+    ],
+)
+def test_dead_letters_say_where_they_come_from_where_nothing_else_is_read(
+    options: Mapping[str, str], is_there: bool
+) -> None:
+    assert column_options(options).include_origin is is_there
+    assert reading(options).include_origin is is_there
+
+
+@pytest.mark.parametrize(
     "options", [{}, {"subscribe": "orders", "assign": '{"orders": [0]}'}, {"assign": "{}", "subscribePattern": "x"}]
 )
 def test_topics_are_named_in_exactly_one_way(options: Mapping[str, str]) -> None:
