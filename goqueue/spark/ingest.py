@@ -21,6 +21,7 @@ from uuid import uuid4
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from goqueue.blocking import Client
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark.claims import Claim
 from goqueue.spark.connecting import connected
@@ -30,11 +31,12 @@ from goqueue.spark.files import Files
 from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
-from goqueue.spark.options import JSON_SCHEMA, source_options
+from goqueue.spark.options import JSON_SCHEMA, SourceOptions, source_options
+from goqueue.spark.planning import refuse_strangers, stream_start
 from goqueue.spark.progress import tell_at_the_end
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.told import our_error
-from goqueue.spark.topics import reaches
+from goqueue.spark.topics import Reach, reaches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 OFFSETS_PER_TRIGGER = 1_000_000
 FILES_MAX = 16
+FROM = "startingOffsets (--from)"
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -171,8 +174,16 @@ class _Run:
         options, reached = source_options(self._options(), streaming=True), self._checkpoint.reached()
         with connected(self._work.url) as client:
             found = reaches(client, options)
+            if not reached:
+                self._check_begin(client, options, found)
         begins = [max(each.start, reached.get(each.topic, {}).get(str(each.partition), 0)) for each in found]
         self._summary.expected = sum(max(0, each.end - begin) for each, begin in zip(found, begins, strict=True))
+
+    def _check_begin(self, client: Client, options: SourceOptions, found: Sequence[Reach]) -> None:
+        """Where it is given by hand."""
+        refuse_strangers(options.start, FROM, found)
+        for each in found:
+            stream_start(client, options, each, FROM)
 
     def _prepare(self) -> None:
         about, topics = self._table.about.latest(), sorted(self._work.topics)

@@ -161,7 +161,11 @@ def test_what_cannot_be_read_is_told_where_the_query_is_planned(
         ({"subscribe": topic, "startingOffsets": {topic: {"0": 1}}}, "startingOffsets says nothing of partition 1"),
         ({"subscribe": topic, "endingOffsets": {"other": {"0": 1}}}, "names partition 0 of topic other"),
         ({"subscribe": topic, "startingOffsets": removed}, f"offsets 0 to 0 of {topic}/0 are no longer there"),
-        ({"subscribe": topic, "endingOffsets": {topic: {"0": 9, "1": 0}}}, f"{topic}/0 ends at offset 2"),
+        (
+            {"subscribe": topic, "endingOffsets": {topic: {"0": 9, "1": 0}}},
+            f"partition 0 of topic {topic}, which ends at offset 2",
+        ),
+        ({"subscribe": topic, "startingOffsets": {topic: {"0": 1, "1": 7}}}, "startingOffsets says offset 7"),
     ):
         with pytest.raises(GoQueueError, match=re.escape(told)):
             plan(url, **options)
