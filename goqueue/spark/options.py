@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goqueue.core.names import DEAD_LETTER_SUFFIX, check_group_name, check_publishable, check_topic_name
-from goqueue.errors import InvalidConfig
 from goqueue.net.failures import PATIENCE_SECONDS
 from goqueue.spark.optionvalues import (
     Faults,
@@ -163,7 +162,7 @@ def _assigned(faults: Faults) -> Mapping[str, tuple[int, ...]]:
 
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    faults = Faults(_known(options, SOURCE))
+    faults = _faults(options, SOURCE)
     read, subscribe, assign, pattern = faults.read, _subscribed(faults), _assigned(faults), _pattern(faults)
     columns = _columns(faults, subscribe or tuple(assign), pattern)
     made = SourceOptions(
@@ -192,7 +191,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
 
 
 def sink_options(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    faults = Faults(_known(options, SINK))
+    faults = _faults(options, SINK)
     made = SinkOptions(
         url=faults.need("url", address, ""),
         topic=faults.read("topic", check_publishable, default=None),
@@ -238,12 +237,14 @@ def _topic(name: str) -> str:
     return check_topic_name(name, by_broker=True)
 
 
-def _known(options: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, str]:
+def _faults(options: Mapping[str, str], names: tuple[str, ...]) -> Faults:
+    """With the first of them: options that are not known."""
     known = {name.lower() for name in (*names, JSON_SCHEMA)} | SPARKS_OWN
-    given = _lower(options)
-    if strange := [f"there is no option {name}{_hint(name, names)}" for name in given if name not in known]:
-        raise InvalidConfig("; ".join(strange), faults=strange)
-    return given
+    faults = Faults(_lower(options))
+    for name in _lower(options):
+        if name not in known:
+            faults.add(f"there is no option {name}{_hint(name, names)}")
+    return faults
 
 
 def _hint(name: str, names: tuple[str, ...]) -> str:

@@ -57,7 +57,7 @@ def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
     try:
         return reaches(client, options)
     except UnknownTopic:
-        there = {topic.name for topic in call(client, wire.DescribeTopics(None), wire.Topics).topics}
+        there = _names_of_all(client)
     subscribe = tuple(name for name in options.subscribe if name in there)
     assign = {name: numbers for name, numbers in options.assign.items() if name in there}
     return reaches(client, replace(options, subscribe=subscribe, assign=assign)) if subscribe or assign else []
@@ -65,11 +65,24 @@ def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
 
 def _topics(client: Client, options: SourceOptions) -> Sequence[wire.TopicDescription]:
     if options.pattern is None:
-        names = options.subscribe or tuple(options.assign)
-        return call(client, wire.DescribeTopics(names), wire.Topics).topics
+        return _named_topics(client, options.subscribe or tuple(options.assign))
     fits = re.compile(options.pattern).fullmatch
     topics = call(client, wire.DescribeTopics(None), wire.Topics).topics
     return [topic for topic in topics if fits(topic.name) and not is_internal(topic.name)]
+
+
+def _named_topics(client: Client, names: tuple[str, ...]) -> Sequence[wire.TopicDescription]:
+    try:
+        return call(client, wire.DescribeTopics(names), wire.Topics).topics
+    except UnknownTopic as error:
+        there = _names_of_all(client)
+        if len(missing := [name for name in names if name not in there]) > 1:
+            raise UnknownTopic(f"there are no topics {', '.join(map(repr, missing))}; create them first") from error
+        raise
+
+
+def _names_of_all(client: Client) -> set[str]:
+    return {topic.name for topic in call(client, wire.DescribeTopics(None), wire.Topics).topics}
 
 
 def _partitions(topic: wire.TopicDescription, options: SourceOptions) -> Iterator[wire.PartitionDescription]:

@@ -225,6 +225,17 @@ def test_an_unknown_option_is_refused_with_the_nearest_that_is_known(name: str, 
         batch(**{name: "x"})
 
 
+def test_an_unknown_option_does_not_hide_what_else_is_wrong() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        reading({"subscribe": "orders", "startingOfsets": "earliest", "minPartitions": "0", "kafka.acks": "1"})
+    faults = refused.value.details["faults"]
+    assert [fault.partition(";")[0].partition(":")[0] for fault in faults] == [
+        "there is no option startingofsets",
+        "there is no option kafka.acks",
+        "minPartitions",
+    ]
+
+
 def test_an_option_like_no_other_is_refused_with_all_that_are_known() -> None:
     with pytest.raises(InvalidConfig, match=f"no option zzz; there are {', '.join(SINK)}"):
         sink(zzz="1")

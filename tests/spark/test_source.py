@@ -155,7 +155,8 @@ def test_what_cannot_be_read_is_told_where_the_query_is_planned(
     client.delete_before(topic, 0, 1)
     removed = {topic: {"0": 0, "1": 0}}
     for options, told in (
-        ({"subscribe": f"{topic}-x"}, f"{topic}-x"),
+        ({"subscribe": f"{topic}-x"}, f"there is no topic '{topic}-x'"),
+        ({"subscribe": f"{topic}-x,{topic},{topic}-y"}, f"there are no topics '{topic}-x', '{topic}-y'"),
         ({"subscribePattern": "nothing-like-it.*"}, "no topic fits subscribePattern"),
         ({"assign": {topic: [0, 2]}}, f"assign names partition 2 of topic {topic}, which has 2"),
         ({"subscribe": topic, "startingOffsets": {topic: {"0": 1}}}, "startingOffsets says nothing of partition 1"),
