@@ -244,6 +244,7 @@ class _Run:
             "maxOffsetsPerTrigger": str(self._work.max_offsets_per_trigger),
             "failOnDataLoss": str(self._work.fail_on_data_loss).lower(),
             "startingOffsets": "earliest",
+            "includeHeaders": "true",
         }
         if self._work.group is not None:
             options["group"] = self._work.group

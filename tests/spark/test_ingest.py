@@ -91,7 +91,8 @@ def test_typed_rows_and_a_quarantine_in_runs_that_go_on(
 ) -> None:
     client.create_topic(topic, partitions=2)
     publish(client, topic, [order(number) for number in range(40)])
-    publish(client, topic, [b"not JSON", order(-1), b'{"customer": "nobody"}', b'{"id": "1"}', b"\xff"])
+    client.publish(topic, b"not JSON", headers={"shop": b"north"})
+    publish(client, topic, [order(-1), b'{"customer": "nobody"}', b'{"id": "1"}', b"\xff"])
     done = run(schema=ORDER, max_offsets_per_trigger=20)
     assert (done.rows, done.batches) == (40, 3)
     assert done.quarantined == {
@@ -113,6 +114,7 @@ def test_typed_rows_and_a_quarantine_in_runs_that_go_on(
     kept = read(done.quarantine)
     assert {(row["value"], row["reason"]) for row in kept} >= {(b"not JSON", "not JSON"), (b"\xff", "not JSON")}
     assert len({(row["partition"], row["offset"]) for row in kept}) == 5
+    assert [row["value"] for row in kept if row["headers"]] == [b"not JSON"]
     assert run(schema=WITH_MORE).messages == 0
 
     with pytest.raises(InvalidConfig, match=r"/address is in the table but not in it"):
@@ -139,6 +141,23 @@ def test_raw_rows_whose_small_files_are_merged(
     files = list(Path(done.path.removeprefix("file:")).rglob("log_date=*/*.parquet"))
     assert len(files) <= 4
     assert spark.read.parquet(done.path).count() == 100
+
+
+def test_headers_are_kept_and_come_to_tables_that_had_none(
+    run: Run, client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from goqueue.spark import ingestrows  # noqa: PLC0415
+
+    client.create_topic(topic, partitions=1)
+    client.publish(topic, b"before", headers={"shop": b"north"})
+    with monkeypatch.context() as before:
+        before.setattr(ingestrows, "RAW", [name for name in ingestrows.RAW if name != "headers"])
+        assert run().rows == 1
+    client.publish(topic, b"after", headers={"shop": b"north"})
+    done = run(files_max=1)
+    assert done.merges == 1
+    kept = {row["value"]: row["headers"] for row in read(done.path)}
+    assert kept == {b"before": None, b"after": [{"key": "shop", "value": b"north"}]}
 
 
 def test_what_is_wrong_is_told_before_anything_starts(
