@@ -175,6 +175,18 @@ def test_what_cannot_be_read_is_told_where_the_query_is_planned(
     assert (left.offsets.start, left.offsets.end) == (1, 2)
 
 
+def test_what_was_deleted_since_the_plan_is_no_row(url: str, client: blocking.Client, topic: str) -> None:
+    """Also of a batch of the log of which some is left."""
+    client.create_topic(topic, 1)
+    with client.producer(topic) as producer:
+        producer.send_many([b"x"] * 10)
+    read = reader(url, subscribe=topic, failOnDataLoss="false")
+    [planned] = read.partitions()
+    client.delete_before(topic, 0, 5)
+    offsets = [offset for batch in read.read(planned) for offset in batch["offset"].to_pylist()]
+    assert offsets == list(range(5, 10))
+
+
 def plan(url: str, **options: object) -> "Sequence[InputPartition]":
     return reader(url, **options).partitions()
 
