@@ -52,11 +52,9 @@ def order(number: int, **more: Any) -> bytes:
     return json.dumps({"id": number, "customer": f"c{number}", **more}).encode()
 
 
-def publish(
-    client: blocking.Client, topic: str, values: list[bytes], key: bytes | None = None, priority: int = 2
-) -> None:
+def publish(client: blocking.Client, topic: str, values: list[bytes]) -> None:
     with client.producer(topic) as producer:
-        producer.send_many(values, [key] * len(values), priority=priority)
+        producer.send_many(values)
 
 
 def read(path: str) -> list[dict[str, Any]]:
@@ -131,33 +129,32 @@ def test_raw_rows_whose_small_files_are_merged(
     spark: "SparkSession", run: Run, client: blocking.Client, topic: str
 ) -> None:
     client.create_topic(topic, partitions=1)
-    publish(client, topic, [b"%d" % number for number in range(100)], key=b"k", priority=1)
+    with client.producer(topic) as producer:
+        values = [b"%d" % number for number in range(100)]
+        producer.send_many(values, [b"k"] * 100, priority=1, headers={"shop": b"north"})
     done = run(max_offsets_per_trigger=10, files_max=4, group=f"{topic}-ingest")
     assert (done.rows, done.batches, done.merges) == (100, 10, 2)
     assert client.group(f"{topic}-ingest").lag == 0
     rows = read(done.path)
     assert sorted(int(row["value"]) for row in rows) == list(range(100))
     assert {(row["key"], row["topic"], row["priority"]) for row in rows} == {(b"k", topic, 1)}
+    assert all(row["headers"] == [{"key": "shop", "value": b"north"}] for row in rows)
     files = list(Path(done.path.removeprefix("file:")).rglob("log_date=*/*.parquet"))
     assert len(files) <= 4
     assert spark.read.parquet(done.path).count() == 100
 
 
-def test_headers_are_kept_and_come_to_tables_that_had_none(
-    run: Run, client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from goqueue.spark import ingestrows  # noqa: PLC0415
+def test_a_table_from_before_there_were_headers_goes_on() -> None:
+    from pyspark.sql.types import StructType  # noqa: PLC0415
 
-    client.create_topic(topic, partitions=1)
-    client.publish(topic, b"before", headers={"shop": b"north"})
-    with monkeypatch.context() as before:
-        before.setattr(ingestrows, "RAW", [name for name in ingestrows.RAW if name != "headers"])
-        assert run().rows == 1
-    client.publish(topic, b"after", headers={"shop": b"north"})
-    done = run(files_max=1)
-    assert done.merges == 1
-    kept = {row["value"]: row["headers"] for row in read(done.path)}
-    assert kept == {b"before": None, b"after": [{"key": "shop", "value": b"north"}]}
+    from goqueue.spark.evolution import evolved  # noqa: PLC0415
+    from goqueue.spark.ingestrows import raw_rows  # noqa: PLC0415
+
+    columns = raw_rows().columns
+    before = StructType([each for each in columns.fields if each.name != "headers"])
+    made = evolved(StructType.fromJson(before.jsonValue()), columns)
+    assert made.names == [*before.names, "headers"]
+    assert evolved(StructType.fromJson(made.jsonValue()), columns) == made
 
 
 def test_what_is_wrong_is_told_before_anything_starts(
