@@ -9,7 +9,7 @@ from goqueue.blocking.producer import Producer
 from goqueue.errors import GoQueueError
 from goqueue.net.bodies import Request
 from goqueue.net.producer import Producer as TrioProducer
-from goqueue.net.slices import SliceFetcher, SliceRange
+from goqueue.net.slices import FetchedSlice, SliceFetcher, SliceRange
 from goqueue.portal.waiting import ask_now
 from goqueue.types import Microseconds, Priority
 
@@ -34,7 +34,7 @@ def now(client: Client) -> Microseconds:
     return client._client.clock.now()
 
 
-def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True) -> Iterator[bytes]:
+def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True) -> Iterator[FetchedSlice]:
     """Whole batches as they lie in the log, the next ones under way while one is looked at."""
     fetcher = SliceFetcher(client._client, wanted, fail_on_data_loss=fail_on_data_loss)
     ask(client._host, _start, client, fetcher)
@@ -47,6 +47,11 @@ def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True
 
 async def _start(client: Client, fetcher: SliceFetcher) -> None:
     client._client.spawn(fetcher.run)
+
+
+def begin_keyless_anywhere(producer: Producer) -> None:
+    """Not at partition 0: many producers that live for one batch without keys each spread by it."""
+    ask_now(producer._host, producer._producer._sender.begin_keyless_anywhere)
 
 
 def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:

@@ -222,10 +222,10 @@ def headers_fault(packed: memoryview, allowed_flags: int, names: set[str]) -> In
         if name.startswith(BROKER_HEADER_PREFIX):
             own[name] = value
     names.update(own)
-    return _own_headers_fault(own, allowed_flags) or _size_fault(headers, own, len(packed))
+    return own_headers_fault(own, allowed_flags) or _size_fault(headers, own, len(packed))
 
 
-def _own_headers_fault(own: dict[str, bytes], allowed_flags: int) -> InvalidMessage | None:
+def own_headers_fault(own: dict[str, bytes], allowed_flags: int) -> InvalidMessage | None:
     """Of the broker's headers: which a client may not set, or not like this."""
     for name, value in own.items():
         sizes = _SIZES.get(name)

@@ -48,6 +48,10 @@ class Partitioner:
         self._partitions = partitions
         self._keyless %= partitions
 
+    def begin_at(self, number: int) -> None:
+        """Where the next batch of keyless messages goes, modulo the number of partitions."""
+        self._keyless = number % self._partitions
+
     def choose(self, key: bytes | None = None, partition: int | None = None) -> int:
         """Where a message goes. Without a key it is the same answer until the next batch begins."""
         if partition is not None:

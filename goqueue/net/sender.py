@@ -162,6 +162,10 @@ class Sender:
         """`UnknownPartition` when the topic has no such one, as far as is known."""
         self._topic.partitioner.choose(None, partition)
 
+    def begin_keyless_anywhere(self) -> None:
+        """By the number that the broker has drawn for this producer: it is as good as one drawn here."""
+        self._topic.partitioner.begin_at(self._identity.producer_id)
+
     def _row(self, number: int) -> Row:
         row = self._rows.get(number)
         if row is None:

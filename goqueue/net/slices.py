@@ -6,7 +6,7 @@ so there is one under way at a time; the next leaves as soon as one has come, un
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import trio
@@ -41,6 +41,13 @@ class SliceRange:
     end: Offset
 
 
+class FetchedSlice(NamedTuple):
+    start: Offset
+    """From where on it was asked for. What lies before it in its first batch is not wanted, or is deleted."""
+    data: bytes
+    """Whole batches; the last of the range may end behind it."""
+
+
 class SliceFetcher:
     """`run` in one task fetches, `next` in another takes."""
 
@@ -49,17 +56,15 @@ class SliceFetcher:
         self._wanted = wanted
         self._position = wanted.start
         self._fails = fail_on_data_loss
-        self._slices: list[bytes] = []
+        self._slices: list[FetchedSlice] = []
         self._bytes_ahead = 0
         self._error: GoQueueError | None = None
         self._is_over = False
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
 
-    async def next(self) -> Sequence[bytes]:
-        """All that lie here, whole batches each; none behind the last. The first may begin before the range and the
-        last end behind it.
-        """
+    async def next(self) -> Sequence[FetchedSlice]:
+        """All that lie here; none behind the last."""
         while not self._slices:
             if self._error is not None:
                 raise self._error
@@ -97,11 +102,11 @@ class SliceFetcher:
     async def _fetch(self) -> None:
         found = await self._found()
         self._check_reach(found.high_watermark)
-        self._position = found.next_offset
         if found.data:
-            self._slices.append(found.data)
+            self._slices.append(FetchedSlice(self._position, found.data))
             self._bytes_ahead += len(found.data)
             self._note_change()
+        self._position = found.next_offset
 
     async def _found(self) -> wire.FetchedPartition:
         """A partition that is being started again is waited for, as a broker is."""

@@ -22,6 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from goqueue.blocking import Client
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark.claims import Claim
 from goqueue.spark.connecting import connected
@@ -31,11 +32,12 @@ from goqueue.spark.files import Files
 from goqueue.spark.ingestcheckpoint import Checkpoint
 from goqueue.spark.ingestrows import Rows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.merging import Merging, merge_folder, write_merged
-from goqueue.spark.options import JSON_SCHEMA, source_options
-from goqueue.spark.planning import refuse_strangers
+from goqueue.spark.options import JSON_SCHEMA, SourceOptions, source_options
+from goqueue.spark.planning import STARTING, refuse_strangers, stream_start
+from goqueue.spark.progress import tell_at_the_end
 from goqueue.spark.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.told import our_error, reason_of
-from goqueue.spark.topics import reaches
+from goqueue.spark.topics import Reach, reaches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,6 +175,7 @@ class _Run:
             query.stop()
             self._summary.seconds = self._now() - begin
             self._summary.offsets = self._checkpoint.reached()
+            self._tell_progress()
         return self._summary
 
     # What is there, and whether this goes on with it
@@ -182,10 +185,16 @@ class _Run:
         options, reached = source_options(self._options(), streaming=True), self._checkpoint.reached()
         with connected(self._work.url) as client:
             found = reaches(client, options)
-        if not reached:
-            refuse_strangers(options.start, "startingOffsets", found)
+            if not reached:
+                self._check_begin(client, options, found)
         begins = [max(each.start, reached.get(each.topic, {}).get(str(each.partition), 0)) for each in found]
         self._summary.expected = sum(max(0, each.end - begin) for each, begin in zip(found, begins, strict=True))
+
+    def _check_begin(self, client: Client, options: SourceOptions, found: Sequence[Reach]) -> None:
+        """Where it is given by hand."""
+        refuse_strangers(options.start, STARTING, found)
+        for each in found:
+            stream_start(client, options, each, STARTING)
 
     def _prepare(self) -> None:
         about, topics = self._table.about.latest(), sorted(self._work.topics)
@@ -246,6 +255,7 @@ class _Run:
             "maxOffsetsPerTrigger": str(self._work.max_offsets_per_trigger),
             "failOnDataLoss": str(self._work.fail_on_data_loss).lower(),
             "startingOffsets": "earliest",
+            "includeHeaders": "true",
         }
         if self._work.group is not None:
             options["group"] = self._work.group
@@ -269,6 +279,11 @@ class _Run:
             return bool(query.awaitTermination(1))
         except PySparkException as error:
             raise _telling(self._failure or error) from None
+
+    def _tell_progress(self) -> None:
+        """Once more at the end: a query that is stopped has told nothing of its last micro-batch."""
+        if self._work.group is not None and self._summary.offsets:
+            tell_at_the_end(self._work.url, self._work.group, self._summary.offsets)
 
     # One micro-batch
 

@@ -12,20 +12,40 @@ from goqueue.errors import InvalidConfig
 from goqueue.spark.jsonatonce import can_be_at_once
 from goqueue.spark.jsoncolumns import Parsing, keeps_limits, type_of
 from goqueue.spark.jsontypes import patterns_of, record_of
-from goqueue.spark.schema import KEY, KNOWN, OFFSET, PARTITION, PRIORITY, TIMESTAMP, TOPIC, VALUE, source_schema
+from goqueue.spark.schema import (
+    HEADERS,
+    KEY,
+    KNOWN,
+    OFFSET,
+    PARTITION,
+    PRIORITY,
+    TIMESTAMP,
+    TOPIC,
+    VALUE,
+    source_schema,
+)
 from goqueue.spark.tablefolder import DATE_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-RAW = (KEY, VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, PRIORITY)
+RAW = (KEY, VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, PRIORITY, HEADERS)
+"""Tables from before have no headers; their older rows have null there."""
 BESIDE = (TOPIC, PARTITION, OFFSET, TIMESTAMP, KEY, PRIORITY)
 """In a typed table each with a _ before its name."""
-MESSAGE = (*BESIDE, VALUE)
+MESSAGE = (*BESIDE, VALUE, HEADERS)
 REASON = "reason"
 _INNER = ("_goqueue_fits", "_goqueue_parsed", "_goqueue_reason")
 _FITS, _PARSED, _REASON = _INNER
-RESERVED = frozenset({DATE_COLUMN, KNOWN, *_INNER, *(f"_{name}" for name in MESSAGE)})
+
+
+def _beside(name: str) -> str:
+    """What a column of the source is called beside those of a schema. Headers stay inside: `_headers` may be one of
+    the schema's."""
+    return "_goqueue_headers" if name == HEADERS else f"_{name}"
+
+
+RESERVED = frozenset({DATE_COLUMN, KNOWN, *_INNER, *map(_beside, MESSAGE)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +99,7 @@ def raw_rows() -> Rows:
 
 
 def _of_source(names: tuple[str, ...], prefix: str = "") -> list[StructField]:
-    given = source_schema(include_headers=False)
+    given = source_schema(include_headers=True)
     return [StructField(prefix + name, given[name].dataType) for name in names]
 
 
@@ -101,7 +121,7 @@ class _Typed:
     is_at_once: bool
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written:
-        renamed = [F.col(name).alias(f"_{name}") for name in MESSAGE]
+        renamed = [F.col(name).alias(_beside(name)) for name in MESSAGE]
         if not self.is_at_once:
             return self._write_walked(batch.select(*renamed, _date()), target, quarantine)
         known = self._known(batch.select(*renamed, _date(), KNOWN))
@@ -109,7 +129,7 @@ class _Typed:
         if not left:
             return Written(done)
         self.is_at_once = left <= done
-        rest = known.where(~F.col(_FITS)).select(*(f"_{name}" for name in MESSAGE), DATE_COLUMN)
+        rest = known.where(~F.col(_FITS)).select(*map(_beside, MESSAGE), DATE_COLUMN)
         walked = self._write_walked(rest, target, quarantine)
         found = walked.rows + sum(walked.quarantined.values())
         assert found == left, "the topic gave other messages when it was read again"
@@ -150,7 +170,7 @@ class _Typed:
 
     def _quarantine(self, judged: "DataFrame", target: str) -> dict[str, int]:
         unfit = judged.where(F.col(_REASON).isNotNull())
-        columns = [F.col(f"_{name}").alias(name) for name in RAW]
+        columns = [F.col(_beside(name)).alias(name) for name in RAW]
         _save(unfit.select(*columns, F.col(_REASON).alias(REASON), DATE_COLUMN), target)
         counts = judged.sparkSession.read.schema(quarantine_columns()).parquet(target).groupBy(REASON).count()
         return {row[REASON]: row["count"] for row in counts.collect()}

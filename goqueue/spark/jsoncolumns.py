@@ -44,6 +44,7 @@ DATE_TIME = (
     r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 )
 """As RFC 3339 has them; whether there is such a day, Spark says."""
+FAR_OFFSET = r"^(.+)([+-])((?:18|19|2[0-3]):[0-5][0-9])$"
 _SPELLINGS = {Scalar.DATE: DATE, Scalar.DATE_TIME: DATE_TIME}
 
 NOT_JSON, NO_VALUE = "not JSON", "no value"
@@ -130,7 +131,7 @@ def _typed(kind: Kind, variant: Column, path: str) -> Column:
         case Plain(scalar=Scalar.DATE):
             return _string(variant, path).try_cast("date")
         case Plain(scalar=Scalar.DATE_TIME):
-            return F.upper(_string(variant, path)).try_cast("timestamp")
+            return _moment(F.upper(_string(variant, path)))
         case Plain(scalar=Scalar.OBJECT | Scalar.ANYTHING):
             return F.to_json(_not_null(F.try_variant_get(variant, path, "variant")))
         case Plain():
@@ -145,6 +146,13 @@ def _typed(kind: Kind, variant: Column, path: str) -> Column:
         case Mapped():
             values = F.try_variant_get(variant, path, "map<string,variant>")
             return F.transform_values(values, lambda _, each: _typed(kind.values, each, "$"))
+
+
+def _moment(text: Column) -> Column:
+    """With any offset of RFC 3339, up to 23:59: Java has none beyond 18 hours, so these are subtracted here."""
+    local = F.concat(F.regexp_extract(text, FAR_OFFSET, 1), F.lit("Z")).try_cast("timestamp")
+    offset = F.regexp_replace(text, FAR_OFFSET, "$20 $3:00").try_cast("interval day to second")
+    return F.coalesce(text.try_cast("timestamp"), local - offset)
 
 
 def _typer(kind: Kind) -> Callable[[Column], Column]:

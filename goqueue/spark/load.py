@@ -6,6 +6,7 @@ group may be there twice; those of groups before are not touched again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
 GROUP_BYTES = 128 << 20
 READING: Mapping[str, Mapping[str, str]] = {
     "parquet": {},
-    "csv": {"header": "true", "mode": "FAILFAST"},
+    "csv": {"header": "true", "mode": "FAILFAST", "quote": '"', "escape": '"'},
     "json": {"mode": "FAILFAST"},
 }
-"""What cannot be read is an error: Spark alone would make nulls of it."""
+"""What cannot be read is an error: Spark alone would make nulls of it. A quote in a CSV field is doubled, as RFC
+4180 and all who write such files have it; Spark alone would look for a backslash before it.
+"""
+OVER_LINES = "multiLine"
+EXACT = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""As JSON a time keeps its microseconds; Spark alone would cut them off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +108,26 @@ class Reading:
         self._columns = self._message_columns()
 
     def messages(self, files: Sequence[File]) -> "DataFrame":
-        return self._table(files, self._schema).select(*self._columns)
+        over_lines = {OVER_LINES: "true"} if self._go_over_lines(files) else {}
+        return self._table(files, self._schema, over_lines).select(*self._columns)
 
-    def _table(self, files: Sequence[File], schema: str | StructType | None) -> "DataFrame":
+    def _go_over_lines(self, files: Sequence[File]) -> bool:
+        """Whether there may be a line break between quotes: a line then has an odd number of these. Such files are
+        not split among tasks, so it is looked for and not supposed; who gives the option has decided it.
+        """
+        given = {name.lower(): text for name, text in self._options.items()}
+        quote = given.get("quote", "")
+        if self._format != "csv" or not quote or OVER_LINES.lower() in given:
+            return False
+        lines = self._spark.read.text([literally(file.path) for file in files])
+        quotes = sql.length("value") - sql.length(sql.replace("value", sql.lit(quote), sql.lit("")))
+        return not lines.where(quotes % 2 == 1).isEmpty()
+
+    def _table(
+        self, files: Sequence[File], schema: str | StructType | None, more: Mapping[str, str] = MappingProxyType({})
+    ) -> "DataFrame":
         """Without a schema it is looked for in the files: in all of them where they are JSON."""
-        reader = self._spark.read.format(self._format).options(**self._options)
+        reader = self._spark.read.format(self._format).options(**self._options, **more)
         if schema is not None:
             reader = reader.schema(schema)
         return reader.load([literally(file.path) for file in files])
@@ -119,14 +143,16 @@ class Reading:
 
     def _whole_row(self) -> "Column":
         names = [sql.col(_quoted(name)) for name in self._schema.names]
-        return sql.to_json(sql.struct(*names), {"ignoreNullFields": "false"}).alias(VALUE)
+        return sql.to_json(sql.struct(*names), {"ignoreNullFields": "false", **EXACT}).alias(VALUE)
 
     def _as_bytes(self, name: str) -> "Column":
         """Bytes and text as they are, what is nested as JSON, all else as Spark prints it."""
         column, kind = sql.col(_quoted(name)), self._type_of(name)
         if isinstance(kind, BinaryType | StringType):
             return column
-        return sql.to_json(column) if isinstance(kind, StructType | ArrayType | MapType) else column.cast("string")
+        if isinstance(kind, StructType | ArrayType | MapType):
+            return sql.to_json(column, EXACT)
+        return column.cast("string")
 
     def _as_priority(self, name: str) -> "Column":
         kind = self._type_of(name)

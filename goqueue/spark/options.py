@@ -5,12 +5,12 @@ What only the broker knows (whether a topic exists, which partitions it has) is 
 task starts.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goqueue.core.names import DEAD_LETTER_SUFFIX, check_group_name, check_publishable, check_topic_name
-from goqueue.errors import InvalidConfig
 from goqueue.net.failures import PATIENCE_SECONDS
 from goqueue.spark.optionvalues import (
     Faults,
@@ -19,7 +19,7 @@ from goqueue.spark.optionvalues import (
     offsets_of,
     one_of_the_names,
     partitions_of,
-    pattern,
+    regular_expression,
     topics_of,
     truth,
     whole_number,
@@ -127,18 +127,30 @@ class ColumnOptions(NamedTuple):
 
 def column_options(options: Mapping[str, str]) -> ColumnOptions:
     faults, selecting = Faults(_lower(options)), Faults(_lower(options))
-    made = _columns(faults, _subscribed(selecting) or tuple(_assigned(selecting)))
+    topics = _subscribed(selecting) or tuple(_assigned(selecting))
+    made = _columns(faults, topics, _pattern(selecting))
     faults.tell("the options of this read")
     return made
 
 
-def _columns(faults: Faults, topics: tuple[str, ...]) -> ColumnOptions:
-    are_dead_letters = bool(topics) and all(name.endswith(DEAD_LETTER_SUFFIX) for name in topics)
+def _columns(faults: Faults, topics: tuple[str, ...], pattern: str | None) -> ColumnOptions:
+    are_dead_letters = (
+        all(name.endswith(DEAD_LETTER_SUFFIX) for name in topics) if topics else _for_dead_letters(pattern)
+    )
     return ColumnOptions(
         include_headers=faults.read("includeHeaders", truth, default=False),
         include_origin=faults.read("includeOrigin", truth, default=are_dead_letters),
         json_schema=faults.read(JSON_SCHEMA, str, default=None),
     )
+
+
+def _for_dead_letters(pattern: str | None) -> bool:
+    """Whether it fits nothing else, by its text alone: columns must not hang on which topics there are today."""
+    return pattern is not None and pattern.endswith(re.escape(DEAD_LETTER_SUFFIX)) and "|" not in pattern
+
+
+def _pattern(faults: Faults) -> str | None:
+    return faults.read("subscribePattern", regular_expression, default=None)
 
 
 def _subscribed(faults: Faults) -> tuple[str, ...]:
@@ -150,13 +162,13 @@ def _assigned(faults: Faults) -> Mapping[str, tuple[int, ...]]:
 
 
 def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    faults = Faults(_known(options, SOURCE))
-    read, subscribe, assign = faults.read, _subscribed(faults), _assigned(faults)
-    columns = _columns(faults, subscribe or tuple(assign))
+    faults = _faults(options, SOURCE)
+    read, subscribe, assign, pattern = faults.read, _subscribed(faults), _assigned(faults), _pattern(faults)
+    columns = _columns(faults, subscribe or tuple(assign), pattern)
     made = SourceOptions(
         url=faults.need("url", address, ""),
         subscribe=subscribe,
-        pattern=read("subscribePattern", pattern, default=None),
+        pattern=pattern,
         assign=assign,
         start=_start(faults, streaming),
         end=_end(faults),
@@ -179,7 +191,7 @@ def source_options(options: Mapping[str, str], *, streaming: bool) -> SourceOpti
 
 
 def sink_options(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
-    faults = Faults(_known(options, SINK))
+    faults = _faults(options, SINK)
     made = SinkOptions(
         url=faults.need("url", address, ""),
         topic=faults.read("topic", check_publishable, default=None),
@@ -225,12 +237,14 @@ def _topic(name: str) -> str:
     return check_topic_name(name, by_broker=True)
 
 
-def _known(options: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, str]:
+def _faults(options: Mapping[str, str], names: tuple[str, ...]) -> Faults:
+    """With the first of them: options that are not known."""
     known = {name.lower() for name in (*names, JSON_SCHEMA)} | SPARKS_OWN
-    given = _lower(options)
-    if strange := [f"there is no option {name}{_hint(name, names)}" for name in given if name not in known]:
-        raise InvalidConfig("; ".join(strange), faults=strange)
-    return given
+    faults = Faults(_lower(options))
+    for name in _lower(options):
+        if name not in known:
+            faults.add(f"there is no option {name}{_hint(name, names)}")
+    return faults
 
 
 def _hint(name: str, names: tuple[str, ...]) -> str:

@@ -84,7 +84,7 @@ def whole_number(least: int) -> Callable[[str], int]:
     return read
 
 
-def pattern(text: str) -> str:
+def regular_expression(text: str) -> str:
     """Python warns of what may mean something else one day; whoever reads a topic cannot do anything about it."""
     try:
         with warnings.catch_warnings():

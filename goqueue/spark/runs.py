@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from goqueue.core.inspection import own_headers_fault
+from goqueue.core.record import BROKER_HEADER_PREFIX, FLAGS_FROM_CLIENTS
 from goqueue.errors import InvalidMessage, RowRefused
 from goqueue.net.content import priority_of
 from goqueue.spark.schema import DELAY, DELIVER_AT, HEADERS, KEY, PARTITION, PRIORITY, TOPIC, VALUE
@@ -118,6 +120,9 @@ def _header(number: int, pairs: list[Any]) -> dict[str, bytes] | None:
         if name in made:
             raise refused(number, f"it has two headers {name!r}; a name stands once")
         made[name] = value.encode() if isinstance(value, str) else value
+    own = {name: value for name, value in made.items() if name.startswith(BROKER_HEADER_PREFIX)}
+    if fault := own_headers_fault(own, FLAGS_FROM_CLIENTS):
+        raise refused(number, fault.message)
     return made or None
 
 

@@ -8,7 +8,7 @@
 | priority | a whole number, 0 (critical) to 4 (background), or string: the name | null: normal |
 | delay | a number: seconds | null: none |
 | deliver_at | timestamp | null: at once; a row has `delay` or this, not both |
-| partition | a whole number | null: by the key |
+| partition | a whole number | null: by the key, else each batch to the next, and each task begins at another |
 | topic | string | looked at where the option `topic` is not given, which wins over it |
 
 All is known before a task starts: what does not fit is told at once, as `InvalidConfig`.

@@ -7,6 +7,7 @@ not taken (docs/decisions/2026-11-17-spark-filters.md).
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -72,8 +73,8 @@ def read_range(
     places = SliceRange(one.topic, one.uuid, one.partition, one.start, one.end)
     at_once = _at_once(arrow, options)
     with connected_in_task(options.url, options.patience_seconds) as client:
-        for data in slices(client, places, fail_on_data_loss=options.fail_on_data_loss):
-            yield from record_batches(data, wanted, arrow, at_once)
+        for found in slices(client, places, fail_on_data_loss=options.fail_on_data_loss):
+            yield from record_batches(found.data, replace(wanted, start=found.start), arrow, at_once)
 
 
 def _at_once(schema: "pa.Schema", options: SourceOptions) -> AtOnce | None:

@@ -6,7 +6,6 @@ and are an error or are passed over by `failOnDataLoss`. New partitions, and new
 their start. While the broker is away for less than half a minute the query waits.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -23,34 +22,33 @@ from pyspark.sql.types import StructType
 
 from goqueue import blocking
 from goqueue.blocking.inside import now
-from goqueue.errors import GoQueueError
 from goqueue.spark.connecting import connected
 from goqueue.spark.options import SourceOptions
 from goqueue.spark.planning import refuse_strangers, sized, stream_start
+from goqueue.spark.progress import Progress
 from goqueue.spark.ranges import split
 from goqueue.spark.source import RangePartition, read_range
 from goqueue.spark.streamoffsets import (
     Backlog,
     Key,
     Place,
+    Places,
     backlogs,
     from_json,
     key_of,
     next_places,
+    offsets_by_topic,
     ranges_between,
     readable,
+    refuse_other_messages,
     to_json,
+    to_look_at,
 )
-from goqueue.spark.topics import Reach, reaches, reaches_left
+from goqueue.spark.topics import Reach, epoch_at, reaches, reaches_left
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-logger = logging.getLogger("goqueue.spark")
-
-COMMIT_SECONDS_MAX = 5.0
-"""For telling the broker the progress; the query does not wait longer for that."""
 
 
 def rows_min(limit: ReadLimit) -> int:
@@ -71,6 +69,9 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: dict[str, Any] | None = None
         self._targets: dict[Key, Offset] | None = None
         """Of a run that ends with what was there at its begin."""
+        self._progress = Progress(options.group)
+        self._looked_at: dict[Key, int] = {}
+        """In which epoch of the broker its log was found to be the one that was read."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (these names are Spark's)
         """Where a query without a checkpoint begins. Spark asks twice, and must hear of one latest."""
@@ -87,9 +88,10 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next micro-batch ends; `start` itself when there is nothing new."""
+        """Where the next micro-batch ends; `start` itself when there is nothing new. All before `start` is done."""
         places = from_json(start)
         waiting = self._waiting(places)
+        self._tell(places)
         if self._targets is None and sum(each.count for each in waiting) < rows_min(limit):
             return start
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -97,8 +99,18 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _waiting(self, places: dict[Key, Place]) -> list[Backlog]:
         found = self._reaches()
+        self._refuse_other_messages(places, found)
         self._latest = to_json({key_of(each): Place(each.epoch, each.end) for each in found})
         return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
+
+    def _refuse_other_messages(self, places: Places, found: Sequence[Reach]) -> None:
+        """A look at the log for each partition, once after each start of the broker."""
+        if not self._options.fail_on_data_loss:
+            return
+        for reach, place in to_look_at(places, found):
+            if self._looked_at.get(key_of(reach)) != reach.epoch:
+                refuse_other_messages(reach, place, epoch_at(self._client, reach, place.offset - 1))
+                self._looked_at[key_of(reach)] = reach.epoch
 
     def _reaches(self) -> list[Reach]:
         """Of a topic that is not there any more is said how far it was read, where that is an error."""
@@ -117,6 +129,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ranges:
             return []
         found, client = self._reaches(), self._client
+        self._refuse_other_messages(from_json(end), found)
         kept = readable(ranges, found, fail_on_data_loss=self._options.fail_on_data_loss)
         pieces = split(sized(client, kept), self._options.min_partitions or 1)
         return [RangePartition(each, now(client)) for each in pieces]
@@ -126,16 +139,11 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(partition, self._schema, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Tells the broker the progress of `group`, for its lag alone: a query goes on by its checkpoint."""
-        if self._options.group is None:
-            return
-        try:
-            with blocking.fail_after(COMMIT_SECONDS_MAX):
-                for topic, said in end.items():
-                    offsets = {int(number): place["offset"] for number, place in said["partitions"].items()}
-                    self._client.commit(self._options.group, topic, offsets)
-        except (GoQueueError, TimeoutError) as error:
-            logger.warning("the progress of group %s was not told to the broker: %s", self._options.group, error)
+        """All up to here is done. A query goes on by its checkpoint, not by what is told here."""
+        self._tell(from_json(end))
+
+    def _tell(self, places: Places) -> None:
+        self._progress.tell(self._client, offsets_by_topic(places))
 
     def stop(self) -> None:
         if self._open is not None:

@@ -6,7 +6,9 @@ An offset of the stream says of each partition up to where it was read, in JSON 
                                             "1": {"epoch": 3, "offset": 90, "from": 40}}}}
 
 The UUID tells a topic that was made anew from the one that was read. The epoch rises with every start of the
-broker: one that has fallen was taken from an older copy of the data. `from` stands where a micro-batch does not
+broker, and each batch of the log keeps the one that it was written in. One that has fallen was taken from an older
+copy of the data; and so was a log whose last message before the offset is of a later epoch than the one that was
+noted with it: what was read then had been written by then. `from` stands where a micro-batch does not
 begin where the one before ended: at a partition that is new, or behind messages that are gone. So a micro-batch
 that is repeated reads the same offsets, whatever has happened since.
 """
@@ -56,6 +58,13 @@ def from_json(made: Mapping[str, Any]) -> dict[Key, Place]:
         for topic, said in made.items()
         for number, entry in said["partitions"].items()
     }
+
+
+def offsets_by_topic(places: Places) -> dict[str, dict[int, Offset]]:
+    made: dict[str, dict[int, Offset]] = {}
+    for key, place in places.items():
+        made.setdefault(key.topic, {})[key.partition] = place.offset
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,22 @@ def _refuse_losses(start: Places, found: Sequence[Reach]) -> None:
                 f"{key.topic}/{key.partition} was read in epoch {place.epoch} and is now in epoch {reach.epoch}: "
                 f"an older copy of the broker's data was put in place, and offsets may be other messages'. {_CURE}"
             )
+
+
+def to_look_at(places: Places, found: Sequence[Reach]) -> list[tuple[Reach, Place]]:
+    """Where the broker was started since, with a message before the offset to tell what it was started with."""
+    pairs = [(each, place) for each in found if (place := places.get(key_of(each))) is not None]
+    return [(each, place) for each, place in pairs if place.epoch < each.epoch and each.holds(place.offset - 1)]
+
+
+def refuse_other_messages(reach: Reach, place: Place, epoch_before: int | None) -> None:
+    """The epoch is that of the message before the offset; None: it is not known."""
+    if epoch_before is not None and epoch_before > place.epoch:
+        raise DataLost(
+            f"{reach.topic}/{reach.partition} was read up to offset {place.offset} in epoch {place.epoch}, and "
+            f"what lies before it now was written in epoch {epoch_before}: an older copy of the broker's data was "
+            f"put in place, and these are other messages. {_CURE}"
+        )
 
 
 _CURE = (

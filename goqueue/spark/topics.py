@@ -11,6 +11,7 @@ from uuid import UUID
 
 from goqueue.blocking import Client
 from goqueue.blocking.inside import call
+from goqueue.core.batch import Envelope
 from goqueue.core.names import is_internal
 from goqueue.errors import OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net import messages as wire
@@ -33,6 +34,9 @@ class Reach:
     start: Offset
     end: Offset
 
+    def holds(self, offset: Offset) -> bool:
+        return self.start <= offset < self.end
+
 
 def reaches(client: Client, options: SourceOptions) -> list[Reach]:
     """All partitions that a query reads, in the order of its topics. Unknown ones are told."""
@@ -53,7 +57,7 @@ def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
     try:
         return reaches(client, options)
     except UnknownTopic:
-        there = {topic.name for topic in call(client, wire.DescribeTopics(None), wire.Topics).topics}
+        there = _names_of_all(client)
     subscribe = tuple(name for name in options.subscribe if name in there)
     assign = {name: numbers for name, numbers in options.assign.items() if name in there}
     return reaches(client, replace(options, subscribe=subscribe, assign=assign)) if subscribe or assign else []
@@ -61,11 +65,24 @@ def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
 
 def _topics(client: Client, options: SourceOptions) -> Sequence[wire.TopicDescription]:
     if options.pattern is None:
-        names = options.subscribe or tuple(options.assign)
-        return call(client, wire.DescribeTopics(names), wire.Topics).topics
+        return _named_topics(client, options.subscribe or tuple(options.assign))
     fits = re.compile(options.pattern).fullmatch
     topics = call(client, wire.DescribeTopics(None), wire.Topics).topics
     return [topic for topic in topics if fits(topic.name) and not is_internal(topic.name)]
+
+
+def _named_topics(client: Client, names: tuple[str, ...]) -> Sequence[wire.TopicDescription]:
+    try:
+        return call(client, wire.DescribeTopics(names), wire.Topics).topics
+    except UnknownTopic as error:
+        there = _names_of_all(client)
+        if len(missing := [name for name in names if name not in there]) > 1:
+            raise UnknownTopic(f"there are no topics {', '.join(map(repr, missing))}; create them first") from error
+        raise
+
+
+def _names_of_all(client: Client) -> set[str]:
+    return {topic.name for topic in call(client, wire.DescribeTopics(None), wire.Topics).topics}
 
 
 def _partitions(topic: wire.TopicDescription, options: SourceOptions) -> Iterator[wire.PartitionDescription]:
@@ -113,11 +130,23 @@ def bytes_each(client: Client, one: OffsetRange) -> float:
     """About how large a record is, by a look at the first batch, in whose middle the range may begin; 0 when
     nothing can be said.
     """
-    place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, one.start)
+    envelope = _envelope_at(client, one, one.start)
+    return envelope.size / (envelope.end_offset - envelope.base_offset) if envelope is not None else 0.0
+
+
+def epoch_at(client: Client, reach: Reach, offset: Offset) -> int | None:
+    """In which this was written. Not known where compaction has left nothing: its gaps may span epochs."""
+    envelope = _envelope_at(client, reach, offset)
+    return envelope.leader_epoch if envelope is not None and envelope.record_count else None
+
+
+def _envelope_at(client: Client, one: Reach | OffsetRange, offset: Offset) -> Envelope | None:
+    """By a fetch of the least: a batch."""
+    place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, offset)
     [found] = call(client, wire.Fetch(0, 0, (place,)), wire.Fetched).partitions
     for _, envelope in sound_batches(one.topic, one.partition, memoryview(found.data)):
-        return envelope.size / (envelope.end_offset - envelope.base_offset)
-    return 0.0
+        return envelope if envelope.base_offset <= offset < envelope.end_offset else None
+    return None
 
 
 def refuse_no_topics(options: SourceOptions, found: Sequence[Reach]) -> None:

@@ -15,7 +15,7 @@ class BrokerProcess:
     """`goqueue serve`. Started again, it listens where it did and finds what it kept."""
 
     def __init__(self, data: Path) -> None:
-        self._data = data
+        self.data = data
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -24,7 +24,7 @@ class BrokerProcess:
         """It is ready when this returns."""
         listen = ["--listen", f"{HOST}:{self._port}", "--http", f"{HOST}:0"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "goqueue", "serve", "--data", str(self._data), *listen, "-o", "json"],
+            [sys.executable, "-m", "goqueue", "serve", "--data", str(self.data), *listen, "-o", "json"],
             stdout=subprocess.PIPE,
             text=True,
         )

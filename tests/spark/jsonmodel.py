@@ -105,9 +105,9 @@ def _fits_string(schema: Schema, value: str) -> bool:
 
 
 def _is_time(value: str) -> bool:
-    """Offsets go to 18 hours, as Java has them."""
+    """Offsets go to 23:59, as RFC 3339 has them."""
     hours, minutes = (0, 0) if value.endswith("Z") else (int(value[-5:-3]), int(value[-2:]))
-    return _exists(datetime.fromisoformat, value[:19]) and hours * 60 + minutes <= 18 * 60 and minutes < 60
+    return _exists(datetime.fromisoformat, value[:19]) and hours < 24 and minutes < 60
 
 
 def _exists(read: Any, value: str) -> bool:

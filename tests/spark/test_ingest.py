@@ -52,11 +52,9 @@ def order(number: int, **more: Any) -> bytes:
     return json.dumps({"id": number, "customer": f"c{number}", **more}).encode()
 
 
-def publish(
-    client: blocking.Client, topic: str, values: list[bytes], key: bytes | None = None, priority: int = 2
-) -> None:
+def publish(client: blocking.Client, topic: str, values: list[bytes]) -> None:
     with client.producer(topic) as producer:
-        producer.send_many(values, [key] * len(values), priority=priority)
+        producer.send_many(values)
 
 
 def read(path: str) -> list[dict[str, Any]]:
@@ -91,7 +89,8 @@ def test_typed_rows_and_a_quarantine_in_runs_that_go_on(
 ) -> None:
     client.create_topic(topic, partitions=2)
     publish(client, topic, [order(number) for number in range(40)])
-    publish(client, topic, [b"not JSON", order(-1), b'{"customer": "nobody"}', b'{"id": "1"}', b"\xff"])
+    client.publish(topic, b"not JSON", headers={"shop": b"north"})
+    publish(client, topic, [order(-1), b'{"customer": "nobody"}', b'{"id": "1"}', b"\xff"])
     done = run(schema=ORDER, max_offsets_per_trigger=20)
     assert (done.rows, done.batches) == (40, 3)
     assert done.quarantined == {
@@ -113,6 +112,7 @@ def test_typed_rows_and_a_quarantine_in_runs_that_go_on(
     kept = read(done.quarantine)
     assert {(row["value"], row["reason"]) for row in kept} >= {(b"not JSON", "not JSON"), (b"\xff", "not JSON")}
     assert len({(row["partition"], row["offset"]) for row in kept}) == 5
+    assert [row["value"] for row in kept if row["headers"]] == [b"not JSON"]
     assert run(schema=WITH_MORE).messages == 0
 
     with pytest.raises(InvalidConfig, match=r"/address is in the table but not in it"):
@@ -129,15 +129,32 @@ def test_raw_rows_whose_small_files_are_merged(
     spark: "SparkSession", run: Run, client: blocking.Client, topic: str
 ) -> None:
     client.create_topic(topic, partitions=1)
-    publish(client, topic, [b"%d" % number for number in range(100)], key=b"k", priority=1)
-    done = run(max_offsets_per_trigger=10, files_max=4)
+    with client.producer(topic) as producer:
+        values = [b"%d" % number for number in range(100)]
+        producer.send_many(values, [b"k"] * 100, priority=1, headers={"shop": b"north"})
+    done = run(max_offsets_per_trigger=10, files_max=4, group=f"{topic}-ingest")
     assert (done.rows, done.batches, done.merges) == (100, 10, 2)
+    assert client.group(f"{topic}-ingest").lag == 0
     rows = read(done.path)
     assert sorted(int(row["value"]) for row in rows) == list(range(100))
     assert {(row["key"], row["topic"], row["priority"]) for row in rows} == {(b"k", topic, 1)}
+    assert all(row["headers"] == [{"key": "shop", "value": b"north"}] for row in rows)
     files = list(Path(done.path.removeprefix("file:")).rglob("log_date=*/*.parquet"))
     assert len(files) <= 4
     assert spark.read.parquet(done.path).count() == 100
+
+
+def test_a_table_from_before_there_were_headers_goes_on() -> None:
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    from goqueue.spark.evolution import evolved  # noqa: PLC0415
+    from goqueue.spark.ingestrows import raw_rows  # noqa: PLC0415
+
+    columns = raw_rows().columns
+    before = StructType([each for each in columns.fields if each.name != "headers"])
+    made = evolved(StructType.fromJson(before.jsonValue()), columns)
+    assert made.names == [*before.names, "headers"]
+    assert evolved(StructType.fromJson(made.jsonValue()), columns) == made
 
 
 def test_what_is_wrong_is_told_before_anything_starts(
@@ -155,6 +172,9 @@ def test_what_is_wrong_is_told_before_anything_starts(
         run(path=str(tmp_path / "file/orders"))
     with pytest.raises(InvalidConfig, match="at #/properties/id/uniqueItems"):
         run(path=str(tmp_path / "other"), schema=UNCHECKABLE)
+    beyond = {"startingOffsets": json.dumps({topic: {"0": 9}})}
+    with pytest.raises(InvalidConfig, match=r"\(--from\) says offset 9 for partition 0 .* ends at offset 1"):
+        run(path=str(tmp_path / "other"), starting=beyond)
     first = run(path=str(tmp_path / "first"))
     with pytest.raises(InvalidConfig, match="is that of another table"):
         run(path=str(tmp_path / "second"), checkpoint=first.checkpoint)

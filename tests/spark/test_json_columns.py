@@ -69,7 +69,9 @@ SCALARS = [
     '"2026-11-17"', '"2026-02-30"', '"2026-1-5"', '"0000-01-01"', '"2026-11-17T10:00:00Z"',
     '"2026-11-17T24:00:00Z"',
     '"2026-11-17t10:00:00.123456+02:00"', '"2026-11-17T10:00:00"', '"2026-11-17T10:00:60Z"', '" 2026-11-17"',
-    '"2026-11-17T10:00:00.5-19:00"', '"2026-11-17T10:00:00+18:00"', '"\\u0041"', '"\\ud800"', '"\U0001f600"',
+    '"2026-11-17T10:00:00.5-19:00"', '"2026-11-17T10:00:00+23:59"', '"2026-11-17T10:00:00+24:00"',
+    '"2026-02-30T10:00:00+19:00"', '"2026-11-17T10:00:00-18:60"',
+    '"2026-11-17T10:00:00+18:00"', '"\\u0041"', '"\\ud800"', '"\U0001f600"',
     '{"street": "x"}', '{"street": "x", "no": null}', '{"street": "x", "more": 1}', '{"no": 1}', '{"street": 1}',
     '[{"sku": "a"}, {"sku": "b", "more": [1]}]', '[{"sku": 1}]', '[{}]', "[null]", '["a", null]', '["a", 1]',
     "[1, 2.5, null]", '{"a": 1, "b": 2}', '{"a": "1"}', '{"a": null}', '[[]]', "01", "NaN", "'a'", "",
@@ -191,6 +193,12 @@ def test_what_fits_is_there_with_its_types(spark: "SparkSession") -> None:
     assert (row._reason, row.id, row.price, row.day, row.customer) == (None, 7, 2.0, date(2026, 1, 2), None)
     assert row["at"].astimezone(UTC) == datetime(2026, 11, 17, 8, 0, 0, 250_000, UTC)
     assert row.address.asDict() == {"street": "s", "no": None}
+    far = [b'{"id": 1, "price": 2, "at": "2026-11-17T10:00:00.5%s"}' % each for each in (b"-23:59", b"+19:30")]
+    moments = [each["at"].astimezone(UTC) for each in judged(spark, FLAT, list(far)).orderBy("number").collect()]
+    assert moments == [
+        datetime(2026, 11, 18, 9, 59, 0, 500_000, UTC),
+        datetime(2026, 11, 16, 14, 30, 0, 500_000, UTC),
+    ]
     nested = (
         b'{"items": [{"sku": "a"}, {"sku": "b"}], "maybe": [1, null], "amounts": {"x": 1}, '
         b'"free": {"a": [1]}, "any": 3}'

@@ -1,5 +1,6 @@
 """`goqueue spark load`: files become messages, each row at least once, and a run goes on where another ended."""
 
+import csv
 import gzip
 import json
 from collections import Counter
@@ -67,6 +68,22 @@ def test_a_row_is_json_and_columns_are_key_and_priority(
     assert (found[b"alice"].priority, found[None].priority) == (Priority.HIGH, Priority.NORMAL)
 
 
+def test_fields_of_csv_are_quoted_as_others_write_them(
+    load: Load, client: blocking.Client, topic: str, tmp_path: Path
+) -> None:
+    """Also where they go on over lines, which is seen and need not be said."""
+    rows = [['say "hi", you', "1"], ['"q"', "2"], ["back\\slash", "3"], [" pad ", "4"], ['q"q', ""]]
+    over_lines = [*rows, ["two\nlines, and more", "5"]]
+    for name, written in (("plain.csv", rows), ("lines.csv", over_lines)):
+        with (tmp_path / name).open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([["text", "number"], *written])
+        assert summary(load(tmp_path / name, "--value", "text"))["rows"] == len(written)
+    assert Counter(values(client, topic)) == Counter(text.encode() for text, _ in rows + over_lines)
+    (tmp_path / "inches.csv").write_text('text,number\n5" pipe,1\n')
+    assert summary(load(tmp_path / "inches.csv", "--value", "text", "--option", "multiLine=false"))["rows"] == 1
+    assert b'5" pipe' in values(client, topic)
+
+
 def test_parquet_and_json_are_read_from_directories_and_patterns(
     load: Load, spark: "SparkSession", client: blocking.Client, topic: str, tmp_path: Path
 ) -> None:
@@ -75,6 +92,14 @@ def test_parquet_and_json_are_read_from_directories_and_patterns(
     assert summary(load(tmp_path / "parquet", "--value", "id", "--key", "half"))["rows"] == 1_000
     assert values(client, topic) == sorted(b"%d" % number for number in range(1_000))
     assert {message.key for message in client.read(topic, end="latest")} == {b"0", b"1"}
+    moments = spark.sql(
+        "select timestamp'2026-01-01 01:02:03.456789Z' as at, timestamp_ntz'2026-01-01 01:02:03.000001' as local"
+    )
+    moments.write.parquet(str(tmp_path / "moments"))
+    assert summary(load(tmp_path / "moments", "--key", "local"))["rows"] == 1
+    [moment] = [message.value for message in client.read(topic, end="latest") if message.key not in (b"0", b"1")]
+    assert json.loads(moment)["at"].startswith("2026-01-01T01:02:03.456789")
+    assert json.loads(moment)["local"] == "2026-01-01T01:02:03.000001"
     with gzip.open(tmp_path / "a.json.gz", "wt") as file:
         file.write('{"nested": {"b": 1}}\n')
     assert summary(load(f"{tmp_path}/*.json.gz", "--value", "nested"))["rows"] == 1

@@ -52,6 +52,26 @@ def test_topics_are_named_by_a_list_a_pattern_or_their_partitions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({"subscribe": "orders.dlq,bills.dlq"}, True),
+        ({"subscribe": "orders.dlq,bills"}, False),
+        ({"assign": '{"orders.dlq": [0]}'}, True),
+        ({"subscribePattern": r".*\.dlq"}, True),
+        ({"subscribePattern": r"orders|.*\.dlq"}, False),
+        ({"subscribePattern": ".*dlq"}, False),
+        ({"subscribePattern": ".*dlq", "includeOrigin": "true"}, True),
+        ({"subscribePattern": r".*\.dlq", "includeOrigin": "false"}, False),
+    ],
+)
+def test_dead_letters_say_where_they_come_from_where_nothing_else_is_read(
+    options: Mapping[str, str], is_there: bool
+) -> None:
+    assert column_options(options).include_origin is is_there
+    assert reading(options).include_origin is is_there
+
+
+@pytest.mark.parametrize(
     "options", [{}, {"subscribe": "orders", "assign": '{"orders": [0]}'}, {"assign": "{}", "subscribePattern": "x"}]
 )
 def test_topics_are_named_in_exactly_one_way(options: Mapping[str, str]) -> None:
@@ -203,6 +223,17 @@ def test_all_faults_are_told_at_once() -> None:
 def test_an_unknown_option_is_refused_with_the_nearest_that_is_known(name: str, meant: str) -> None:
     with pytest.raises(InvalidConfig, match=rf"no option {name}; did you mean {meant}"):
         batch(**{name: "x"})
+
+
+def test_an_unknown_option_does_not_hide_what_else_is_wrong() -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        reading({"subscribe": "orders", "startingOfsets": "earliest", "minPartitions": "0", "kafka.acks": "1"})
+    faults = refused.value.details["faults"]
+    assert [fault.partition(";")[0].partition(":")[0] for fault in faults] == [
+        "there is no option startingofsets",
+        "there is no option kafka.acks",
+        "minPartitions",
+    ]
 
 
 def test_an_option_like_no_other_is_refused_with_all_that_are_known() -> None:

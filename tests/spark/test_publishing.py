@@ -30,6 +30,13 @@ def test_rows_of_many_batches_are_confirmed_and_counted(
     assert publish_all(client, topic, []) == 0
 
 
+def test_tasks_of_few_rows_without_keys_spread_over_the_partitions(client: blocking.Client, topic: str) -> None:
+    client.create_topic(topic, 3)
+    for task in range(60):
+        publish_all(client, topic, [pa.record_batch({"value": [b"%d" % task]})])
+    assert all(list(client.read(topic, partition=each, end="latest")) for each in range(3))
+
+
 def test_each_row_may_have_its_own_topic(client: blocking.Client, topic: str) -> None:
     for name in (topic, f"{topic}-bills"):
         client.create_topic(name, 1)

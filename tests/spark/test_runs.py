@@ -135,6 +135,7 @@ def test_a_row_that_cannot_be_a_message_is_named(columns: dict[str, Any], fault:
     ("headers", "fault"),
     [
         ([{"key": "a", "value": b"1"}, {"key": "a", "value": b"2"}], "two headers 'a'"),
+        ([{"key": "goqueue-mine", "value": b"1"}], "header 'goqueue-mine': names that begin with 'goqueue-'"),
         ([{"key": "a", "value": None}], "header 'a' is null"),
         ([{"key": None, "value": b""}], "header None is null"),
         ([None], "header None is null"),

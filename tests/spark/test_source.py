@@ -158,19 +158,36 @@ def test_what_cannot_be_read_is_told_where_the_query_is_planned(
     client.delete_before(topic, 0, 1)
     removed = {topic: {"0": 0, "1": 0}}
     for options, told in (
-        ({"subscribe": f"{topic}-x"}, f"{topic}-x"),
+        ({"subscribe": f"{topic}-x"}, f"there is no topic '{topic}-x'"),
+        ({"subscribe": f"{topic}-x,{topic},{topic}-y"}, f"there are no topics '{topic}-x', '{topic}-y'"),
         ({"subscribePattern": "nothing-like-it.*"}, "no topic fits subscribePattern"),
         ({"assign": {topic: [0, 2]}}, f"assign names partition 2 of topic {topic}, which has 2"),
         ({"subscribe": topic, "startingOffsets": {topic: {"0": 1}}}, "startingOffsets says nothing of partition 1"),
         ({"subscribe": topic, "endingOffsets": {"other": {"0": 1}}}, "names partition 0 of topic other"),
         ({"subscribe": topic, "startingOffsets": removed}, f"offsets 0 to 0 of {topic}/0 are no longer there"),
-        ({"subscribe": topic, "endingOffsets": {topic: {"0": 9, "1": 0}}}, f"{topic}/0 ends at offset 2"),
+        (
+            {"subscribe": topic, "endingOffsets": {topic: {"0": 9, "1": 0}}},
+            f"partition 0 of topic {topic}, which ends at offset 2",
+        ),
+        ({"subscribe": topic, "startingOffsets": {topic: {"0": 1, "1": 7}}}, "startingOffsets says offset 7"),
     ):
         with pytest.raises(GoQueueError, match=re.escape(told)):
             plan(url, **options)
     [left] = plan(url, subscribe=topic, startingOffsets=removed, failOnDataLoss="false")
     assert isinstance(left, RangePartition)
     assert (left.offsets.start, left.offsets.end) == (1, 2)
+
+
+def test_what_was_deleted_since_the_plan_is_no_row(url: str, client: blocking.Client, topic: str) -> None:
+    """Also of a batch of the log of which some is left."""
+    client.create_topic(topic, 1)
+    with client.producer(topic) as producer:
+        producer.send_many([b"x"] * 10)
+    read = reader(url, subscribe=topic, failOnDataLoss="false")
+    [planned] = read.partitions()
+    client.delete_before(topic, 0, 5)
+    offsets = [offset for batch in read.read(planned) for offset in batch["offset"].to_pylist()]
+    assert offsets == list(range(5, 10))
 
 
 def plan(url: str, **options: object) -> "Sequence[InputPartition]":

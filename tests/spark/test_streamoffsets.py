@@ -20,8 +20,10 @@ from goqueue.spark.streamoffsets import (
     next_places,
     ranges_between,
     readable,
+    refuse_other_messages,
     shares,
     to_json,
+    to_look_at,
 )
 from goqueue.spark.topics import Reach
 
@@ -122,6 +124,25 @@ def test_a_loss_is_told_or_passed_over(found: list[Reach], told: str, read: list
     if found:
         again, more = step(end, [replace(each, epoch=each.epoch + 2) for each in found])
         assert (again, more) == (end, []), "once it is accepted, the query goes on as ever"
+
+
+def test_the_log_is_looked_at_where_the_broker_was_started_since_and_has_the_message_before() -> None:
+    start = places(p0=50, p1=50, p2=50, p3=0, p4=50)
+    found = [
+        reach(0, epoch=2),
+        reach(1, epoch=1),
+        reach(2, epoch=2, start=50),
+        reach(3, epoch=2),
+        reach(5, epoch=2),
+    ]
+    assert to_look_at(start, found) == [(found[0], Place(1, 50))]
+
+
+def test_messages_that_were_written_after_the_noted_epoch_are_others() -> None:
+    for epoch in (None, 0, 1):
+        refuse_other_messages(reach(epoch=3), Place(1, 50), epoch)
+    with pytest.raises(DataLost, match=r"up to offset 50 in epoch 1, .* written in epoch 2: an older copy"):
+        refuse_other_messages(reach(epoch=3), Place(1, 50), 2)
 
 
 def test_a_micro_batch_whose_messages_were_lost_before_it_was_repeated_is_told_or_passed_over() -> None:
