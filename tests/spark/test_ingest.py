@@ -173,7 +173,7 @@ def test_what_is_wrong_is_told_before_anything_starts(
     with pytest.raises(InvalidConfig, match="at #/properties/id/uniqueItems"):
         run(path=str(tmp_path / "other"), schema=UNCHECKABLE)
     beyond = {"startingOffsets": json.dumps({topic: {"0": 9}})}
-    with pytest.raises(InvalidConfig, match=r"\(--from\) says offset 9 for partition 0 .* ends at offset 1"):
+    with pytest.raises(InvalidConfig, match=r"startingOffsets says offset 9 for partition 0 .* ends at offset 1"):
         run(path=str(tmp_path / "other"), starting=beyond)
     first = run(path=str(tmp_path / "first"))
     with pytest.raises(InvalidConfig, match="is that of another table"):
