@@ -57,8 +57,9 @@ class NextToLeave:
 
 
 async def next_to_leave(here: GroupHere, shelf: LogShelf, messages_max: int, bytes_max: int) -> NextToLeave | None:
-    """So many messages and bytes at most, but one; None when none waits."""
-    runs = here.ledger.next_departures(messages_max)
+    """So many messages and bytes at most, but one; None when none waits. What lies behind the end of the shelf is
+    not gone, and waits for a later one."""
+    runs = [run for run in here.ledger.next_departures(messages_max) if run.last < shelf.end]
     if not runs:
         return None
     found = await _look_up(shelf, runs, reads_max=READS_MAX)

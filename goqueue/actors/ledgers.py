@@ -326,15 +326,14 @@ class LedgerDesk(WaitingDesk):
         self.background(self._answer, reply, self._dead_letters, self.book.find(message.group), message)
 
     async def _dead_letters(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
-        shelf = self._shelf()
         while self.book.find(message.group) is here:
-            letters = await under_way(here, shelf)
+            letters = await under_way(here, self._shelf())
             if letters is not None:
                 await self.book.commit()  # its number is never given to others, whatever happens to the machine
                 return letters
             self.book.note_removed(here, self.log.log_start)
             removals = here.removals
-            chosen = await next_to_leave(here, shelf, message.messages_max, message.bytes_max)
+            chosen = await next_to_leave(here, self._shelf(), message.messages_max, message.bytes_max)
             if chosen is None:
                 return None
             if here.removals == removals:

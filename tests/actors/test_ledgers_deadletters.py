@@ -1,6 +1,7 @@
 """Dead letters as they leave a partition: the same under the same sequence until they are confirmed (G5)."""
 
 from random import Random
+from typing import Any
 
 import pytest
 import trio
@@ -13,6 +14,8 @@ from goqueue.core.record import decode_records, encode_record
 from goqueue.net.groupmessages import Action
 from goqueue.storage.journal import Journal
 from goqueue.storage.ledgerjournal import NAME
+from goqueue.storage.log import Log
+from goqueue.storage.logviews import LogSlice
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_desk import GROUP, JOURNAL, Desk, desk, offsets, run
@@ -74,6 +77,34 @@ async def test_progress_waits_until_they_are_confirmed(disk: SimulatedDisk, auto
         assert await there.committed() == 4
         await confirm(there, letters)
         assert await leaving(there) is None
+
+
+async def test_what_is_published_and_given_up_while_others_are_looked_up_is_lost_no_more_than_these(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G5: what lay behind the end of the log a moment ago is not what has left it."""
+    read, reads = Log.read, list[int]()
+
+    async def slowly(self: Log, offset: int, *others: Any) -> LogSlice:
+        reads.append(offset)
+        if len(reads) == 1:
+            await trio.sleep(1)
+        return await read(self, offset, *others)
+
+    async with desk(disk) as there:
+        await publish_and_reject(there, 1, 0)
+        monkeypatch.setattr(Log, "read", slowly)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leaving, there)
+            await wait_all_tasks_blocked()
+            assert reads == [0]
+            monkeypatch.setattr(Log, "read", read)
+            await there.publish(b"later")
+            await there.ref.call(DeleteBefore(1))
+            await there.settle(await there.take(), Action.REJECT, reason="bad")
+        letters = await some_leaving(there)
+        assert [letter.offset for letter in letters.messages] == [1]
+        assert await there.committed() == 1
 
 
 async def test_the_group_is_told_by_reject_by_the_last_nack_and_by_the_last_expiry(
