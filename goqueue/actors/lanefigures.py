@@ -6,15 +6,18 @@ broker with very many of them leaves it out, and each group tells of its own (`D
 
 from collections.abc import Iterable, Sequence
 
+import trio
+
 from goqueue.actors.grouprequests import DescribeGroup, FindGroup
 from goqueue.actors.ref import ActorRef
-from goqueue.errors import ActorDied, UnknownGroup
+from goqueue.errors import GoQueueError
 from goqueue.net.fields import Scalar
 from goqueue.net.groupmessages import GroupDescription, LaneDescription
 from goqueue.types import Priority
 
 PLACES_MAX = 200
 """Partitions, of all groups together, if each group read all of them."""
+SECONDS_MAX = 1.0
 LANE_COUNTERS = {
     "lane.PRIORITY.ready": "messages of this priority that queues have before them, where they can be counted",
     "lane.PRIORITY.in_flight": "those in the hands of consumers",
@@ -25,9 +28,16 @@ LANE_COUNTERS = {
 
 
 async def lane_figures(groups: ActorRef, names: Sequence[str], partitions: int) -> dict[str, Scalar]:
+    """None of it when there is too much to ask, or somebody does not answer in time: other figures do not wait for
+    that."""
     if not names or len(names) * partitions > PLACES_MAX:
         return {}
-    described = [each for name in names if (each := await _describe(groups, name)) is not None]
+    with trio.move_on_after(SECONDS_MAX):
+        return _figures([each for name in names if (each := await _describe(groups, name)) is not None])
+    return {}
+
+
+def _figures(described: Sequence[GroupDescription]) -> dict[str, Scalar]:
     rows = [row.lanes for each in described if each.settings.get("mode") == "queue" for row in each.partitions]
     by_lane = [[row[lane] for row in rows if row] for lane in Priority]
     served = sum(each.served for lane in by_lane for each in lane)
@@ -42,8 +52,8 @@ async def lane_figures(groups: ActorRef, names: Sequence[str], partitions: int) 
 async def _describe(groups: ActorRef, name: str) -> GroupDescription | None:
     try:
         return await (await groups.call(FindGroup(name))).call(DescribeGroup())
-    except (UnknownGroup, ActorDied):
-        return None  # it went meanwhile
+    except GoQueueError:
+        return None  # it went meanwhile, or cannot be read; whoever asks for it hears why
 
 
 def _sum(lanes: Sequence[LaneDescription], served_by_all: int) -> dict[str, Scalar]:

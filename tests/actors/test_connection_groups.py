@@ -8,7 +8,7 @@ from goqueue.actors import grouprequests as ask
 from goqueue.actors import members, servinggroups
 from goqueue.actors.servinggroups import HEARTBEAT_SECONDS_MAX
 from goqueue.core.subscription import Subscription
-from goqueue.errors import GoQueueError, GroupConflict, UnknownMember
+from goqueue.errors import GoQueueError, GroupConflict, PartitionUnavailable, UnknownMember
 from goqueue.net import groupmessages as wire
 from goqueue.net.bodies import Request
 from goqueue.net.messages import Done, Stats, StatsReport
@@ -274,6 +274,24 @@ async def test_members_are_counted_while_their_connection_is_open(autojump_clock
         assert (report.counters["groups"], report.counters["groups.members"]) == (2, 1)
         await cut_off(stage)
         assert stage.broker.statistics.groups.members == 0
+
+
+async def test_figures_do_not_wait_for_a_group_that_hangs_nor_fail_with_one_that_cannot_be_described(
+    autojump_clock: MockClock,
+) -> None:
+    async with staged() as stage:
+        stage.group.refusal = PartitionUnavailable("it cannot be opened")
+        report = await stage.client.ask(Stats())
+        assert isinstance(report, StatsReport)
+        assert report.counters["lane.critical.ready"] == 0, "of the others, of which there are none"
+        stage.group.refusal, stage.group.gate = None, trio.Event()
+        await stage.client.post(JOIN)
+        before = trio.current_time()
+        report = await stage.client.ask(Stats())
+        assert isinstance(report, StatsReport)
+        assert trio.current_time() - before <= 2
+        assert "lane.critical.ready" not in report.counters
+        assert report.counters["groups"] == 2
 
 
 # Operators
