@@ -346,6 +346,23 @@ async def test_what_cannot_be_read_is_not_counted(disk: SimulatedDisk, autojump_
         assert await ready(there) == [0, 2, 0, 4, 0]
 
 
+async def test_what_is_removed_while_it_is_counted_is_not_counted(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Log.read
+
+    async def removed_before(self: Log, offset: int, bytes_max: int, *limit: int) -> LogSlice:
+        if bytes_max == lanecounting.READ_BYTES and offset == 0:
+            await there.ref.call(DeleteBefore(3))
+        return await read(self, offset, bytes_max, *limit)
+
+    async with desk(disk) as there:
+        for _ in range(3):
+            await published(there, HIGH, LOW, LOW)
+        monkeypatch.setattr(Log, "read", removed_before)
+        assert await ready(there) == [0, 2, 0, 4, 0]
+
+
 # Everything at once
 
 

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
+from goqueue.actors import lanecounting
 from goqueue.actors.statistics import COUNTERS, REFUSED
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.core.record import HEADER_SIZE, encode_record
@@ -93,6 +94,21 @@ async def test_lanes_of_all_queues_are_summed_up(counted: Counted) -> None:
         assert figures["high"]["share"] + figures["low"]["share"] == pytest.approx(1)
         assert all(5 <= figures[lane]["oldest_seconds"] < 7 for lane in ("high", "low"))
         assert figures["normal"] == {"ready": 0, "in_flight": 0, "served": 0, "share": 0, "oldest_seconds": 0}
+
+
+async def test_what_is_ready_is_left_out_where_one_partition_cannot_tell(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanecounting, "NEAR_MAX", 3)
+    async with counted.client.producer("orders") as producer:
+        await producer.send_many([b"a"] * 4, partition=0, priority="high")
+        await producer.send_many([b"a"] * 4, partition=0, priority="low")
+        await producer.send_many([b"a"] * 2, partition=1, priority="high")
+    async with counted.client.consumer("orders", group="billing"):
+        figures = await lanes(counted)
+        assert "ready" not in figures["high"]
+        assert "ready" not in figures["low"]
+        assert figures["normal"]["ready"] == 0
 
 
 async def test_lanes_of_very_many_partitions_are_left_out(counted: Counted) -> None:
