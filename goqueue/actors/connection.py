@@ -1,10 +1,10 @@
 """A connection of a client: requests in, answers out, as the session allows.
 
 Three things run side by side. The reader takes frames and puts each request where it belongs: batches, and what
-consumers settle, go to their partitions in the order in which they came, and a partition without room makes the
-reader wait, which in the end makes the client wait. Every other request waits for its answer in a task of its own,
-so a long poll delays nobody. The writer sends what the session has to say; when the client does not read, the
-reader stops reading, so memory stays bounded.
+consumers settle or commit, go to their partitions in the order in which they came, and a partition without room
+makes the reader wait, which in the end makes the client wait. Every other request waits for its answer in a task of
+its own, so a long poll delays nobody. The writer sends what the session has to say; when the client does not read,
+the reader stops reading, so memory stays bounded.
 
 Whatever a client sends, it harms only itself: an error goes to its request or ends its connection (G14).
 """
@@ -37,6 +37,7 @@ from goqueue.net.messages import Produce
 from goqueue.net.parts import Room
 from goqueue.net.serversession import ServerSession
 from goqueue.net.session import State
+from goqueue.net.streammessages import CommitOffsets
 from goqueue.net.transport import Transport
 
 LEAVING_MAX = 16
@@ -129,6 +130,8 @@ class Connection:
             await servingrecords.take_produce(self._desk, correlation, request)
         elif isinstance(request, Settle):
             await servingdeliveries.take_settle(self._desk, correlation, request)
+        elif isinstance(request, CommitOffsets) and request.member is not None:
+            await servingstreams.take_commit(self._desk, correlation, request)
         elif isinstance(request, Receive):
             nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
         else:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 
+from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX
 from goqueue.core.quietspell import QuietSpell
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration, UnknownGroup
@@ -37,7 +38,7 @@ from goqueue.net.consumerwhy import Explaining, Paused
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds
 from goqueue.net.groupmessages import AssignedPartition
 from goqueue.net.streamcommits import Commits, first_error
-from goqueue.net.streamcommitting import Committing
+from goqueue.net.streamcommitting import STALE_SECONDS_MAX, Committing
 from goqueue.net.streamfetching import PAUSE_SECONDS, Fetching
 from goqueue.net.streamhands import Elsewhere, Hands
 from goqueue.net.streammembership import StreamMembership
@@ -113,8 +114,8 @@ class StreamConsumer(Consumer):
         self._wake()
         patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
         with trio.CancelScope(shield=True, deadline=trio.current_time() + patience):
-            if was_open and self._options.auto_commit:
-                await self._committing.commit_handled(self._streams.values())
+            if was_open:
+                await self._committing.finish(self._streams.values(), by_itself=self._options.auto_commit)
             with suppress(GoQueueError):
                 await self._membership.leave()
 
@@ -222,7 +223,7 @@ class StreamConsumer(Consumer):
 
     async def commit(self, message: Delivered | None = None) -> None:
         """All that was handed out so far is done, or up to this message of its partition. `StaleGeneration` when
-        the partition has gone to another member: the message comes again there."""
+        a partition has gone to another member: the messages come again there, and the others are committed."""
         self._check_open()
         await self._committing.commit(message)
 
@@ -292,10 +293,12 @@ class StreamConsumer(Consumer):
             await self._tell(self._options.on_revoked, untold)
             for stream in untold:
                 stream.is_revoked = True
-        if self._options.auto_commit:
-            await self._committing.commit_handled(leaving)
+        with trio.move_on_after(LETTING_GO_SECONDS_MAX):
+            is_auto = self._options.auto_commit
+            await self._committing.finish(leaving, by_itself=is_auto, patience=STALE_SECONDS_MAX)
         for stream in leaving:
             self._streams.pop(stream.key, None)
+        self._committing.note_released(leaving)
 
     async def _tell(self, callback: OnPartitions | None, streams: Sequence[StreamPartition]) -> None:
         """An error of the program's own reaches it where it receives."""

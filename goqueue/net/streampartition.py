@@ -64,6 +64,8 @@ class StreamPartition:
         self.sent: Offset | None = None
         """What was committed last, be the answer lost or not."""
         self.position: Offset | None = None
+        self.handed_out_to: Offset = 0
+        """Behind the last message that was handed out."""
         self.fetch_at: Offset = 0
         self.work_from: Offset | None = None
         """The first offset that is in work."""
@@ -104,6 +106,11 @@ class StreamPartition:
     def handled(self) -> Offset | None:
         return self.position if self.work_from is None else self.work_from
 
+    @property
+    def is_owed(self) -> bool:
+        """Messages were handed out and not committed, other than by the program's own word."""
+        return self.committed is not None and self.to_commit(self.handed_out_to) > self.committed
+
     def stay(self) -> None:
         """It is ours. Had it been about to leave, it stays; a program that has heard of that hears of this too."""
         self.is_open = self.is_open and not self.is_revoked
@@ -134,10 +141,12 @@ class StreamPartition:
             if self.work_from is not None and self.work_from >= offset:
                 self.work_from = None
             self._stand = self._stand and self._stand.cut(offset)
+            handed_out_to = min(self.handed_out_to, offset)
             self._read_from(offset)
+            self.handed_out_to = handed_out_to
 
     def _read_from(self, offset: Offset) -> None:
-        self.position = self.fetch_at = offset
+        self.position = self.fetch_at = self.handed_out_to = offset
         self._pieces.clear()
         self.bytes_ahead, self.is_behind, self.trouble = 0, True, None
 
@@ -155,6 +164,8 @@ class StreamPartition:
             piece = self._pieces[0]
             some = list(islice(piece.messages, count_max - len(taken)))
             taken += some
+            if some:
+                self.handed_out_to = some[-1].offset + 1
             if len(taken) < count_max:
                 self.position = max(self.position or 0, piece.end)
                 self.bytes_ahead -= piece.size
@@ -168,7 +179,7 @@ class StreamPartition:
         message = next(self._pieces[0].messages, None) if self._pieces and self.is_read else None
         if message is not None:
             self.work_from = message.offset
-            self.position = message.offset + 1
+            self.position = self.handed_out_to = message.offset + 1
         return message
 
     @property

@@ -107,6 +107,14 @@ class StagePartition(Actor):
             raise outcome
         return outcome
 
+    @answers(ask.CommitOffset)
+    async def commit_offset(self, message: ask.CommitOffset) -> None:
+        self.asked.append(message)
+        await self._gate()
+        outcome: Settled = self.outcomes.pop(0) if self.outcomes else ()
+        if isinstance(outcome, GoQueueError):
+            raise outcome
+
     async def _gate(self) -> None:
         if self.gate is not None:
             await self.gate.wait()
