@@ -183,7 +183,7 @@ class Partition(DelayDesk):
             self._refuse(judged.all(), error)
             return
         self._note_written(judged.new, bases)
-        self._note_delays([arrival.batch for arrival in judged.new], bases)
+        self._note_delays([arrival.batch for arrival in judged.new], bases, now)
         for arrival, base in zip(judged.new, bases, strict=True):
             self.answer(arrival, Produced(base, self.log.append_time))
         for arrival, base in judged.repeated:
@@ -193,15 +193,16 @@ class Partition(DelayDesk):
         self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
 
     def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
+        now = self._clock.now()
         try:
-            [base] = self.log.append([batch], self._clock.now())
+            [base] = self.log.append([batch], now)
         except DiskFull:
             self._cut_off_for_good()
             raise
         if fired and not batch.attributes & Attribute.HOLDS_EXPIRING:
-            self.delay_book.note_appended(fired_events(fired, base, self.log.append_time))
+            self.delay_book.note_appended(fired_events(fired, base, now))
         else:
-            self._note_delays([batch], [base])
+            self._note_delays([batch], [base], now)
         self.keeper.note_written(batch.size, awaited=True)
         self.keeper.begin_what_is_due(trio.current_time())
         return self.log.end_offset
@@ -210,11 +211,11 @@ class Partition(DelayDesk):
         self.keeper.note_awaited()
         self.keeper.begin_what_is_due(trio.current_time())
 
-    def _note_delays(self, batches: Sequence[Batch], bases: Sequence[Offset]) -> None:
+    def _note_delays(self, batches: Sequence[Batch], bases: Sequence[Offset], now: Microseconds) -> None:
         for batch, base in zip(batches, bases, strict=True):
             if batch.attributes & ABOUT_DELAYS:
                 self.delay_book.note_appended(
-                    delay_events(batch.attributes, base, self.log.append_time, batch.record_count, batch.body)
+                    delay_events(batch.attributes, base, now, batch.record_count, batch.body)
                 )
 
     def _check_room(self, new: Sequence[Arrival]) -> None:

@@ -78,6 +78,7 @@ def _batch(envelope: Envelope) -> Fields:
         "priorities": lane_names(envelope.priority_mask),
         **_time("highest_timestamp", envelope.highest_timestamp),
         **_time("append_time", envelope.append_time),
+        **_time("wall_time", envelope.wall_time),
         "durable_offset": envelope.durable_offset,
     }
 

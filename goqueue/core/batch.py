@@ -13,7 +13,8 @@ encoded them, or one zstd frame of them. All integers are big-endian and unsigne
     56 highest timestamp, µs
     64 append time, µs, never falling
     72 durable offset: everything below it was fsynced when this batch was written
-    80 reserved (16)
+    80 reserved for transactions
+    88 clock lag, µs: by how much the broker's wall clock was behind the append time
 
 Batches follow each other without a gap in bytes or offsets: each begins where the one before ends. When
 compaction drops records, those that stay keep their relative offsets and the envelope keeps its range; dropped
@@ -33,7 +34,7 @@ from goqueue.core.record import FLAGS_FROM_CLIENTS, Flag
 from goqueue.errors import InvalidMessage, TooLarge, UnknownFormat
 from goqueue.types import Buffer, Microseconds, Offset
 
-ENVELOPE = Struct(">3sBIIIQIIHBxHxxQIIQQQ16x")
+ENVELOPE = Struct(">3sBIIIQIIHBxHxxQIIQQQ8xQ")
 ENVELOPE_SIZE = ENVELOPE.size
 MAGIC = b"GQB"
 VERSION = 1
@@ -104,6 +105,13 @@ class Envelope(NamedTuple):
     highest_timestamp: Microseconds
     append_time: Microseconds
     durable_offset: Offset
+    clock_lag: Microseconds = 0
+    """Above zero after the clock was set back. Older versions wrote zeros here."""
+
+    @property
+    def wall_time(self) -> Microseconds:
+        """What the broker's clock showed at the append. A relative delay counts from it."""
+        return self.append_time - self.clock_lag
 
     @property
     def end_offset(self) -> Offset:
@@ -206,7 +214,9 @@ def envelope_for(
     leader_epoch: int,
     append_time: Microseconds,
     durable_offset: Offset,
+    wall_time: Microseconds | None = None,
 ) -> Envelope:
+    """Without a wall time the clock showed the append time."""
     return Envelope(
         length=len(batch.body),
         last_offset_delta=batch.record_count - 1,
@@ -222,6 +232,7 @@ def envelope_for(
         highest_timestamp=batch.highest_timestamp,
         append_time=append_time,
         durable_offset=durable_offset,
+        clock_lag=0 if wall_time is None else append_time - wall_time,
     )
 
 

@@ -75,20 +75,23 @@ class Lapsed(NamedTuple):
 DelayEvent: TypeAlias = Delayed | Moved | Cancelled | Fired | Lapsed
 
 
-def due_time(due: int, append_time: Microseconds) -> Microseconds:
-    """A record says when it is due, or after how long: counted from when the broker wrote it."""
-    return append_time + (due & ~DELAY_BIT) if due & DELAY_BIT else due
+def due_time(due: int, wall_time: Microseconds) -> Microseconds:
+    """A record says when it is due, or after how long: counted from the broker's wall clock at the append."""
+    return wall_time + (due & ~DELAY_BIT) if due & DELAY_BIT else due
 
 
 def delay_events(
-    attributes: int, base_offset: Offset, append_time: Microseconds, count: int, body: Buffer
+    attributes: int, base_offset: Offset, wall_time: Microseconds, count: int, body: Buffer
 ) -> Iterator[DelayEvent]:
-    """What a batch says, in order. Most say nothing, and are not looked at."""
+    """What a batch says, in order. Most say nothing, and are not looked at.
+
+    All times are those of the wall clock at the append. The append time may be hours ahead of it.
+    """
     if not attributes & ABOUT_DELAYS:
         return
     records = memoryview(decompress(body) if attributes & ZSTD else body)
     for place in walk_records(records, count):
-        event = _event(records, place, base_offset + place.relative_offset, append_time)
+        event = _event(records, place, base_offset + place.relative_offset, wall_time)
         if event is not None:
             yield event
 

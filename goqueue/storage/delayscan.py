@@ -53,7 +53,7 @@ def _events_in(data: memoryview) -> list[DelayEvent]:
         if envelope.attributes & ABOUT_DELAYS:
             body = body_at(data, position, envelope)
             events += delay_events(
-                envelope.attributes, envelope.base_offset, envelope.append_time, envelope.record_count, body
+                envelope.attributes, envelope.base_offset, envelope.wall_time, envelope.record_count, body
             )
     return events
 

@@ -150,12 +150,15 @@ class GrowingLog:
     # Appending
 
     def append(self, batches: Sequence[Batch], now: Microseconds) -> list[Offset]:
-        """Write batches in one go, all or none (G2); the base offset of each. Durable after `commit`."""
+        """Write batches in one go, all or none (G2); the base offset of each. Durable after `commit`.
+
+        `now` is the wall clock. The append time is never below that of an earlier batch, whatever the clock says.
+        """
         self._check_writable()
         if not batches:
             return []
         segment = self._segment_for(sum(batch.size for batch in batches), now)
-        envelopes = self._envelopes(batches, max(now, self._append_time))
+        envelopes = self._envelopes(batches, now)
         buffers: list[Buffer] = []
         for envelope, batch in zip(envelopes, batches, strict=True):
             buffers += (seal_envelope(envelope), batch.body)
@@ -190,8 +193,9 @@ class GrowingLog:
             count += 1
         return count
 
-    def _envelopes(self, batches: Sequence[Batch], append_time: Microseconds) -> list[Envelope]:
+    def _envelopes(self, batches: Sequence[Batch], now: Microseconds) -> list[Envelope]:
         envelopes = []
+        append_time = max(now, self._append_time)
         offset = self._end
         for batch in batches:
             envelope = envelope_for(
@@ -200,6 +204,7 @@ class GrowingLog:
                 leader_epoch=self.leader_epoch,
                 append_time=append_time,
                 durable_offset=self._durable,
+                wall_time=now,
             )
             envelopes.append(envelope)
             offset = envelope.end_offset

@@ -25,7 +25,8 @@ from goqueue.actors.timers import FIRES_AT_ONCE, Timers
 from goqueue.config import LogConfig
 from goqueue.core import delays
 from goqueue.core.delayevents import DELAYED_FROM_HEADER
-from goqueue.core.record import Flag, encode_record
+from goqueue.core.record import DELAY_BIT, EXPIRES_AT, EXPIRES_AT_HEADER, Flag, encode_record
+from goqueue.storage.delayindex import NAME
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, mounted, records_in
@@ -34,6 +35,7 @@ LATER = 2**50
 HOUR = 3_600_000_000
 HIDDEN = Flag.DELAYED | Flag.CONTROL
 MANY = 3 * COUNTED_AT_ONCE + 500
+DELIVERED = delays.DelayState.DELIVERED
 
 
 class Watched(Timers):
@@ -63,8 +65,8 @@ class Watched(Timers):
 
 
 class Stage:
-    def __init__(self, ref: ActorRef, timers: Watched, partition: Partition) -> None:
-        self.ref, self.timers, self.partition = ref, timers, partition
+    def __init__(self, ref: ActorRef, timers: Watched, partition: Partition, clock: SimulatedClock) -> None:
+        self.ref, self.timers, self.partition, self.clock = ref, timers, partition, clock
 
     async def publish(self, dues: Sequence[int]) -> None:
         body = b"".join(encode_record(number, 1, b"v", due=due) for number, due in enumerate(dues))
@@ -93,7 +95,7 @@ async def stage(disk: SimulatedDisk, start: int = 0) -> AsyncIterator[Stage]:
         )
         spec = ChildSpec("orders/0", lambda: partition)
         async with running(spec):
-            yield Stage(spec.ref, timers, partition)
+            yield Stage(spec.ref, timers, partition, clock)
 
 
 @pytest.fixture
@@ -315,3 +317,66 @@ async def test_a_listing_during_which_some_fire_and_some_are_cancelled_shows_the
             assert all(due == dues[offset] for offset, due in listed.items())
         assert {view.offset for view in pages[-1].views} == kept
         assert (pages[-1].pending, await on.messages()) == (20, [b"v"] * 20)
+
+
+# A clock that was set back
+
+
+def relative(seconds: float) -> int:
+    return round(seconds * 1_000_000) | DELAY_BIT
+
+
+async def setback(on: Stage) -> int:
+    """A message is written, then the clock goes back two hours; the time that it shows from then on."""
+    await on.publish([LATER])
+    on.clock.step(-2 * HOUR)
+    return on.clock.now()
+
+
+async def test_a_delay_counts_from_the_clock_at_the_append_though_the_clock_was_set_back_before(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G8: neither early nor hours late. The append time itself never falls."""
+    async with stage(disk, start=10 * HOUR) as on:
+        now = await setback(on)
+        await on.publish([relative(1), LATER, relative(3)])
+        assert on.partition.log.append_time > now + HOUR
+        page = await on.ref.call(ListDelayed(1, 10, False))
+        assert [view.due for view in page.views] == [now + 1_000_000, LATER, now + 3_000_000]
+        await trio.sleep(0.9)
+        assert await on.fired() == []
+        await trio.sleep(0.2)
+        assert await on.fired() == [1]
+        [view] = (await on.ref.call(ListDelayed(0, 10, True))).views
+        assert view.finished == pytest.approx(now + 1_000_000, abs=100_000)
+
+
+@pytest.mark.parametrize("is_index_lost", [False, True])
+async def test_the_log_says_what_a_delay_counts_from(
+    disk: SimulatedDisk, autojump_clock: MockClock, is_index_lost: bool
+) -> None:
+    """So a restart gives the same due time, also when the delay index is rebuilt."""
+    async with stage(disk, start=10 * HOUR) as on:
+        now = await setback(on)
+        await on.publish([relative(60)])
+    if is_index_lost:
+        disk.remove(f"{DIRECTORY}/{NAME}")
+    async with stage(disk, start=8 * HOUR) as on:
+        page = await on.ref.call(ListDelayed(1, 10, False))
+        assert [view.due for view in page.views] == [now + 60_000_000]
+
+
+async def test_what_fires_before_it_expires_was_delivered_though_the_append_time_is_ahead(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Readers judge by the wall clock whether it has expired; so does the listing, also after a restart."""
+    async with stage(disk, start=10 * HOUR) as on:
+        now = await setback(on)
+        expiry = {EXPIRES_AT_HEADER: EXPIRES_AT.pack(now + 60_000_000)}
+        body = encode_record(0, 1, b"v", due=relative(1), headers=expiry)
+        await on.ref.call(Produce(body, 1))
+        await trio.sleep(2)
+        assert [view.state for view in (await on.ref.call(ListDelayed(0, 10, True))).views] == [DELIVERED]
+    disk.remove(f"{DIRECTORY}/{NAME}")
+    async with stage(disk, start=8 * HOUR) as on:
+        assert [view.state for view in (await on.ref.call(ListDelayed(0, 10, True))).views] == [DELIVERED]

@@ -65,6 +65,24 @@ def test_every_field_comes_back(
     assert {name: getattr(found, name) for name in changes} == changes
 
 
+@given(st.integers(0, 2**62), st.integers(0, 2**62))
+def test_an_envelope_says_by_how_much_the_clock_was_behind_its_append_time(wall: int, lead: int) -> None:
+    envelope = envelope_for(
+        accept(BODY, 2), 10, leader_epoch=3, append_time=wall + lead, durable_offset=8, wall_time=wall
+    )
+    found = parse_envelope(seal_envelope(envelope))
+    assert found is not None
+    assert (found.append_time, found.clock_lag, found.wall_time) == (wall + lead, lead, wall)
+
+
+def test_an_envelope_of_an_older_goqueue_was_written_at_its_append_time() -> None:
+    """Zeros stand where the lag is now."""
+    found = parse_envelope(sealed(append_time=7))
+    assert sealed(append_time=7)[80:] == bytes(16)
+    assert found is not None
+    assert found.wall_time == 7
+
+
 @given(st.integers(0, ENVELOPE_SIZE - 1), st.integers(1, 255))
 def test_an_envelope_with_any_byte_changed_is_not_sound(position: int, change: int) -> None:
     data = bytearray(sealed())

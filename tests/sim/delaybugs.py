@@ -8,10 +8,11 @@ from typing import Any
 from goqueue.actors import delaydesk
 from goqueue.actors.delaybook import DelayBook
 from goqueue.actors.delaydesk import DelayDesk
+from goqueue.actors.partition import Partition
 from goqueue.actors.timerrequests import LoadTimers
 from goqueue.actors.timers import Timers
 from goqueue.core import delayevents
-from goqueue.core.batch import Batch
+from goqueue.core.batch import Batch, Envelope
 from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.firing import Original
 from goqueue.errors import DiskFull
@@ -49,6 +50,27 @@ def _earlier(event: DelayEvent) -> DelayEvent:
     return (
         event if isinstance(event, Cancelled | Fired | Lapsed) else event._replace(due=max(0, event.due - SECOND))
     )
+
+
+class CountsFromTheAppendTime(Buggy):
+    """The append time never falls: after the clock was set back, a delay of a second takes hours."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = Partition._note_delays
+
+        def note_delays(
+            self: Partition, batches: Sequence[Batch], bases: Sequence[Offset], _: Microseconds
+        ) -> None:
+            before(self, batches, bases, self.log.append_time)
+
+        return replaced(Partition, "_note_delays", note_delays)
+
+
+class CountsFromTheAppendTimeAtStart(Buggy):
+    """Right while the broker runs; a start without an index finds another due time."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Envelope, "wall_time", property(lambda self: self.append_time))
 
 
 class AnswersCancelsBeforeSync(Buggy):
@@ -131,6 +153,8 @@ class FiresInAnyOrder(Buggy):
 PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {
     "answers-cancels-before-sync": AnswersCancelsBeforeSync,
     "cancels-in-memory-only": CancelsInMemoryOnly,
+    "counts-from-the-append-time": CountsFromTheAppendTime,
+    "counts-from-the-append-time-at-start": CountsFromTheAppendTimeAtStart,
     "fires-early": FiresEarly,
     "fires-in-any-order": FiresInAnyOrder,
     "forgets-moves-at-rebuild": ForgetsMovesAtRebuild,

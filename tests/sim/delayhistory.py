@@ -1,10 +1,10 @@
 """What clients were told about delayed messages and what they saw, and the guarantees that follow from it (G8).
 
 Every value is published once in a whole run, so a value names its message. When one is due is known to the outside
-only within bounds: a delay counts from a moment between question and answer. A message is *certain* while nothing
-has happened that may have taken it, or given its place to another: a purge, a deleted topic, a power cut that
-takes what was confirmed with acks=leader. Of one that is not, there is left: not early, not twice, not changed, and
-not at all if it was cancelled.
+only within bounds: a delay counts from what the clock showed at a moment between question and answer. A message is
+*certain* while nothing has happened that may have taken it, or given its place to another: a purge, a deleted
+topic, a power cut that takes what was confirmed with acks=leader. Of one that is not, there is left: not early, not
+twice, not changed, and not at all if it was cancelled.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,15 +64,12 @@ class Due:
     at: Microseconds | None
     delay: Microseconds = 0
     until: float | None = None
-    counts_from_append: bool = False
-    """The log's time never goes back, though the clock does."""
 
     def earliest(self, clock: RecordedClock) -> Microseconds:
         return self.at if self.at is not None else clock.lowest(self.since, self._end()) + self.delay
 
     def latest(self, clock: RecordedClock) -> Microseconds:
-        since = 0.0 if self.counts_from_append else self.since
-        return self.at if self.at is not None else clock.highest(since, self._end()) + self.delay
+        return self.at if self.at is not None else clock.highest(self.since, self._end()) + self.delay
 
     def _end(self) -> float:
         return trio.current_time() if self.until is None else self.until

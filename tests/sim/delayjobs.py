@@ -83,7 +83,6 @@ class DelayPublisher:
     def _drawn(self) -> tuple[dict[str, float], Waiting]:
         desk, random = self._desk, self._desk.random
         when, due = desk.drawn_due()
-        due.counts_from_append = True
         desk.count("published")
         message = Waiting(
             value=f"{desk.name} {desk.tally['published']} ".encode() + bytes(random.choice([0, 40, 300])),

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from goqueue.config import LogConfig
-from goqueue.core.delayevents import DelayEvent, cancel_batch
+from goqueue.core.delayevents import Delayed, DelayEvent, cancel_batch
 from goqueue.core.delays import Delays
 from goqueue.core.firing import fired_batch
 from goqueue.core.offsetset import OffsetSet
-from goqueue.core.record import encode_record
+from goqueue.core.record import DELAY_BIT, encode_record
 from goqueue.storage.delayscan import apply_delays
 from goqueue.storage.keycompaction import compact_by_key
 from goqueue.storage.log import Log
@@ -52,12 +52,18 @@ async def written(volume: Volume) -> Log:
 
 async def pending_in(log: Log) -> list[int]:
     delays = Delays()
+    delays.apply_all(await events_in(log))
+    return list(delays.pending.offsets())
+
+
+async def events_in(log: Log) -> list[DelayEvent]:
+    found: list[DelayEvent] = []
 
     async def apply(events: Sequence[DelayEvent]) -> None:
-        delays.apply_all(events)
+        found.extend(events)
 
     await apply_delays(log, 0, apply)
-    return list(delays.pending.offsets())
+    return found
 
 
 @pytest.mark.parametrize("thin", [expire, keep_newest])
@@ -81,3 +87,20 @@ async def test_what_ended_and_lies_in_a_damaged_segment_stays_ended(
     assert await pending_in(log) == [PENDING]
     await thin(log, OffsetSet([(PENDING, PENDING)]))
     assert await pending_in(log) == [PENDING]
+
+
+@pytest.mark.parametrize("thin", [expire, keep_newest])
+async def test_a_delay_that_was_written_after_the_clock_was_set_back_keeps_its_due_time(
+    volume: Volume, thin: Thin
+) -> None:
+    """Its neighbours in the batch go, and the clock that it counts from stays known."""
+    log = await open_log(volume, LogConfig(segment_bytes=2_000, retention_age=HOUR))
+    await publish(log, batch(b"before", key=b"k"))
+    log.append([batch(b"waits", b"goes", key=b"k", due=DELAY_BIT | 7)], NOW - 50 * HOUR)
+    log.append([batch(b"gone", key=b"k"), batch(bytes(1_700))], NOW - 50 * HOUR)
+    await publish(log, batch(b"newer", key=b"k"), batch(bytes(1_900)))
+    await publish(log, batch(bytes(1_900)))
+    await log.checkpoint()
+    await thin(log, OffsetSet([(1, 1)]))
+    assert not {0, 2, 3} & {record.offset for record in await read_all(log)}
+    assert await events_in(log) == [Delayed(1, 1, NOW - 50 * HOUR + 7)]
