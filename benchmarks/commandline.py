@@ -4,7 +4,7 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from rich.console import Console
 from rich.progress import Progress
@@ -14,15 +14,27 @@ from benchmarks.machine import machine
 
 Tell: TypeAlias = Callable[[str], None]
 """What is measured now, for whoever watches."""
-Measure: TypeAlias = Callable[[Path, bool, Tell], list[Figure]]
-"""In a folder of its own; only tiny sizes, if so wished."""
+Size: TypeAlias = Literal["full", "quick", "tiny"]
+"""`full` is behind the docs, `quick` is for comparing two commits, `tiny` only shows that the benchmark runs."""
+Measure: TypeAlias = Callable[[Path, Size, Tell], list[Figure]]
+"""Measures in a folder of its own."""
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """`options.size` is a Size."""
+    sizes = parser.add_mutually_exclusive_group()
+    for size, about in (
+        ("tiny", "sizes that only show that it runs"),
+        ("quick", "a short run of goqueue alone, for comparing commits"),
+    ):
+        sizes.add_argument(f"--{size}", dest="size", action="store_const", const=size, default="full", help=about)
 
 
 def run(name: str, about: str, title: str, measure: Measure, arguments: list[str] | None = None) -> int:
     """The exit code: 0 when every goal is met."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}", description=about)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    add_sizes(parser)
     parser.add_argument("--figures", type=Path, help="a file that keeps the figures and their machine")
     options = parser.parse_args(arguments)
     measured_on = machine()
@@ -32,7 +44,7 @@ def run(name: str, about: str, title: str, measure: Measure, arguments: list[str
     ):
         task = progress.add_task("start", total=None)
         figures = measure(
-            Path(folder), options.tiny, lambda what: progress.update(task, advance=1, description=what)
+            Path(folder), options.size, lambda what: progress.update(task, advance=1, description=what)
         )
     if options.figures is not None:
         keep(options.figures, measured_on, figures)

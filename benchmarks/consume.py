@@ -25,7 +25,7 @@ import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.calm import calmest
 from benchmarks.children import Unavailable, free_port, server
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.peers import redis_streams
@@ -47,7 +47,11 @@ class Sizes:
     seconds: float = 3.0
 
 
-TINY = Sizes(runs=1, messages=2_000, in_flight=4_000, groups=4, seconds=0.2)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(in_flight=100_000, groups=50, seconds=1.0),
+    "tiny": Sizes(runs=1, messages=2_000, in_flight=4_000, groups=4, seconds=0.2),
+}
 
 
 # Contenders
@@ -213,6 +217,23 @@ def beside_redis(own: Own, redis: Redis, sizes: Sizes, tick: Callable[[str], Non
     ]
 
 
+def alone(own: Own, sizes: Sizes, tick: Callable[[str], None]) -> list[Figure]:
+    """The same without Redis."""
+    consumed, both = list[float](), list[tuple[float, float]]()
+    own.consume(len(BLOCK))
+    for _ in range(sizes.runs):
+        tick("receive and ack")
+        consumed.append(own.consume(sizes.messages))
+        tick("publish and consume at once")
+        both.append(own.both(sizes.messages))
+    names = ("receive and ack", "publish while consuming", "consume while publishing")
+    seconds = (consumed, *zip(*both, strict=True))
+    return [
+        Figure(name, sizes.messages / statistics.median(taken), "messages/s")
+        for name, taken in zip(names, seconds, strict=True)
+    ]
+
+
 def _goal(name: str, value: float, least: float, aim: str = "") -> Figure:
     return Figure(name, value, "×", f"≥ {least:g} {aim}".strip(), value >= least)
 
@@ -334,19 +355,21 @@ async def _note_times(consumer: Any, times: Times, count: int) -> None:
         await consumer.ack(messages)
 
 
-def measure_all(folder: Path, is_tiny: bool, tick: Tell) -> list[Figure]:
-    figures, sizes = list[Figure](), TINY if is_tiny else Sizes()
-    with ExitStack() as stack:
-        broker = stack.enter_context(broker_process(str(folder / "goqueue")))
+def measure_rates(folder: Path, size: Size, tick: Tell) -> list[Figure]:
+    with broker_process(str(folder / "goqueue")) as broker, ExitStack() as stack:
+        if size == "quick":
+            return alone(Own(broker), SIZES[size], tick)
         (folder / "redis").mkdir()
         try:
             redis = stack.enter_context(started_redis(folder / "redis"))
         except Unavailable as why:
             Console(stderr=True).print(f"without Redis Streams: {why}")
-            rate = sizes.messages / Own(broker).consume(sizes.messages)
-            figures.append(Figure("receive and ack", rate, "messages/s"))
-        else:
-            figures += beside_redis(Own(broker), redis, sizes, tick)
+            return alone(Own(broker), SIZES[size], tick)
+        return beside_redis(Own(broker), redis, SIZES[size], tick)
+
+
+def measure_all(folder: Path, size: Size, tick: Tell) -> list[Figure]:
+    figures, sizes = measure_rates(folder, size, tick), SIZES[size]
     for what, measure in (("groups", measure_groups), ("latency", measure_latency), ("in flight", measure_memory)):
         tick(what)
         with broker_process(str(folder / what)) as broker:

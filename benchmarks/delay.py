@@ -21,7 +21,7 @@ import trio
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.children import Unavailable
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.peers import beanstalkd
@@ -51,6 +51,7 @@ class Sizes:
     idle_seconds: float = 10.0
 
 
+QUICK = Sizes(rounds=2, many=100_000, seconds=2, idle_seconds=2.0)
 TINY = Sizes(
     runs=1,
     rounds=1,
@@ -63,6 +64,7 @@ TINY = Sizes(
     seconds=1,
     idle_seconds=0.1,
 )
+SIZES: dict[Size, Sizes] = {"full": Sizes(), "quick": QUICK, "tiny": TINY}
 
 
 async def add(
@@ -216,6 +218,22 @@ async def check_all_come(client: goqueue.Client, start: int, count: int, end: fl
 # Beside beanstalkd
 
 
+async def delayed_publishes(client: goqueue.Client, count: int) -> float:
+    """Messages a second."""
+    before = await client.count_delayed("beside")
+    with timed() as watch:
+        await add(client, "beside", count, some_day, acks="leader")
+    check_count(await client.count_delayed("beside") - before, count, "pending")
+    return count / watch.seconds
+
+
+async def measure_alone(client: goqueue.Client, sizes: Sizes, tell: Tell) -> list[Figure]:
+    await client.create_topic("beside", partitions=1)
+    tell("delayed publishes")
+    rates = [await delayed_publishes(client, sizes.beside) for _ in range(sizes.runs)]
+    return [Figure("delayed publishes, send_many of 1,000", statistics.median(rates), "messages/s")]
+
+
 async def measure_beside(client: goqueue.Client, folder: Path, sizes: Sizes, tell: Tell) -> list[Figure]:
     await client.create_topic("beside", partitions=1)
     own: list[float] = []
@@ -224,11 +242,7 @@ async def measure_beside(client: goqueue.Client, folder: Path, sizes: Sizes, tel
         with beanstalkd.delays(folder) as put:
             for _ in range(sizes.runs):
                 tell("beside beanstalkd")
-                before = await client.count_delayed("beside")
-                with timed() as watch:
-                    await add(client, "beside", sizes.beside, some_day, acks="leader")
-                check_count(await client.count_delayed("beside") - before, sizes.beside, "pending")
-                own.append(sizes.beside / watch.seconds)
+                own.append(await delayed_publishes(client, sizes.beside))
                 few = sizes.beside // 10
                 others.append(few / put(few, int(HOUR)))
     except Unavailable as why:
@@ -244,13 +258,15 @@ async def measure_beside(client: goqueue.Client, folder: Path, sizes: Sizes, tel
 # All of it
 
 
-async def measure(broker: BrokerProcess, folder: Path, sizes: Sizes, tell: Tell) -> tuple[list[Figure], int]:
+async def measure(broker: BrokerProcess, folder: Path, size: Size, tell: Tell) -> tuple[list[Figure], int]:
+    sizes = SIZES[size]
     async with goqueue.connect(broker.url) as client:
         with heap_set_apart():
-            figures = [
-                *await measure_beside(client, folder, sizes, tell),
-                *await measure_pending(client, broker, sizes, tell),
-            ]
+            if size == "quick":
+                figures = await measure_alone(client, sizes, tell)
+            else:
+                figures = await measure_beside(client, folder, sizes, tell)
+            figures += await measure_pending(client, broker, sizes, tell)
         return figures, await client.count_delayed(TOPIC)
 
 
@@ -261,11 +277,11 @@ async def fire_after_start(url: str, pending: int, sizes: Sizes) -> Lateness:
             return await fire(client, sizes)
 
 
-def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+def measure_all(folder: Path, size: Size, tell: Tell) -> list[Figure]:
     """Each round of firing has a broker that was started for it, beside all that is pending."""
-    sizes, data = TINY if is_tiny else Sizes(), str(folder / "data")
+    sizes, data = SIZES[size], str(folder / "data")
     with broker_process(data) as broker:
-        figures, pending = trio.run(measure, broker, folder, sizes, tell)
+        figures, pending = trio.run(measure, broker, folder, size, tell)
     rounds, starts = list[Lateness](), list[float]()
     for _ in range(sizes.rounds):
         tell(f"firing {sizes.fires:,} a second")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +20,29 @@ class Figure:
     unit: str
     goal: str = ""
     met: bool | None = None
+
+
+class Better(Enum):
+    MORE = "more"
+    LESS = "less"
+
+
+_MORE, _LESS = Better.MORE, Better.LESS
+BETTER_OF_UNIT = {
+    **dict.fromkeys(("messages/s", "rows/s"), _MORE),
+    **dict.fromkeys(("µs CPU/message", "µs CPU/record", "µs/record", "% of a core", "ms", "s"), _LESS),
+    **dict.fromkeys(("MiB", "MiB more", "bytes"), _LESS),
+}
+BETTER_OF_GOAL = {"≥": _MORE, "≤": _LESS, "<": _LESS}
+YARDSTICKS = ("bare ", "read the file", "beanstalkd:", "XREADGROUP")
+"""How figures begin that measure the machine or a peer, not goqueue."""
+
+
+def better(figure: Figure) -> Better | None:
+    """Whether more or less of it is better; None where that has no answer. A goal says it, else the unit does."""
+    if figure.name.startswith(YARDSTICKS):
+        return None
+    return BETTER_OF_GOAL.get(figure.goal[:1]) or BETTER_OF_UNIT.get(figure.unit)
 
 
 class Stopwatch:

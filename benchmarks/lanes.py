@@ -22,7 +22,7 @@ import trio
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.consume import BATCH, receive_and_ack
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
@@ -45,7 +45,11 @@ class Sizes:
     seconds: float = 70.0
 
 
-TINY = Sizes(runs=1, messages=5_000, backlog=5_000, seconds=2.0)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(runs=3, messages=100_000, backlog=500_000, seconds=2.0),
+    "tiny": Sizes(runs=1, messages=5_000, backlog=5_000, seconds=2.0),
+}
 
 
 async def fill_mixed(client: goqueue.Client, topic: str, count: int) -> None:
@@ -169,8 +173,8 @@ async def measure(broker: BrokerProcess, sizes: Sizes, tell: Tell) -> list[Figur
             ]
 
 
-def measure_all(backlog: int | None, folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
-    sizes = TINY if is_tiny else Sizes()
+def measure_all(backlog: int | None, folder: Path, size: Size, tell: Tell) -> list[Figure]:
+    sizes = SIZES[size]
     if backlog is not None:
         sizes = replace(sizes, backlog=backlog)
     with broker_process(str(folder)) as broker:

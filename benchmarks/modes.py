@@ -18,7 +18,7 @@ import trio
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.consume import BATCH, receive_and_ack
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
@@ -41,7 +41,11 @@ class Sizes:
     keys: int = 10_000
 
 
-TINY = Sizes(runs=1, messages=1_000, read=2_000, consumers=6, keys=1_000)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(runs=3, messages=40_000, read=500_000),
+    "tiny": Sizes(runs=1, messages=1_000, read=2_000, consumers=6, keys=1_000),
+}
 Consume = Callable[[int], Awaitable[float]]
 """Seconds for so many messages."""
 
@@ -240,9 +244,9 @@ async def measure_sharing(
     ]
 
 
-def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+def measure_all(folder: Path, size: Size, tell: Tell) -> list[Figure]:
     with broker_process(str(folder)) as broker:
-        return trio.run(measure, broker, TINY if is_tiny else Sizes(), tell)
+        return trio.run(measure, broker, SIZES[size], tell)
 
 
 def main(arguments: list[str] | None = None) -> int:

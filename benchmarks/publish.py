@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import trio
@@ -23,6 +23,7 @@ from trio_websocket import open_websocket_url
 
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
+from benchmarks.commandline import Size, add_sizes
 from benchmarks.figures import Figure, show
 
 VALUES = [bytes(100)] * 1_000
@@ -37,7 +38,11 @@ class Sizes:
     millions: float = 5.0
 
 
-TINY = Sizes(runs=1, calls=4, singles=5, millions=0.01)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(millions=0.5),
+    "tiny": Sizes(runs=1, calls=4, singles=5, millions=0.01),
+}
 
 
 @contextmanager
@@ -193,15 +198,16 @@ def _latencies(echo: list[float], leader: list[float], every: list[float]) -> li
 def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.publish", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--millions", type=float, default=5.0, help="messages for the memory figure")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    parser.add_argument("--millions", type=float, help="messages for the memory figure")
+    add_sizes(parser)
     arguments = parser.parse_args(given)
     with (
         tempfile.TemporaryDirectory() as folder,
         broker_process(folder) as broker,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
-        sizes = TINY if arguments.tiny else Sizes(millions=arguments.millions)
+        sizes = SIZES[arguments.size]
+        sizes = replace(sizes, millions=arguments.millions or sizes.millions)
         figures = trio.run(measure, broker, sizes, progress)
     return show("publish and read: 100-byte values, one partition, one client", figures, arguments.output)
 

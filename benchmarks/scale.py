@@ -20,7 +20,7 @@ import trio
 import goqueue
 from benchmarks.broker import BrokerProcess, broker_process
 from benchmarks.bystanders import bystanders
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.figures import Figure, timed
 from benchmarks.openloop import measure_latencies
 from benchmarks.publish import VALUES, Cost, publish
@@ -39,7 +39,11 @@ class Sizes:
 
 
 QUIET_SECONDS, QUIET_SECONDS_MAX = 0.3, 6.0
-TINY = Sizes(rounds=1, partitions=8, connections=5, readers=2, calls=4, seconds=0.05)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(rounds=2, partitions=300, connections=200, calls=100, seconds=1.0),
+    "tiny": Sizes(rounds=1, partitions=8, connections=5, readers=2, calls=4, seconds=0.05),
+}
 
 
 # Partitions
@@ -221,8 +225,8 @@ async def measure(broker: BrokerProcess, sizes: Sizes, step: Callable[[str], Non
     return [*idle, *readers, *await measure_latencies(broker.url, sizes.rounds, sizes.seconds)]
 
 
-def measure_all(folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
-    sizes = TINY if is_tiny else Sizes()
+def measure_all(folder: Path, size: Size, tell: Tell) -> list[Figure]:
+    sizes = SIZES[size]
     tell("partitions")
     partitions = measure_partitions(str(folder / "partitions"), sizes)
     with broker_process(str(folder / "data")) as broker:

@@ -20,6 +20,7 @@ from crc32c import crc32c
 from rich.console import Console
 from rich.progress import Progress
 
+from benchmarks.commandline import Size, add_sizes
 from benchmarks.figures import Figure, show, timed
 from goqueue.config import MEBIBYTE, LogConfig
 from goqueue.core.batch import Batch, accept
@@ -42,7 +43,12 @@ class Sizes:
     index_segment_mebibytes: int = 4
 
 
-TINY = Sizes(runs=1, batches=2, scanned_mebibytes=1, segments=5, index_segment_mebibytes=1)
+SIZES: dict[Size, tuple[Sizes, float | None]] = {
+    "full": (Sizes(), None),
+    "quick": (Sizes(runs=3), 0.25),
+    "tiny": (Sizes(runs=1, batches=2, scanned_mebibytes=1, segments=5, index_segment_mebibytes=1), 0.001),
+}
+"""Beside the sizes, the gibibytes of the large log; `--gib` says them for `full`."""
 
 
 @asynccontextmanager
@@ -274,14 +280,14 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     parser.add_argument("--gib", type=float, default=10.0, help="how large the large log is")
     parser.add_argument("--folder", help="where to write; a temporary folder unless given")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    add_sizes(parser)
     arguments = parser.parse_args(given)
     with (
         tempfile.TemporaryDirectory(dir=arguments.folder) as folder,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
-        sizes, gib = (TINY, 0.001) if arguments.tiny else (Sizes(), arguments.gib)
-        figures = trio.run(measure, sizes, Path(folder), gib, progress)
+        sizes, gib = SIZES[arguments.size]
+        figures = trio.run(measure, sizes, Path(folder), gib or arguments.gib, progress)
     title = "storage: 100-byte values, batches of 1,000, page cache unless fsync is named"
     return show(title, figures, arguments.output)
 

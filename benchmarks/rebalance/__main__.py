@@ -15,13 +15,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from benchmarks.broker import broker_process
+from benchmarks.commandline import add_sizes
 from benchmarks.figures import Figure, keep, show
 from benchmarks.machine import machine
 from benchmarks.peers.workload import Wrong
 from benchmarks.rebalance.goals import figures_of
 from benchmarks.rebalance.joining import measure_joining
 from benchmarks.rebalance.plot import picture
-from benchmarks.rebalance.scene import TINY, Run, Sizes, play
+from benchmarks.rebalance.scene import SIZES, Run, Sizes, play
 
 MODES = ("queue", "stream")
 FAILED = 2
@@ -40,7 +41,7 @@ def measure(folder: Path, sizes: Sizes, tell: Callable[[str], None]) -> tuple[li
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    about, sizes = machine(), TINY if options.tiny else Sizes()
+    about, sizes = machine(), SIZES[options.size]
     with (
         tempfile.TemporaryDirectory() as folder,
         Progress(console=Console(stderr=True), transient=True) as progress,
@@ -65,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rebalance", description=__doc__)
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    parser.add_argument("--tiny", action="store_true", help="sizes that only show that it runs")
+    add_sizes(parser)
     parser.add_argument("--plots", type=Path, help="a folder for the plot and the figures; none are kept without")
     return parser
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import trio
 
 import goqueue
+from benchmarks.commandline import Size
 from benchmarks.peers.workload import Wrong
 from benchmarks.rebalance.crew import Crew, Member, crew
 from benchmarks.rebalance.receipts import Receipt
@@ -43,7 +44,11 @@ class Sizes:
     rounds: int = 5
 
 
-TINY = Sizes(partitions=4, seats=2, apart=0.1, rest=0.15, visibility=0.5, kills=False, many=8, rounds=1)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(partitions=30, seats=5, apart=0.5, rest=2.0, kills=False, many=300, rounds=2),
+    "tiny": Sizes(partitions=4, seats=2, apart=0.1, rest=0.15, visibility=0.5, kills=False, many=8, rounds=1),
+}
 
 
 class Kind(Enum):

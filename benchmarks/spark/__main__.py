@@ -11,26 +11,26 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.broker import BrokerProcess, broker_process
-from benchmarks.commandline import Tell, run
+from benchmarks.commandline import Size, Tell, run
 from benchmarks.figures import Figure
 from benchmarks.spark import reading
 from benchmarks.spark.ingesting import measure_ingest
 from benchmarks.spark.session import Session, local_session
 from benchmarks.spark.writing import measure_sink
 
-MESSAGES, TINY_MESSAGES = 2_000_000, 4_000
+MESSAGES: dict[Size, int] = {"full": 2_000_000, "quick": 400_000, "tiny": 4_000}
 
-Part: TypeAlias = Callable[[Session, BrokerProcess, bool, Tell], list[Figure]]
+Part: TypeAlias = Callable[[Session, BrokerProcess, Size, Tell], list[Figure]]
 
 
-def writing(session: Session, broker: BrokerProcess, is_tiny: bool, tell: Tell) -> list[Figure]:
+def writing(session: Session, broker: BrokerProcess, size: Size, tell: Tell) -> list[Figure]:
     tell("writing")
-    return measure_sink(session.spark, broker.url, TINY_MESSAGES if is_tiny else MESSAGES)
+    return measure_sink(session.spark, broker.url, MESSAGES[size])
 
 
-def ingesting(session: Session, broker: BrokerProcess, is_tiny: bool, tell: Tell) -> list[Figure]:
+def ingesting(session: Session, broker: BrokerProcess, size: Size, tell: Tell) -> list[Figure]:
     tell("ingesting")
-    return measure_ingest(session.spark, broker.url, TINY_MESSAGES if is_tiny else MESSAGES)
+    return measure_ingest(session.spark, broker.url, MESSAGES[size])
 
 
 PARTS: Mapping[str, Part] = {
@@ -41,9 +41,9 @@ PARTS: Mapping[str, Part] = {
 """In the order of the page. All of them share one session and one broker, and make topics of their own."""
 
 
-def measure_all(only: Sequence[str], folder: Path, is_tiny: bool, tell: Tell) -> list[Figure]:
+def measure_all(only: Sequence[str], folder: Path, size: Size, tell: Tell) -> list[Figure]:
     with broker_process(str(folder / "data")) as broker, local_session(folder) as session:
-        return [figure for name in only or PARTS for figure in PARTS[name](session, broker, is_tiny, tell)]
+        return [figure for name in only or PARTS for figure in PARTS[name](session, broker, size, tell)]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 import goqueue.blocking
 from benchmarks.broker import BrokerProcess
-from benchmarks.commandline import Tell
+from benchmarks.commandline import Size, Tell
 from benchmarks.figures import Figure, timed
 from benchmarks.peers.workload import BLOCK, Wrong
 from benchmarks.spark.session import Session, Watch
@@ -36,7 +36,11 @@ class Sizes:
     messages: int = 2_000_000
 
 
-TINY = Sizes(warm=1, runs=1, messages=40_000)
+SIZES: dict[Size, Sizes] = {
+    "full": Sizes(),
+    "quick": Sizes(warm=3, messages=400_000),
+    "tiny": Sizes(warm=1, runs=1, messages=40_000),
+}
 
 
 class TupleReader(GoQueueReader):
@@ -97,8 +101,8 @@ def _sum_of_offsets(count: int) -> int:
     return PARTITIONS * each * (each - 1) // 2
 
 
-def measure(session: Session, broker: BrokerProcess, is_tiny: bool, tell: Tell) -> list[Figure]:
-    sizes = TINY if is_tiny else Sizes()
+def measure(session: Session, broker: BrokerProcess, size: Size, tell: Tell) -> list[Figure]:
+    sizes = SIZES[size]
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # not at workers
     session.spark.dataSource.register(TupleDataSource)
     for topic, count in (("large", sizes.messages), ("small", sizes.messages // 10)):
