@@ -5,7 +5,7 @@ back. A delivery whose messages lie here and there is named by sets of offsets, 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import trio
@@ -15,10 +15,11 @@ from goqueue.actors.grouprequests import Take, Taken
 from goqueue.actors.lanetaking import GatheredLanes, LaneFound
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgertaking import Gathered
+from goqueue.actors.messages import Reply
 from goqueue.core.batchindex import BatchIndexes
 from goqueue.core.deliverable import base_offset
 from goqueue.core.keyorder import Looked
-from goqueue.core.lanes import LANES
+from goqueue.core.lanes import LANES, Counts
 from goqueue.core.ledgerattempts import (
     FRESH_ATTEMPT,
     NO_SETS,
@@ -28,7 +29,7 @@ from goqueue.core.ledgerattempts import (
     count,
     offsets_of,
 )
-from goqueue.core.ledgerentries import Delivered, LanesDelivered, LaneTaken
+from goqueue.core.ledgerentries import Delivered, Entry, LanesDelivered, LaneTaken
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS
@@ -41,7 +42,28 @@ RUNS_MAX = 16
 """So many runs name a delivery; more are a set."""
 
 
+@dataclass(frozen=True, slots=True)
+class HandOut:
+    """A delivery that is decided. Nothing has changed yet."""
+
+    entries: Sequence[Entry] = ()
+    """They are journaled in one write."""
+    taken: Taken | None = None
+    """The answer. Without one the group looks further: everything was passed over or held back."""
+    looked: Sequence[Looked] = ()
+    counts: Counts | None = None
+    """Messages served by lane. None: no message was handed out or held back."""
+    exhausted: int = 0
+    """The lanes that had no more, as a mask."""
+
+
 class HandingOut:
+    """A message uses an attempt when its delivery is journaled, so the member must hear of every such delivery.
+
+    `hand_out` decides first: that builds the whole answer, and may fail. Then it journals and answers. Statistics
+    come last.
+    """
+
     def __init__(
         self, book: LedgerBook, clock: WallClock, random: Random, indexes: BatchIndexes, counts: GroupCounts
     ) -> None:
@@ -52,23 +74,34 @@ class HandingOut:
         self._indexes = indexes
 
     def hand_out(
-        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered | GatheredLanes
-    ) -> Taken | None:
-        """None when there was nothing but what is passed over: look again."""
+        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered | GatheredLanes, reply: Reply[Taken]
+    ) -> None:
+        """Settle the reply with a delivery. An unsettled reply means: look again, something was passed over."""
         now = trio.current_time()
         if gathered.gone:
             self._book.write(here, [here.ledger.pass_over(gathered.gone, "no longer in the log")], now)
         if isinstance(gathered, Gathered):
-            taken = self._from_one_lane(here, message, plan, gathered, now)
+            decided = self._from_one_lane(here, message, plan, gathered, now)
         else:
-            taken = self._from_lanes(here, message, plan, gathered, now)
-        return taken if taken is None or message.by_sets else replace(taken, runs=taken.all_runs, sets=NO_SETS)
+            decided = self._from_lanes(here, message, plan, gathered, now)
+        self._journal_and_answer(here, decided, now, reply)
+        if decided.counts is not None:
+            here.ledger.note_served(now, plan, decided.counts, decided.exhausted)
+            self._counts.note_served(decided.counts)
+            here.last_delivery = (message.member, now)
 
-    # Of one lane
+    def _journal_and_answer(self, here: GroupHere, decided: HandOut, now: float, reply: Reply[Taken]) -> None:
+        """Nothing that may fail stands between the two."""
+        if decided.entries:
+            self._book.write(here, decided.entries, now)
+        for look in decided.looked:
+            here.ledger.keys.note(look)
+        if decided.taken is not None:
+            reply.resolve(decided.taken)
 
-    def _from_one_lane(
-        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered, now: float
-    ) -> Taken | None:
+    # One lane
+
+    def _from_one_lane(self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered, now: float) -> HandOut:
         entry = here.ledger.deliver(
             now,
             self._clock.now(),
@@ -81,26 +114,24 @@ class HandingOut:
             lane=plan.lane,
         )
         if not isinstance(entry, Delivered):
-            if entry is not None:
-                self._book.write(here, [entry], now)
-            return None
-        given: Sequence[Run] | OffsetSet = entry.fresh
-        if here.ledger.settings.key_order:
-            looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), plan.fresh_max)
-            self._write(here, entry, [looked], now)
-            if looked.held:
-                given = OffsetSet(entry.fresh).without(looked.held_set)
-        else:
-            self._write(here, entry, (), now)
-        if isinstance(given, OffsetSet) or gathered.is_sparse:
+            return HandOut(() if entry is None else [entry])
+        given, looked = self._given_of(here, entry, gathered, plan.fresh_max)
+        if gathered.parts and (isinstance(given, OffsetSet) or gathered.is_sparse):
             self._cut_down(gathered, entry.again, given if isinstance(given, OffsetSet) else OffsetSet(given))
-        size = len(given) if isinstance(given, OffsetSet) else count(given)
         counts = [0] * len(LANES)
-        counts[plan.lane] = count(entry.again) + size
-        here.ledger.note_served(now, plan, counts, 0)
-        self._counts.note_served(counts)
-        here.last_delivery = (message.member, now)
-        return _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
+        counts[plan.lane] = count(entry.again) + (len(given) if isinstance(given, OffsetSet) else count(given))
+        taken = _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
+        return HandOut(_with_held_back(here, entry, looked), _named_for(message, taken), looked, counts)
+
+    def _given_of(
+        self, here: GroupHere, entry: Delivered, gathered: Gathered, give_max: int
+    ) -> tuple[Sequence[Run] | OffsetSet, Sequence[Looked]]:
+        """The fresh messages that leave. Where the order of keys is kept, some of them are held back."""
+        if not here.ledger.settings.key_order:
+            return entry.fresh, ()
+        looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), give_max)
+        given = OffsetSet(entry.fresh).without(looked.held_set) if looked.held else entry.fresh
+        return given, [looked]
 
     def _cut_down(self, gathered: Gathered, again: Sequence[AttemptRun], given: OffsetSet) -> None:
         """Where batches lie is known already, so that what is held back need not travel: unless it is little, and
@@ -113,11 +144,11 @@ class HandingOut:
         runs = [bounds] if bounds is not None and is_dense else list(named.runs())
         gathered.parts = [piece for part in gathered.parts for piece in self._indexes.cut_down(part, runs)]
 
-    # Of several
+    # Several lanes
 
     def _from_lanes(
         self, here: GroupHere, message: Take, plan: Plan, gathered: GatheredLanes, now: float
-    ) -> Taken | None:
+    ) -> HandOut:
         found = gathered.lanes
         if not message.by_sets:
             found = _first_that_has_some(found)
@@ -131,24 +162,20 @@ class HandingOut:
             lanes=[LaneTaken(each.lane, each.place, each.offsets) for each in found],
         )
         if not isinstance(entry, LanesDelivered):
-            if entry is not None:
-                self._book.write(here, [entry], now)
-            return None
-        looked = self._looked_at(here, plan, found)
-        self._write(here, entry, [each for each in looked if each is not None], now)
+            return HandOut(() if entry is None else [entry])
+        looks = self._looked_at(here, plan, found)
         given = [
             each.offsets if look is None else each.offsets.without(look.held_set)
-            for each, look in zip(found, looked, strict=True)
+            for each, look in zip(found, looks, strict=True)
         ]
         counts = [0] * len(LANES)
         for each, fresh in zip(found, given, strict=True):
             counts[each.lane] = count(each.again) + len(fresh)
-        here.ledger.note_served(now, plan, counts, gathered.exhausted if found is gathered.lanes else 0)
-        self._counts.note_served(counts)
-        here.last_delivery = (message.member, now)
-        if not any(counts):
-            return None
-        return _taken_from_lanes(entry, GatheredLanes(found).data, plan, given, found)
+        data = GatheredLanes(found).data
+        taken = _taken_from_lanes(entry, data, plan, given, found) if any(counts) else None
+        looked = [each for each in looks if each is not None]
+        exhausted = gathered.exhausted if found is gathered.lanes else 0
+        return HandOut(_with_held_back(here, entry, looked), _named_for(message, taken), looked, counts, exhausted)
 
     def _looked_at(self, here: GroupHere, plan: Plan, found: Sequence[LaneFound]) -> list[Looked | None]:
         """Where the order of keys is kept, what of each lane has to wait. Keys of different lanes never meet."""
@@ -168,15 +195,18 @@ class HandingOut:
             self._indexes.keys_in(part, found.offsets, keys)
         return keys
 
-    def _write(
-        self, here: GroupHere, entry: Delivered | LanesDelivered, looked: Sequence[Looked], now: float
-    ) -> None:
-        """With what is held back, in one breath."""
-        keys = here.ledger.keys
-        held_back = keys.hold_back(entry.nonce, looked)
-        self._book.write(here, [entry] if held_back is None else [entry, held_back], now)
-        for look in looked:
-            keys.note(look)
+
+def _with_held_back(
+    here: GroupHere, entry: Delivered | LanesDelivered, looked: Sequence[Looked]
+) -> Sequence[Entry]:
+    """The delivery, and the release of what the order of keys holds back of it: no attempt is used."""
+    held_back = here.ledger.keys.hold_back(entry.nonce, looked) if looked else None
+    return [entry] if held_back is None else [entry, held_back]
+
+
+def _named_for(message: Take, taken: Taken | None) -> Taken | None:
+    """By runs, for a member that does not know sets."""
+    return taken if taken is None or message.by_sets else replace(taken, runs=taken.all_runs, sets=NO_SETS)
 
 
 def _first_that_has_some(found: list[LaneFound]) -> list[LaneFound]:

@@ -8,9 +8,10 @@ something away from a plan is counted, and sends the reader back to plan anew.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 import trio
 
@@ -67,6 +68,18 @@ AnswerT = TypeVar("AnswerT")
 Args = TypeVarTuple("Args")
 
 logger = logging.getLogger("goqueue.ledgers")
+
+
+@contextmanager
+def refusing(reply: Reply[Any]) -> Iterator[None]:
+    """For work beside the mailbox: the caller hears a refusal. An untrustworthy disk ends the partition, as it does
+    within a turn."""
+    try:
+        yield
+    except LogStopped:
+        raise
+    except GoQueueError as error:
+        reply.fail(error)
 
 
 class LedgerDesk(WaitingDesk):
@@ -162,9 +175,9 @@ class LedgerDesk(WaitingDesk):
         here.askers.note(message.member, trio.current_time())
         if here.readers or here.ledger.lacks_keys or not self._is_warm_for(here):
             here.readers += 1
-            self.background(self._answer, reply, self._take_in_turn, here, message, reply)
+            self.background(self._take_in_turn, here, message, reply)
         else:
-            reply.resolve(await self._take(here, message, reply))
+            await self._take(here, message, reply)
 
     def _check_may_take(self, message: Take) -> GroupHere:
         here = self._check_owner(message.group, message.member, message.generation, message.instance)
@@ -187,23 +200,25 @@ class LedgerDesk(WaitingDesk):
             return True
         return ledger.next_fresh >= warm_from and not ledger.has_ready(trio.current_time())
 
-    async def _take_in_turn(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
+    async def _take_in_turn(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
         try:
-            async with here.turn:
-                return await self._take(here, message, reply)
+            with refusing(reply):
+                async with here.turn:
+                    await self._take(here, message, reply)
         finally:
             here.readers -= 1
 
-    async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
+    async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
         if not here.is_shared:
-            return await self._take_what_is_there(here, message, reply)
+            await self._take_what_is_there(here, message, reply)
+            return
         self.waits.note_came(here.name)
         try:
-            return await self._take_what_is_there(here, message, reply)
+            await self._take_what_is_there(here, message, reply)
         finally:
             self.call_next(here)
 
-    async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> Taken:
+    async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
         shelf, ledger = self._shelf(), here.ledger
         shelf.recent = self._recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
@@ -214,7 +229,7 @@ class LedgerDesk(WaitingDesk):
                 self.book.note_removed(here, self.log.log_start)
             plan = self._plan_for(here, message, shelf)
             if not self._is_worth_a_look(here, plan) or not reply.wanted:
-                return nothing(plan)
+                break
             removals, reader = here.removals, self._reader(here)
             try:
                 gathered = await self._gather(here, message, plan, shelf, reader)
@@ -223,10 +238,10 @@ class LedgerDesk(WaitingDesk):
             if self._check_may_take(message) is not here:
                 break
             if here.removals == removals and reply.wanted:
-                handed_out = self.handing.hand_out(here, message, plan, gathered)
-                if handed_out is not None:
-                    return handed_out
-        return nothing(plan)
+                self.handing.hand_out(here, message, plan, gathered, reply)
+                if reply.settled:
+                    return
+        reply.resolve(nothing(plan))
 
     def _plan_for(self, here: GroupHere, message: Take, shelf: LaneShelf) -> Plan:
         ledger = here.ledger
@@ -391,13 +406,9 @@ class LedgerDesk(WaitingDesk):
     async def _answer(
         self, reply: Reply[AnswerT], work: Callable[[*Args], Awaitable[AnswerT]], *args: *Args
     ) -> None:
-        """Work beside the mailbox. A disk that cannot be trusted is the end of the partition, as within a turn."""
-        try:
+        """Work beside the mailbox."""
+        with refusing(reply):
             reply.resolve(await work(*args))
-        except LogStopped:
-            raise
-        except GoQueueError as error:
-            reply.fail(error)
 
     # Time, and the log
 

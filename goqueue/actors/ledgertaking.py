@@ -165,7 +165,8 @@ class LogShelf:
                 room -= len(chosen.data)
         gathered.scanned_to = offset
         asked_for = (plan.look_max - count_left) * self.message_bytes
-        gathered.is_sparse = gathered.size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
+        fresh_size = sum(map(len, gathered.parts))
+        gathered.is_sparse = fresh_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
         """Those of all these messages that are there, read in order; what lies close together at once."""
