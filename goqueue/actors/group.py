@@ -9,9 +9,8 @@ one took from it.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from typing import Any
 from uuid import UUID
 
 import trio
@@ -22,9 +21,17 @@ from goqueue.actors.deadletters import Undertaker
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groupcommits import check_open_to_outsiders, commit_each, keys_of
 from goqueue.actors.groupdescription import assigned, check_may_reset, describe_group, reset_group
+from goqueue.actors.groupentrance import enter, expect_back, freed, settings_asked_for
 from goqueue.actors.groupholdings import release, replace
 from goqueue.actors.groupoffsets import OffsetsFile
-from goqueue.actors.groupregister import NoteBegun, NoteCeased, NoteGeneration, NoteSettings, ReadGroup
+from goqueue.actors.groupregister import (
+    NoteBegun,
+    NoteCeased,
+    NoteGeneration,
+    NoteMembers,
+    NoteSettings,
+    ReadGroup,
+)
 from goqueue.actors.grouprequests import (
     Alter,
     AttachGroup,
@@ -62,6 +69,8 @@ MEMBERS_MAX = 10_000
 GENERATIONS_RESERVED = 1_000
 GENERATIONS_LEFT_MIN = 4
 """No event takes more."""
+REMEMBER_SECONDS = 1.0
+"""After a change of members or owners, until it is durable: many changes are written once."""
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
 """Between two looks after partitions that were down or have been started again."""
 
@@ -76,6 +85,7 @@ class Group(Actor):
         self._core = rebalance.Group({})
         self._seats = Seats(self._as_membership)
         self._postponed_until = 0.0
+        self._remember_at: float | None = None
         self._looks_again = False
         self._roused = trio.Event()
         self._starts: dict[str, str] = {}
@@ -93,18 +103,19 @@ class Group(Actor):
         )
         for seen in self._known.topics.values():
             self._attach(seen)
+        expect_back(self._core, self._known, self._attachments)
         self.background(self._look_after_partitions, endless=True)
         self.background(self._offsets.keep, lambda: list(self._attachments), self._is_idle, endless=True)
 
     async def stop(self) -> None:
+        await self._remember_members()
         await self._offsets.end()
 
     def _is_idle(self) -> bool:
         return not len(self._seats)
 
     def stop_asked(self) -> None:
-        """A stop does not wait for heartbeats."""
-        self._seats.answer_all()
+        self._seats.answer_all()  # a stop does not wait for heartbeats
 
     def _report(self, text: str) -> None:
         self.reports.append(text)
@@ -120,13 +131,13 @@ class Group(Actor):
 
     @answers(Join)
     async def join(self, message: Join) -> Membership:
-        settings = self._asked_for(message.settings)
+        settings = settings_asked_for(self._core, message.settings)
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
             raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
         await self._reserve_generations()
         await self._fix_settings(message, settings)
-        effects = self._enter(self._core, message, settings)
+        effects = enter(self._core, message, settings)
         await self._replace(effects)
         self._seats.take(message)
         self._roused.set()
@@ -151,27 +162,10 @@ class Group(Actor):
         if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
             raise Unavailable(f"group {self._name} has not begun on all partitions yet; try again")
 
-    def _asked_for(self, given: Mapping[str, Any]) -> GroupSettings:
-        """What a member leaves out is as the group has it."""
-        there = {} if self._core.settings is None else self._core.settings.to_plain()
-        return GroupSettings.from_plain({**there, **given})
-
-    def _enter(self, core: rebalance.Group, message: Join, settings: GroupSettings) -> list[Effect]:
-        return core.join(
-            trio.current_time(),
-            message.member,
-            client=message.client,
-            subscription=message.subscription,
-            settings=settings,
-            session_timeout=message.session_timeout,
-            is_static=message.is_static,
-            instance=message.instance,
-        )
-
     async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
         """Of the first member, if it may become one: tried on a group that nobody sees."""
         if self._core.settings is None:
-            self._enter(rebalance.Group({}), message, settings)
+            enter(rebalance.Group({}), message, settings)
             self._known = await self._register.call(NoteSettings(self._name, settings))
 
     @defers(AwaitMembership)
@@ -199,7 +193,7 @@ class Group(Actor):
             return
         await self._reserve_generations()
         effects = self._core.leave(now, message.member, message.instance)
-        had = self._seats.leave(message.member, "it has left")
+        had = self._seats.leave(message.member, "it has left") if message.member in self._seats else freed(effects)
         self._offsets.expect_changes()
         await release(self._name, message, self._attachments.at(had), self._report, stays=False)
         await self._perform(effects)
@@ -365,11 +359,26 @@ class Group(Actor):
         for effect in effects:
             if isinstance(effect, Tell):
                 self._seats.tell(effect)
+        if effects and self._is_idle():
+            await self._remember_members()
+        elif effects and self._remember_at is None:
+            self._remember_at = trio.current_time() + REMEMBER_SECONDS
+
+    async def _remember_members(self) -> None:
+        """For the next start. A kill may lose the newest change; but a group without members is noted at once, so
+        that the next one does not wait for those who left."""
+        self._remember_at, members = None, self._core.remembered()
+        if members != self._known.members:
+            try:
+                self._known = await self._register.call(NoteMembers(self._name, members))
+            except GoQueueError:
+                self._remember_at = trio.current_time() + REMEMBER_SECONDS
 
     def _expel(self, effect: Expelled) -> None:
-        level = logging.INFO if self._seats.is_away(effect.member) else logging.WARNING
+        level = logging.WARNING if self._seats.is_present(effect.member) else logging.INFO
         logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
-        self._seats.leave(effect.member, effect.reason)
+        if effect.member in self._seats:
+            self._seats.leave(effect.member, effect.reason)
         self._offsets.expect_changes()
 
     def _as_membership(self, told: Tell) -> Membership:
@@ -380,12 +389,15 @@ class Group(Actor):
     # Time
 
     def next_deadline(self) -> float | None:
-        waiting, core = self._seats.next_deadline(), self._core.next_deadline()
-        times = [waiting, None if core is None else max(core, self._postponed_until)]
+        core = self._core.next_deadline()
+        due = None if core is None else max(core, self._postponed_until)
+        times = [self._seats.next_deadline(), self._remember_at, due]
         return min((time for time in times if time is not None), default=None)
 
     async def tick(self, now: float) -> None:
         self._seats.answer_due(now)
+        if self._remember_at is not None and self._remember_at <= now:
+            await self._remember_members()
         due = self._core.next_deadline()
         if due is not None and due <= now and now >= self._postponed_until:
             await self._let_time_pass(now)

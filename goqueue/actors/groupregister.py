@@ -12,6 +12,7 @@ from uuid import UUID
 from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers
 from goqueue.actors.messages import Request
+from goqueue.core.groupmemory import RememberedMember
 from goqueue.core.groupregistry import GroupRegistry, KnownGroup, RegistryEntry
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.errors import DiskFull, UnknownFormat
@@ -71,6 +72,14 @@ class NoteCeased(Request[KnownGroup]):
     name: str
     topic: str
     uuid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMembers(Request[KnownGroup]):
+    """Who is in the group now, and owns what."""
+
+    name: str
+    members: tuple[RememberedMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +176,11 @@ class GroupRegister(Actor):
         self._write(
             self.registry.begin(message.name, message.topic, message.uuid, message.partitions, message.start)
         )
+        return self.registry.group(message.name)
+
+    @answers(NoteMembers)
+    async def note_members(self, message: NoteMembers) -> KnownGroup:
+        self._write(self.registry.remember(message.name, message.members))
         return self.registry.group(message.name)
 
     @answers(NoteCeased)

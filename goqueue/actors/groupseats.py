@@ -84,8 +84,8 @@ class Seats:
     def had_by(self, member: str) -> Set[TopicPartition]:
         return self._seats[member].had
 
-    def is_away(self, member: str) -> bool:
-        return self._seats[member].is_away
+    def is_present(self, member: str) -> bool:
+        return member in self._seats and not self._seats[member].is_away
 
     @property
     def present(self) -> int:

@@ -9,6 +9,7 @@ from reprlib import repr as shortened
 
 from goqueue.core.assignors import Assignment
 from goqueue.core.groupeffects import Tell
+from goqueue.core.groupmemory import RememberedMember
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.subscription import Subscription
 from goqueue.errors import Fenced, InvalidConfig, InvalidName
@@ -35,6 +36,8 @@ class Member:
     """Which consumer it is, of those that came under this id."""
     is_away: bool = False
     """It closed in good order, and its place is kept for a moment."""
+    is_expected: bool = False
+    """It was a member before the broker started, and has not come back yet. Its partitions wait for it."""
     lost_since: float | None = None
     """When its connection closed, if it has not come back."""
     told: Assignment = frozenset()
@@ -61,6 +64,19 @@ class Member:
         if not self.is_away:
             self.last_heard = self.lost_since = now
             self.is_away = True
+
+    @classmethod
+    def expected(cls, remembered: RememberedMember, asked: GroupSettings, now: float) -> "Member":
+        member = cls(
+            remembered.id, remembered.client, remembered.subscription, asked, SESSION_SECONDS, False, now, now
+        )
+        member.is_expected, member.lost_since = True, now
+        return member
+
+    @property
+    def is_absent(self) -> bool:
+        """No consumer acts for it just now, and its place is kept for a moment."""
+        return self.is_away or self.is_expected
 
     @property
     def deadline(self) -> float:
@@ -93,6 +109,8 @@ class Member:
 
     @property
     def why_expelled(self) -> str:
+        if self.is_expected:
+            return f"it did not come back within {RECONNECT_SECONDS:g} s of the start"
         if self.is_away:
             return f"it closed and did not come back within {RECONNECT_SECONDS:g} s"
         if self.lost_since is not None and not self.is_static:

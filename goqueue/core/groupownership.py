@@ -69,6 +69,13 @@ class Ownership:
 
     # Events. `follow` is what makes them count.
 
+    def restore(self, held: Mapping[str, Assignment], generation: int) -> None:
+        """What each member had before the broker started, if nobody has anything yet."""
+        for member, partitions in held.items():
+            for partition in partitions:
+                self._owners.setdefault(partition, Owner(member, generation))
+        self._aim = {partition: owner.member for partition, owner in self._owners.items()}
+
     def aim(self, aim: Mapping[TopicPartition, str], handover: Handover, now: float) -> None:
         changed = aim != self._aim
         self._aim = dict(aim)

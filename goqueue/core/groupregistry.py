@@ -10,6 +10,7 @@ An entry is a map: `v` (1), `kind`, `group`, and
     reserved    generation    none above it has been given out; a start goes on from there
     began       topic, uuid, partitions, start    the group has seen this topic, which had so many partitions then
     ceased      topic, uuid   the topic is gone
+    members     members       who was in the group a moment ago, and owned what; see groupmemory.py
     removed                   the group is gone; its partitions have yet to hear of it
     forgotten                 they have
     snapshot    groups, leaving    stands for all entries before it
@@ -19,13 +20,14 @@ begin at their beginning: what is in them was published after the group began (G
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from goqueue.core.groupmemory import RememberedMember
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.names import check_group_name
 from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFormat, UnknownGroup
@@ -78,10 +80,13 @@ class KnownGroup:
     generation: int = 0
     """Not below the last one that was given out."""
     topics: Mapping[str, SeenTopic] = field(default_factory=lambda: MappingProxyType({}))
+    members: tuple[RememberedMember, ...] = ()
 
     def to_plain(self) -> list[Any]:
         settings = None if self.settings is None else self.settings.to_plain()
-        return [self.name, self.id, settings, self.generation, [topic.to_plain() for topic in self.topics.values()]]
+        topics = [topic.to_plain() for topic in self.topics.values()]
+        members = [member.to_plain() for member in self.members]
+        return [self.name, self.id, settings, self.generation, topics, members]
 
 
 class GroupRegistry:
@@ -134,6 +139,9 @@ class GroupRegistry:
     def cease(self, name: str, topic: str, uuid: UUID) -> RegistryEntry:
         return _entry("ceased", self.group(name).name, topic=topic, uuid=str(uuid))
 
+    def remember(self, name: str, members: Iterable[RememberedMember]) -> RegistryEntry:
+        return _entry("members", self.group(name).name, members=[each.to_plain() for each in members])
+
     def remove(self, name: str) -> RegistryEntry:
         return _entry("removed", self.group(name).name)
 
@@ -177,6 +185,9 @@ class GroupRegistry:
             del topics[fields["topic"]]
         self._change(fields, topics=_frozen(topics))
 
+    def _remembered(self, fields: RegistryEntry) -> None:
+        self._change(fields, members=tuple(map(RememberedMember.from_plain, fields["members"])))
+
     def _removed(self, fields: RegistryEntry) -> None:
         self._leaving[fields["group"]] = self._groups.pop(fields["group"])
 
@@ -197,6 +208,7 @@ _APPLIED: dict[str, Callable[[GroupRegistry, RegistryEntry], None]] = {
     "reserved": GroupRegistry._reserved,
     "began": GroupRegistry._began,
     "ceased": GroupRegistry._ceased,
+    "members": GroupRegistry._remembered,
     "removed": GroupRegistry._removed,
     "forgotten": GroupRegistry._forgotten,
     "snapshot": GroupRegistry._replaced,
@@ -216,15 +228,18 @@ def _checked(entry: object) -> RegistryEntry:
 
 
 def _groups_from(plain: Any) -> dict[str, KnownGroup]:
-    groups = (_group_from(*each[:5]) for each in plain)
+    groups = map(_group_from, plain)
     return {group.name: group for group in groups}
 
 
-def _group_from(name: object, group_id: Any, settings: Any, generation: Any, topics: Any) -> KnownGroup:
-    """Names are checked again: they become folders."""
+def _group_from(plain: Any) -> KnownGroup:
+    """Names are checked again: they become folders. Older snapshots have no members."""
+    name, group_id, settings, generation, topics = plain[:5]
     seen = {each.name: each for each in map(_seen_from, topics)}
     fixed = None if settings is None else GroupSettings.from_plain(settings)
-    return KnownGroup(check_group_name(name, by_broker=True), int(group_id), fixed, int(generation), _frozen(seen))
+    members = tuple(map(RememberedMember.from_plain, plain[5] if len(plain) > 5 else ()))
+    checked = check_group_name(name, by_broker=True)
+    return KnownGroup(checked, int(group_id), fixed, int(generation), _frozen(seen), members)
 
 
 def _seen_from(plain: Any) -> SeenTopic:

@@ -7,6 +7,8 @@ when `tick` is wanted. The rules:
     A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
     A member that comes back under its own id resumes: nothing has changed, and it is told again what it has.
     So does another consumer that comes under that id, but it replaces the one before, which is fenced from then on.
+    Members that the group had before the broker started are expected back: for 5 s they own what they owned, and
+    whoever of them joins has it at once. Whoever else joins gets what is left, as if they were there.
     A static member that closes keeps its place for 5 s, so that a program may be started again without others
     noticing, but not for longer than until somebody else joins. Whoever else closes leaves.
     Members, their subscriptions and the topics decide who is to have what. When one of these changes, a new aim is
@@ -19,7 +21,7 @@ when `tick` is wanted. The rules:
 How partitions pass from one owner to the next is in groupownership.py.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from reprlib import repr as shortened
 from typing import NamedTuple
@@ -34,6 +36,7 @@ from goqueue.core.groupmember import (
     check_session_timeout,
     fenced,
 )
+from goqueue.core.groupmemory import RememberedMember, worth_remembering
 from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.rebalancestate import TRANSITIONS, State, Turn
@@ -93,6 +96,19 @@ class Group:
 
     # Events
 
+    def restore(self, now: float, members: Collection[RememberedMember]) -> list[Effect]:
+        """At the start, before anybody joins: these were members when the broker ended."""
+        assert not self._members, "nobody has joined yet"
+        if self._settings is None or self._is_shared:
+            return []
+        self._members = {each.id: Member.expected(each, self._settings, now) for each in members}
+        if not self._members:
+            return []
+        held = {each.id: frozenset(filter(self._exists, each.assignment)) for each in members}
+        self._ownership.restore(held, self._generation + 1)
+        self._state = State.STABLE
+        return self._proceed(now)
+
     def join(
         self,
         now: float,
@@ -120,12 +136,16 @@ class Group:
             away = [member for member in self._members.values() if member.is_away]
             return self._expel(now, away, lambda _: "another member came while it was away", again=member_id)
         effects = self._proceed(now, again=member_id)
-        if known.instance == instance and not known.is_away:
+        if known.is_expected or (known.instance == instance and not known.is_away):
             return effects
         return [Replaced(member_id, instance, known.instance), *effects]
 
     def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        self._remove(self._member(member_id, instance))
+        """Also of one that is expected back: which consumer of the member it was is not remembered."""
+        member = self._members.get(member_id)
+        if member is None or not member.is_expected:
+            member = self._member(member_id, instance)
+        self._remove(member)
         return self._proceed(now, members_changed=True)
 
     def close(self, now: float, member_id: str, instance: int = 0) -> bool:
@@ -174,7 +194,7 @@ class Group:
         shared) are expelled: they have to be started anew. So are those that are away, whose places are kept."""
         if settings == self._settings:
             return []
-        away = [member for member in self._members.values() if member.is_away]
+        away = [member for member in self._members.values() if member.is_absent]
         present = len(self._members) - len(away)
         if present and not force:
             raise GroupConflict(
@@ -221,6 +241,16 @@ class Group:
         """Since when somebody has yet to let go."""
         until = self._ownership.next_deadline()
         return None if until is None else until - LETTING_GO_SECONDS_MAX
+
+    def remembered(self) -> tuple[RememberedMember, ...]:
+        """What a broker that starts again is to know of the members."""
+        if self._is_shared:
+            return ()
+        held = self._ownership.held()
+        return worth_remembering(
+            RememberedMember(each.id, each.client, each.subscription, held.get(each.id, frozenset()))
+            for each in self._members.values()
+        )
 
     def view(self, now: float) -> GroupView:
         return GroupView(
@@ -314,6 +344,8 @@ class Group:
         member = self._members.get(member_id)
         if member is None:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
+        if member.is_expected:
+            raise UnknownMember(f"{shortened(member_id)} was a member before the broker started; join again")
         if instance is not None and member.instance != instance:
             raise fenced(member_id)
         return member

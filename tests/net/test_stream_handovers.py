@@ -133,3 +133,31 @@ async def test_commit_says_nothing_of_partitions_that_are_gone_when_all_of_them_
                 await ann.receive(timeout=1)
                 assert await bob.receive(timeout=5) == []
                 await ann.commit()
+
+
+@pytest.mark.parametrize("mode", ["queue", "stream"])
+@pytest.mark.parametrize("ending", ["restart", "kill"])
+async def test_members_keep_their_partitions_over_a_restart_of_the_broker(
+    machine: Machine, autojump_clock: MockClock, mode: str, ending: str
+) -> None:
+    """G10: they are back within 5 s, and nothing moves."""
+    heard: list[Any] = []
+    callbacks = {"on_assigned": heard.append, "on_revoked": heard.append} if mode == "stream" else {}
+    async with machine.both() as client, machine.client() as other:
+        await client.create_topic("orders", partitions=4)
+        joining: dict[str, Any] = {"group": "audit", "mode": mode, **callbacks}
+        async with client.consumer("orders", **joining), other.consumer("orders", **joining):
+            await trio.sleep(5)
+            before = await assignments(client)
+            heard.clear()
+            assert sorted(map(len, before.values())) == [2, 2]
+            await (machine.stop() if ending == "restart" else machine.kill())
+            await machine.start()
+            await trio.sleep(10)
+            assert await assignments(client) == before
+            assert heard == []
+
+
+async def assignments(client: goqueue.Client) -> dict[str, list[tuple[str, int]]]:
+    members = (await client.group("audit")).members
+    return {member.member_id: sorted(member.assignment) for member in members}
