@@ -41,6 +41,7 @@ class Desk:
     history: ClientHistory
     stopping: trio.Event
     tally: dict[str, int] = field(default_factory=dict)
+    sizes: tuple[int, ...] = SIZES
 
     @property
     def topics(self) -> list[str]:
@@ -54,7 +55,7 @@ class Desk:
 
     def new_value(self, sender: str) -> bytes:
         self.count("sent")
-        return f"{sender} {self.tally['sent']} ".encode() + bytes(self.random.choice(SIZES))
+        return f"{sender} {self.tally['sent']} ".encode() + bytes(self.random.choice(self.sizes))
 
     def priority_of(self, value: bytes) -> goqueue.Priority:
         return goqueue.Priority.NORMAL

@@ -7,8 +7,9 @@ end all is well again, and everybody must come to an end within a bounded time: 
 messages, readers have read everything.
 """
 
-from collections.abc import Collection
-from contextlib import AsyncExitStack, suppress
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
@@ -42,6 +43,29 @@ STILL_SECONDS = 3.0
 HEALING_SECONDS_MAX = 90.0
 
 
+class _Crashes(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "is started again" in record.getMessage():
+            self.records.append(record)
+
+
+@contextmanager
+def no_actor_crashes() -> Iterator[None]:
+    """G14: whatever clients and disks do, an actor refuses and lives. A restart would hide that it did not."""
+    crashes, logger = _Crashes(), logging.getLogger("goqueue.actors")
+    logger.addHandler(crashes)
+    try:
+        yield
+    finally:
+        logger.removeHandler(crashes)
+    if crashes.records:
+        raise Violation(f"G14: an actor crashed: {crashes.format(crashes.records[0])}")
+
+
 @dataclass(slots=True)
 class ClientTally:
     """What happened, for people, and to see that the simulator reaches what it should."""
@@ -71,6 +95,10 @@ class ClientWorld:
         return Random(f"{self._seed} {name}")
 
     async def run(self) -> ClientTally:
+        with no_actor_crashes():
+            return await self._run()
+
+    async def _run(self) -> ClientTally:
         async with trio.open_nursery() as clients:
             for number, life in enumerate(self.plan.lives):
                 await self._live(clients, number)
@@ -177,14 +205,18 @@ class ClientWorld:
         """Everything that is there, against everything that was promised before; the ends of all partitions."""
         ends = {}
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
-            for topic, count in self.history.partitions.items():
+            for topic in self.history.partitions:
                 held = self.history.held()
                 messages = await self._everything_in(client, topic)
                 for message in messages:
                     self.history.see(message)
                 self.history.check(topic, messages, held)
-                ends[topic] = [sum(each.partition == number for each in messages) for number in range(count)]
+                ends[topic] = await self._ends_of(client, topic, messages)
         return ends
+
+    async def _ends_of(self, client: goqueue.Client, topic: str, messages: Sequence[goqueue.Message]) -> list[int]:
+        count = self.history.partitions[topic]
+        return [sum(each.partition == number for each in messages) for number in range(count)]
 
     async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
         """On a slow disk a topic that others make may take longer than a call waits: then it is asked again."""

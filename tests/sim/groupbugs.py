@@ -8,7 +8,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from goqueue.actors import deadletters
+from goqueue.actors.grouprequests import Taken
 from goqueue.actors.groupseats import Seats
+from goqueue.actors.ledgerbook import GroupHere
+from goqueue.actors.ledgerhanding import HandingOut, HandOut
+from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import Produce
 from goqueue.core import ledgerentries as entries
 from goqueue.core.batch import Producer
@@ -16,7 +20,7 @@ from goqueue.core.groupeffects import Tell
 from goqueue.core.keyorder import Keyed
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
-from goqueue.core.ledgerentries import _KINDS, Acked, Retry
+from goqueue.core.ledgerentries import _KINDS, Acked, Delivered, Retry
 from goqueue.core.ledgerkeys import LedgerKeys, StandingSet
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
@@ -201,6 +205,23 @@ class IgnoresKeys(Buggy):
         return replaced(LedgerKeys, "those_that_may_leave", those_that_may_leave)
 
 
+class FailsBehindTheJournal(Buggy):
+    """Where only hidden messages follow those that are redelivered, the delivery is journaled, and then fails."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = HandingOut._journal_and_answer
+
+        def journal_and_answer(
+            self: HandingOut, here: GroupHere, decided: HandOut, now: float, reply: Reply[Taken]
+        ) -> None:
+            entry, place = (*decided.entries, None)[0], here.ledger.next_fresh
+            before(self, here, decided, now, reply)
+            if isinstance(entry, Delivered) and not entry.fresh and entry.scanned_to > place:
+                raise IndexError("planted")
+
+        return replaced(HandingOut, "_journal_and_answer", journal_and_answer)
+
+
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
     "hands-out-before-journal": HandsOutBeforeJournal,
@@ -218,4 +239,5 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "hands-out-backwards": HandsOutBackwards,
     "ignores-keys": IgnoresKeys,
     "forgets-keys-at-restart": ForgetsKeysAtRestart,
+    "fails-behind-the-journal": FailsBehindTheJournal,
 }

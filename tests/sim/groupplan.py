@@ -18,6 +18,8 @@ DELAYING = (Trouble.SLOW_CLIENT, Trouble.SLOW_BROKER, Trouble.CUT_ONE_BY_ONE)
 """The broker may hear late what was said, from a line that its client has given up already."""
 
 
+SIZES = ((1, 40, 300), (1, 40, 300), (40, 5_000, 20_000))
+"""Of values. Large ones fill a delivery before its messages do."""
 PRIORITIES = ((2,), (0, 2), (2, 2, 2, 2, 4, 0), (0, 1, 2, 3, 4), (0, 1, 2, 3, 4))
 
 
@@ -139,6 +141,9 @@ class GroupPlan(ClientPlan):
     failing: tuple[FailingSync, ...] = ()
     priorities: tuple[int, ...] = (2,)
     """Those that messages are published with; how often each is there says how often it is taken."""
+    sizes: tuple[int, ...] = SIZES[0]
+    hides: bool = False
+    """Somebody publishes delayed messages that are due in a year: every group passes them over."""
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "GroupPlan":
@@ -157,13 +162,19 @@ class GroupPlan(ClientPlan):
             groups=groups,
             failing=_failing(random, lives, topics, faults) if random.random() < 0.2 else (),
             priorities=Random(f"priorities {groups}").choice(PRIORITIES),
+            sizes=Random(f"sizes {groups}").choice(SIZES),
+            hides=not any(group.is_stream for group in groups),
         )
 
     def __str__(self) -> str:
-        priorities = f"priorities {self.priorities}"
+        priorities = f"priorities {self.priorities}, sizes {self.sizes}{', hidden messages' if self.hides else ''}"
         return "\n".join(
             [super(GroupPlan, self).__str__(), priorities, *map(str, self.failing), *map(str, self.groups)]
         )
+
+    def topic_config(self) -> dict[str, Any]:
+        config = super(GroupPlan, self).topic_config()
+        return {**config, "max_message_bytes": max(config["max_message_bytes"], 2 * max(self.sizes))}
 
     def is_prompt(self, machine: int) -> bool:
         """Whether what it says and hears is heard soon, unless it is lost."""

@@ -5,7 +5,7 @@ leaves, a careful consumer of each group takes over, and within a bounded time e
 Then the books are compared: what the members saw, what the broker says, and what lies in the topics.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -47,6 +47,7 @@ DRAIN_SECONDS_MAX = 90.0
 TRIES_MAX = 3
 LOOK_SECONDS = (0.05, 1.5)
 PAUSES = (0.0, 0.2, 0.5, 1.5)
+YEAR_SECONDS = 365 * 24 * 3_600.0
 
 
 async def _patiently(ask: Callable[[], Awaitable[AnswerT]], what: str) -> AnswerT:
@@ -82,6 +83,7 @@ class GroupWorld(ClientWorld):
             StreamHistory(setup, self.history) if setup.is_stream else GroupHistory(setup, self.history)
             for setup in self.plan.groups
         ]
+        self.history.may_have_gaps = self.plan.hides
         self.letters = LetterBox(self.history, self.plan.groups)
 
     async def run(self) -> ClientTally:
@@ -106,6 +108,9 @@ class GroupWorld(ClientWorld):
 
     def _start_members(self, clients: trio.Nursery) -> None:
         clients.start_soon(self._watch)
+        if self.plan.hides:
+            self._working += 1
+            clients.start_soon(self._hide)
         machine = len(self.plan.clients)
         for group in self.groups:
             for number in range(len(group.setup.members)):
@@ -125,7 +130,7 @@ class GroupWorld(ClientWorld):
 
     def _start_job(self, tasks: trio.Nursery, desk: Desk, job: Job, name: str) -> None:
         calm = CalmDesk(*(getattr(desk, each.name) for each in fields(desk)))
-        calm.priorities = self.plan.priorities
+        calm.priorities, calm.sizes = self.plan.priorities, self.plan.sizes
         super()._start_job(tasks, calm, job, name)
 
     def _site(self) -> Site:
@@ -149,6 +154,19 @@ class GroupWorld(ClientWorld):
                     with suppress(goqueue.UnknownGroup, goqueue.Unavailable):
                         group.look(await client.group(group.setup.name), since)
                 await trio.sleep(random.uniform(*LOOK_SECONDS))
+
+    async def _hide(self) -> None:
+        """Somebody publishes what no group may see."""
+        random, topics = self._generator("hider"), list(self.history.partitions)
+        async with goqueue.connect(URL, network=self.network.machine("hider"), clock=self.clock) as client:
+            while not self._stopping.is_set():
+                topic = random.choice(topics)
+                partition = random.randrange(self.history.partitions[topic])
+                with suppress(goqueue.DeliveryTimeout, goqueue.OutcomeUnknown, goqueue.Unavailable):
+                    await client.publish(topic, b"hidden", partition=partition, delay=YEAR_SECONDS)
+                await trio.sleep(random.choice(PAUSES))
+        self._working -= 1
+        self._all_done.set()
 
     # What happens to the broker
 
@@ -212,6 +230,12 @@ class GroupWorld(ClientWorld):
 
     async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
         return await _patiently(partial(super()._everything_in, client, topic), topic)
+
+    async def _ends_of(self, client: goqueue.Client, topic: str, messages: Sequence[goqueue.Message]) -> list[int]:
+        if not self.plan.hides:
+            return await super()._ends_of(client, topic, messages)
+        view = await _patiently(partial(client.topic, topic), topic)
+        return [partition.end for partition in view.partitions]
 
     async def _converge(self, ends: dict[str, list[int]]) -> None:
         async with goqueue.connect(URL, network=self.network.machine(AUDITOR), clock=self.clock) as client:
