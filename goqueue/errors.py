@@ -278,6 +278,12 @@ class UnknownFormat(StorageError):
     code = "unknown_format"
 
 
+class CannotListen(GoQueueError):
+    """The broker cannot open one of its ports."""
+
+    code = "cannot_listen"
+
+
 # What happened inside.
 
 

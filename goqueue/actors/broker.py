@@ -29,6 +29,7 @@ from goqueue.actors.handlers import answers
 from goqueue.actors.janitor import Janitor
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
+from goqueue.actors.reports import ChildReport, log_report
 from goqueue.actors.restarts import Strategy
 from goqueue.actors.root import running
 from goqueue.actors.statistics import Statistics
@@ -105,7 +106,12 @@ async def running_broker(
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
     statistics = Statistics(volume, data)
-    partitions = supervised("partitions", lambda: Supervisor(width=WIDTH))
+
+    def report(child: ChildReport) -> None:
+        statistics.note_child(child)
+        log_report(child)
+
+    partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
     timers = ChildSpec("timers", lambda: Timers(environment.clock, statistics.delays))
     topics = ChildSpec(
         "topics",
@@ -122,7 +128,7 @@ async def running_broker(
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
     register = ChildSpec("groupregister", lambda: GroupRegister(volume, data))
-    actors = supervised("groupactors", lambda: Supervisor(width=WIDTH))
+    actors = supervised("groupactors", lambda: Supervisor(width=WIDTH, report=report))
     groups = ChildSpec(
         "groups",
         lambda: Groups(environment, volume, data, topics=topics.ref, register=register.ref, supervisor=actors.ref),
@@ -140,7 +146,7 @@ async def running_broker(
     ]
     if process is not None:
         children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))
-    root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE))
+    root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE, report=report))
     async with running(root):
         meta = await storage.ref.call(Identify())
         yield Broker(environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics)

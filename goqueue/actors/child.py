@@ -32,10 +32,13 @@ class ChildSpec:
     stop_timeout_seconds: float = 5.0
     """How long a stop may take before the child is cancelled. `supervised` has none: its children have."""
     mailbox_size_max: int = 1_000
+    kind: str = ""
+    """Restarts are counted by it. Without one an actor is the only one of its kind, and that is its name."""
     mailbox: Mailbox = field(init=False, repr=False)
     ref: ActorRef = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", self.kind or self.name)
         object.__setattr__(self, "mailbox", Mailbox(self.name, self.mailbox_size_max))
         object.__setattr__(self, "ref", ActorRef(self.mailbox))
 

@@ -144,7 +144,7 @@ class Groups(Actor):
         return self._refs[name]
 
     async def _add(self, names: Sequence[str]) -> None:
-        specs = tuple(ChildSpec(_child_name(name), self._group(name)) for name in names)
+        specs = tuple(ChildSpec(_child_name(name), self._group(name), kind="group") for name in names)
         outcomes = await self._supervisor.call(AddChildren(specs)) if specs else ()
         for name, outcome in zip(names, outcomes, strict=True):
             if not isinstance(outcome, ActorRef):

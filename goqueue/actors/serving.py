@@ -3,16 +3,18 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from errno import EADDRINUSE
 from functools import partial
 from typing import TypeAlias
 
 import trio
 
 from goqueue.actors.broker import running_broker
-from goqueue.actors.listener import CONNECTIONS_MAX, PROBES_MAX, Door, WebsocketListener, serve_health
+from goqueue.actors.listener import CONNECTIONS_MAX, PROBES_MAX, Door, HealthPort, WebsocketListener
 from goqueue.actors.watchdog import Process
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.environment import Environment
+from goqueue.errors import CannotListen
 from goqueue.net.origin import Address
 from goqueue.nursery import PlainNursery
 from goqueue.tcp import TcpListener
@@ -43,8 +45,8 @@ async def serving(
     own: list[Address] = []
     async with (
         running_broker(environment, data, node=node, disk_free_min=disk_free_min, process=process) as broker,
-        _listening(environment, listen) as websockets,
-        _listening(environment, http) as probes,
+        _listening(environment, listen, "--listen") as websockets,
+        _listening(environment, http, "--http") as probes,
         PlainNursery() as clients,
     ):
         listener = WebsocketListener(broker, lambda: own)
@@ -52,7 +54,7 @@ async def serving(
         accepting = trio.CancelScope()
         doors = {
             Door(connections_max, listener.serve): websockets,
-            Door(PROBES_MAX, serve_health): probes,
+            Door(PROBES_MAX, HealthPort(lambda: own).serve): probes,
         }
         clients.start_soon(_accept, accepting, doors, clients)
         clients.start_soon(listener.look_after_all)
@@ -63,14 +65,26 @@ async def serving(
 
 
 @asynccontextmanager
-async def _listening(environment: Environment, address: Address) -> AsyncIterator[Listeners]:
+async def _listening(environment: Environment, address: Address, option: str) -> AsyncIterator[Listeners]:
     """The port is closed however the block is left: a failed start leaves none behind."""
-    listeners = await environment.network.listen(address.host, address.port or 0)
+    try:
+        listeners = await environment.network.listen(address.host, address.port or 0)
+    except OSError as error:
+        raise _cannot_listen(address, option, error) from error
     try:
         yield listeners
     finally:
         for listener in listeners:
             await trio.aclose_forcefully(listener)
+
+
+def _cannot_listen(address: Address, option: str, error: OSError) -> CannotListen:
+    if error.errno == EADDRINUSE:
+        why = "address already in use"
+        cure = f"stop the program that has port {address.port}, or choose another port with {option}"
+    else:
+        why, cure = error.strerror or str(error), f"choose another address with {option}"
+    return CannotListen(f"cannot listen on {address.host}:{address.port}: {why}; {cure}")
 
 
 async def _accept(accepting: trio.CancelScope, doors: Mapping[Door, Listeners], clients: trio.Nursery) -> None:

@@ -15,6 +15,7 @@ from goqueue.actors.groupcounts import GROUP_COUNTERS, GroupCounts
 from goqueue.actors.lanefigures import LANE_COUNTERS
 from goqueue.actors.messages import Request
 from goqueue.actors.partitionrequests import Produced
+from goqueue.actors.reports import ChildReport, Fate
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.net.fields import Scalar
 from goqueue.storage.logviews import LogSlice
@@ -23,6 +24,7 @@ from goqueue.types import Offset
 
 THRESHOLDS_MS = (20, 100, 1_000)
 REFUSED = "refused."
+RESTARTS = "restarts."
 
 COUNTERS = {
     "topics": "how many there are",
@@ -31,6 +33,8 @@ COUNTERS = {
     "connections.open": "websockets, now",
     "connections.accepted": "websockets since the start",
     "requests": "of all connections",
+    "restarts": "of actors that crashed; each is a line of the broker's log, and a bug to report",
+    "restarts.KIND": "those of `partition`, `group`, and of other kinds once there was one",
     "published.messages": "written to logs",
     "published.batches": "they came in",
     "published.bytes": "of these batches, as they lie on disk",
@@ -97,6 +101,7 @@ class Statistics:
         self._began = trio.current_time()
         self.connections = self.accepted = self.requests = 0
         self.repeats = 0
+        self.restarts = {"partition": 0, "group": 0}
         self.refused: dict[str, int] = {}
         self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
         self.groups = GroupCounts()
@@ -117,6 +122,10 @@ class Statistics:
             if isinstance(outcome, BatchRefused):
                 self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in outcome.records)
 
+    def note_child(self, report: ChildReport) -> None:
+        if report.fate is Fate.RESTARTING:
+            self.restarts[report.kind] = self.restarts.get(report.kind, 0) + 1
+
     def note_fetched(self, offsets: Sequence[Offset], answers: Sequence[LogSlice | GoQueueError]) -> None:
         for offset, answer in zip(offsets, answers, strict=True):
             if isinstance(answer, LogSlice) and answer.data:
@@ -134,6 +143,8 @@ class Statistics:
             "connections.open": self.connections,
             "connections.accepted": self.accepted,
             "requests": self.requests,
+            "restarts": sum(self.restarts.values()),
+            **{RESTARTS + kind: count for kind, count in self.restarts.items()},
             **self._traffic(),
             **self.groups.report(groups),
             **lanes,

@@ -327,7 +327,9 @@ class Supervisor(Actor):
 
     def _report(self, child: Child, fate: Fate) -> None:
         child.is_reported = True
-        self._tell(ChildReport(self.name, child.name, fate, child.error))
+        self._tell(
+            ChildReport(self.name, child.name, fate, child.error, child.spec.kind, child.spec.mailbox.counts.starts)
+        )
 
     @property
     def _party(self) -> Party:

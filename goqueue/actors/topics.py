@@ -340,7 +340,7 @@ class Topics(Actor):
         return failures
 
     def _spec(self, place: "Place", factory: Callable[[], Actor]) -> ChildSpec:
-        return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX)
+        return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX, kind="partition")
 
     def _partition_at(self, place: "Place") -> Callable[[], Actor]:
         topic, folder = place.topic, self._folders.partition(place.topic, place.number)

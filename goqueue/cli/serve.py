@@ -4,7 +4,6 @@ import json
 import logging
 import signal
 import sys
-from errno import EADDRINUSE
 from random import SystemRandom
 from uuid import UUID
 
@@ -40,8 +39,7 @@ def serve(loaded: Loaded, output: str) -> None:
     except GoQueueError as error:
         raise click.ClickException(error.message) from error
     except OSError as error:
-        cure = "choose another port, or stop who has it" if error.errno == EADDRINUSE else "choose another place"
-        raise click.ClickException(f"{error}; {cure}") from error
+        raise click.ClickException(f"{error}; choose another place") from error
 
 
 def _check_node(loaded: Loaded) -> None:

@@ -27,7 +27,7 @@ from goqueue.net.consumerleases import Leases
 from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MIN, ConsumerOptions, Start, check_seconds
 from goqueue.net.consumerreceiving import MESSAGES_MAX, Receiving
 from goqueue.net.consumersettling import Settling, Word
-from goqueue.net.consumerstock import Stock
+from goqueue.net.consumerstock import Stock, leased_seconds
 from goqueue.net.consumerwhy import Explaining
 from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds, Portion, open_delivery, portions_of
 from goqueue.net.groupmessages import Action
@@ -229,7 +229,7 @@ class Consumer:
 
     async def _begin_leases(self, messages: list[DeliveredMessage], seconds: float) -> None:
         try:
-            await self.extend(messages, seconds)
+            await self.extend(messages, leased_seconds(seconds))
         except StaleReceipt:
             messages[:] = [message for message in messages if message.delivery.holds(message.offset)]
         except BaseException:

@@ -8,6 +8,7 @@ Everything else runs out by itself: so a message that a program has forgotten co
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +17,7 @@ import trio
 
 from goqueue.errors import GoQueueError
 from goqueue.net.consumersettling import Settling, Word
-from goqueue.net.consumerstock import Stock
+from goqueue.net.consumerstock import Stock, leased_seconds
 from goqueue.net.delivery import Delivered, Delivery, Portion
 from goqueue.net.groupmessages import Action
 
@@ -68,9 +69,9 @@ class Leases:
         """Whether the broker has heard it."""
         if not portions:
             return True
-        now = trio.current_time()
+        now, leased_ms = trio.current_time(), math.ceil(1000 * leased_seconds(self._visibility))
         try:
-            outcome = await self._settling.say(Word(Action.EXTEND, round(1000 * self._visibility)), portions)
+            outcome = await self._settling.say(Word(Action.EXTEND, leased_ms), portions)
         except GoQueueError as error:
             logger.warning("%d leases could not be renewed: %s", len(portions), error.message)
             return False

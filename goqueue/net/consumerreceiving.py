@@ -26,7 +26,7 @@ from goqueue.core.quietspell import QuietSpell
 from goqueue.errors import Fenced, GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.bodies import Request
 from goqueue.net.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
-from goqueue.net.consumerstock import Stock
+from goqueue.net.consumerstock import Stock, leased_seconds
 from goqueue.net.delivery import Delivery, Origin
 from goqueue.net.deliverynames import Names
 from goqueue.net.errors import ConnectionLost, GoingAway
@@ -189,7 +189,7 @@ class Receiving:
             math.ceil(1000 * patience),  # rounded down to nothing, it would be asked on and on until then
             count,
             size,
-            round(1000 * self._visibility),
+            math.ceil(1000 * leased_seconds(self._visibility)),
             self._stock.is_busy or self._opening.messages > 0 or bool(self._under_way),
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
             need.at_once,

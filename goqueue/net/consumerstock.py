@@ -11,12 +11,26 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
+from goqueue.net.consumeroptions import VISIBILITY_SECONDS_MAX
 from goqueue.net.delivery import Delivery, Portion
 from goqueue.net.groupmessages import AssignedPartition
 from goqueue.types import Offset
 
-YOUNG_SHARE = 0.1
-"""A lease that has lost no more than this of its time counts as just begun."""
+SPARE_SHARE, SPARE_SECONDS_MAX = 0.1, 0.5
+
+
+def spare_seconds(visibility: float) -> float:
+    """How much longer than requested a lease lasts at the broker.
+
+    A lease begins when the broker sends the message, which is before the program has it. Within the spare time a
+    message is handed out as it is, and still has the requested time; later its lease is renewed first.
+    """
+    return min(SPARE_SHARE * visibility, SPARE_SECONDS_MAX)
+
+
+def leased_seconds(visibility: float) -> float:
+    """What the broker is asked for, so that the program has its message for no less than was requested."""
+    return min(visibility + spare_seconds(visibility), max(visibility, VISIBILITY_SECONDS_MAX))
 
 
 class Stock:
@@ -32,11 +46,11 @@ class Stock:
         """Until then all leases of what waits are young; later one has to look."""
 
     def add(self, delivery: Delivery, now: float, visibility: float) -> None:
-        delivery.arrived_at = delivery.begun_at = now
-        delivery.until = now + visibility
+        delivery.arrived_at = now
+        delivery.until = now + leased_seconds(visibility)
+        delivery.young_until = now + spare_seconds(visibility)
         if len(delivery):
-            young_until = _young_until(delivery)
-            self._young_until = min(self._young_until, young_until) if self.ahead else young_until
+            self._young_until = min(self._young_until, delivery.young_until) if self.ahead else delivery.young_until
             self.deliveries[delivery] = None
             self.count += len(delivery)
             self._bytes += delivery.size
@@ -80,12 +94,13 @@ class Stock:
         if now <= self._young_until:
             return []
         next_ones = {message.delivery: None for message in islice(self.ahead, count_max)}
-        return [delivery for delivery in next_ones if now > _young_until(delivery)]
+        return [delivery for delivery in next_ones if now > delivery.young_until]
 
     def renew(self, delivery: Delivery, now: float, visibility: float) -> None:
-        delivery.begun_at, delivery.until = now, max(delivery.until, now + visibility)
+        delivery.until = max(delivery.until, now + leased_seconds(visibility))
+        delivery.young_until = now + spare_seconds(visibility)
         waiting = {message.delivery: None for message in self.ahead}
-        self._young_until = min(map(_young_until, waiting), default=math.inf)
+        self._young_until = min((each.young_until for each in waiting), default=math.inf)
 
     def drop(self, deliveries: Collection[Delivery]) -> None:
         """They are lost: other consumers may have them."""
@@ -126,7 +141,3 @@ class Stock:
     def next_end(self) -> float:
         """When the first lease ends."""
         return min((delivery.until for delivery in self.deliveries), default=math.inf)
-
-
-def _young_until(delivery: Delivery) -> float:
-    return delivery.begun_at + (delivery.until - delivery.begun_at) * YOUNG_SHARE

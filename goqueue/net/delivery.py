@@ -36,7 +36,6 @@ class Delivery:
     __slots__ = (
         "_unsettled",
         "arrived_at",
-        "begun_at",
         "kept_until",
         "lost",
         "messages",
@@ -45,6 +44,7 @@ class Delivery:
         "owner",
         "size",
         "until",
+        "young_until",
     )
 
     def __init__(self, origin: Origin, names: Names, size: int, owner: Any) -> None:
@@ -56,8 +56,8 @@ class Delivery:
         """The consumer that the program has, on whichever surface: with it messages settle themselves."""
         self.messages: list[Any] = []
         """In the order in which they are handed out; empty once all are settled."""
-        self.arrived_at = self.begun_at = self.until = 0.0
-        """When it came, when the leases began, or were renewed, and when the last of them ends."""
+        self.arrived_at = self.until = self.young_until = 0.0
+        """When it came, when the last of its leases ends, and until when it is handed out without renewing them."""
         self.kept_until = 0.0
         """Until then its leases are renewed also after its messages were handed out."""
         self.lost: frozenset[Offset] = frozenset()

@@ -15,7 +15,7 @@ from goqueue.actors.serving import serving
 from goqueue.actors.topicrequests import CreateTopic
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.environment import Environment, SystemClock, TcpNetwork
-from goqueue.errors import DataDirectoryLocked, UnknownFormat
+from goqueue.errors import CannotListen, DataDirectoryLocked, UnknownFormat
 from goqueue.net.origin import Address
 from goqueue.storage.disk import RealDisk
 from tests.actors.shelves import broker
@@ -110,8 +110,8 @@ def metadata_damaged(machine: Machine) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("trouble", "error", "words"),
     [
-        (websocket_port_taken, OSError, "in use"),
-        (http_port_taken, OSError, "in use"),
+        (websocket_port_taken, CannotListen, "in use; stop .* with --listen"),
+        (http_port_taken, CannotListen, "in use; stop .* with --http"),
         (directory_locked, DataDirectoryLocked, "process {pid} holds"),
         (newer_format, UnknownFormat, "format 2; this goqueue reads format 1"),
         (metadata_damaged, UnknownFormat, "the list of topics is damaged.*restore .*__metadata/0 from a backup"),

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.actors import lanecounting
-from goqueue.actors.statistics import COUNTERS, REFUSED
+from goqueue.actors.statistics import COUNTERS, REFUSED, RESTARTS
 from goqueue.core.batch import ENVELOPE_SIZE
 from goqueue.core.record import HEADER_SIZE, encode_record
 from goqueue.net import messages as wire
@@ -58,6 +58,8 @@ async def test_every_counter_is_on_the_list(counted: Counted) -> None:
 def _as_listed(name: str) -> str:
     if name.startswith(REFUSED):
         return REFUSED + "CODE"
+    if name.startswith(RESTARTS):
+        return RESTARTS + "KIND"
     return re.sub(r"^lane\.[a-z]+\.", "lane.PRIORITY.", name)
 
 

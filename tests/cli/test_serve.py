@@ -118,7 +118,10 @@ def test_a_taken_port_fails_the_start_and_leaves_nothing_locked(tmp_path: Path, 
     result = CliRunner().invoke(main, arguments(tmp_path, listen=taken))
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1
-    assert "choose another port" in result.stderr
+    port = taken.rpartition(":")[2]
+    assert f"cannot listen on {taken}: address already in use" in result.stderr
+    assert f"stop the program that has port {port}" in result.stderr
+    assert "choose another port with --listen" in result.stderr
     check_not_locked(tmp_path)
     trio.run(_serve_once, tmp_path)
 

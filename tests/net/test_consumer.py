@@ -88,16 +88,33 @@ async def test_a_cancelled_receive_loses_nothing_and_its_leases_are_renewed(auto
         assert len(broker.of_kind(wire.Receive)) == 1  # at most one batch is held ahead
 
 
+@pytest.mark.parametrize("visibility", [0.05, 1, 30, 3600])
+@pytest.mark.parametrize("share", [0, 0.01, 0.05, 0.099, 0.3, 0.9, 5])
+async def test_the_lease_is_never_shorter_than_requested(
+    visibility: float, share: float, autojump_clock: MockClock
+) -> None:
+    """A lease that runs while the message waits in the client's buffer would be shorter for the program (§6)."""
+    broker = FakeBroker()
+    async with consuming(broker, visibility_timeout=visibility) as consumer:
+        await held_ahead(broker, consumer, b"a", b"b")
+        await consumer.receive(1)
+        await trio.sleep(share * visibility)
+        [_] = await consumer.receive(1)
+        left = broker.partitions[0].leases[1, 1] - trio.current_time()
+    assert visibility <= left + 1e-6
+    assert left <= visibility + min(0.1 * visibility, 0.5) + 0.002
+
+
 async def test_the_lease_begins_when_a_message_is_handed_out(autojump_clock: MockClock) -> None:
-    """A lease that runs while the message waits in the client's buffer would be shorter for the program."""
+    """Also when it has waited for as long as most of a lease."""
     broker = FakeBroker()
     async with consuming(broker, visibility_timeout=30) as consumer:
         await held_ahead(broker, consumer, b"a", b"b")
         await consumer.receive(1)
         await trio.sleep(9)  # not renewed yet, and no longer young
         [b] = await consumer.receive(1)
-        assert broker.partitions[0].leases[1, 1] == trio.current_time() + 30
-        await trio.sleep(29)
+        assert broker.partitions[0].leases[1, 1] == trio.current_time() + 30.5
+        await trio.sleep(30)
         await b.ack()
 
 
@@ -117,7 +134,7 @@ async def test_a_receive_can_have_a_visibility_of_its_own(autojump_clock: MockCl
     broker.publish(b"a")
     async with consuming(broker) as consumer:
         await consumer.receive(visibility_timeout=300)
-        assert broker.partitions[0].leases[1, 0] == trio.current_time() + 300
+        assert broker.partitions[0].leases[1, 0] == trio.current_time() + 300.5
 
 
 async def test_redeliveries_among_fresh_ones_have_their_own_attempts(autojump_clock: MockClock) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import trio
 
 import goqueue
+from goqueue.net.consumerstock import leased_seconds, spare_seconds
 from goqueue.net.delivery import DeliveredMessage
 from tests.sim.clienthistory import Place
 from tests.sim.groupbook import GroupBook
@@ -20,8 +21,6 @@ from tests.sim.history import Violation
 
 WIRE_SECONDS_MAX = 0.2
 """What is said is heard within this time, on lines that are not slow."""
-YOUNG_SHARE = 0.15
-"""A lease has lost this part of its time at most when its message is handed out."""
 
 
 def place_of(message: goqueue.Message) -> Place:
@@ -95,7 +94,7 @@ class GroupHistory(GroupBook):
         `is_prompt`: what the member and the broker say to each other is heard soon.
         """
         now, row = trio.current_time(), list[Held]()
-        until_least = now + (1 - YOUNG_SHARE) * visibility - WIRE_SECONDS_MAX if is_prompt else now
+        until_least = now + visibility - WIRE_SECONDS_MAX if is_prompt else now
         until_most = self.latest_end(visibility) if is_prompt and not is_extended else math.inf
         for message in messages:
             self.clients.see(message)
@@ -125,7 +124,7 @@ class GroupHistory(GroupBook):
 
     def latest_end(self, seconds: float) -> float:
         """When a lease ends that was asked for just now: the client's own renewals may be under way."""
-        return trio.current_time() + seconds + WIRE_SECONDS_MAX
+        return trio.current_time() + leased_seconds(seconds) + WIRE_SECONDS_MAX
 
     def _take_up(self, held: Held, is_prompt: bool) -> None:
         story = self.stories[held.place]
@@ -140,7 +139,7 @@ class GroupHistory(GroupBook):
     @property
     def _may_be_from_before_the_cut(self) -> bool:
         """What a client had received before the power failed is handed out while its lease is young."""
-        window = YOUNG_SHARE * self.setup.visibility_most + WIRE_SECONDS_MAX
+        window = spare_seconds(self.setup.visibility_most) + WIRE_SECONDS_MAX
         return trio.current_time() <= self._power_cut_at + window
 
     def _check_order(self, held: Held) -> None:
