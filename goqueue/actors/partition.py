@@ -37,7 +37,7 @@ from goqueue.core.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.appending import AppendJudgement, originals_end
 from goqueue.core.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.core.brokerproducers import let_jump_ahead
-from goqueue.core.delayevents import delay_events
+from goqueue.core.delayevents import Cancelled, DelayEvent, delay_events
 from goqueue.core.firing import fired_events
 from goqueue.core.longpoll import LongPoll
 from goqueue.core.messageids import MessageIds, ids_in
@@ -214,9 +214,16 @@ class Partition(DelayDesk):
     def _note_delays(self, batches: Sequence[Batch], bases: Sequence[Offset], now: Microseconds) -> None:
         for batch, base in zip(batches, bases, strict=True):
             if batch.attributes & ABOUT_DELAYS:
-                self.delay_book.note_appended(
-                    delay_events(batch.attributes, base, now, batch.record_count, batch.body)
-                )
+                events = list(delay_events(batch.attributes, base, now, batch.record_count, batch.body))
+                self.delay_book.note_appended(events)
+                if batch.attributes & Attribute.CONTROL:
+                    self._free_ids(events)
+
+    def _free_ids(self, events: Sequence[DelayEvent]) -> None:
+        """At the append, as ids are noted: what comes behind a cancel in the log is behind it for everybody."""
+        for event in events:
+            if isinstance(event, Cancelled):
+                self._ids.free(event.offset)
 
     def _check_room(self, new: Sequence[Arrival]) -> None:
         if not new:
@@ -282,8 +289,9 @@ class Partition(DelayDesk):
 
     def _note_written(self, arrived: Sequence[Arrival], bases: Sequence[Offset]) -> None:
         for arrival, base in zip(arrived, bases, strict=True):
-            for relative_offset, message_id in arrival.ids:
-                self._ids.note(message_id, base + relative_offset, self.log.append_time)
+            for relative_offset, message_id, is_delayed in arrival.ids:
+                offset = base + relative_offset
+                self._ids.note(message_id, offset, self.log.append_time, is_delayed=is_delayed)
         self._ids.forget(self.log.append_time)
         awaited = (
             bool(len(self._readers))

@@ -59,7 +59,8 @@ def produce(
 
     An object has "value" (text) or "value_base64", and may have "key" or "key_base64", "headers" (of text, or of
     {"base64": …}), "priority" and "partition". What `consume --format ndjson` writes can be read again. With
-    `-o json` each confirmed message is a line on stdout: its line in the input, topic, partition and offset.
+    `-o json` each confirmed message is a line on stdout: its line in the input, topic, partition, offset, and
+    whether it was a repeat by its "message_id".
     """
     if key_separator == "" or (key_separator and line_format == NDJSON):
         raise click.UsageError("--key-separator is some text, and for --format lines only")
@@ -264,7 +265,11 @@ def _goes_with(work: Work) -> object:
 
 def _write_published(confirmed: Sequence[tuple[Line, Published]]) -> None:
     if confirmed:
-        click.echo("\n".join(json.dumps({"line": line.number, **each._asdict()}) for line, each in confirmed))
+        click.echo("\n".join(json.dumps(_published(line, each)) for line, each in confirmed))
+
+
+def _published(line: Line, published: Published) -> dict[str, Any]:
+    return {"line": line.number, **published._asdict(), "repeated": published.repeated}
 
 
 def _write_nothing(confirmed: Sequence[tuple[Line, Published]]) -> None:

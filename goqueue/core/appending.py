@@ -51,7 +51,7 @@ class AppendJudgement:
     def _accept(self, batch: Batch, given: Sequence[GivenId], base_offset: Offset) -> None:
         if batch.producer.id != NO_PRODUCER_ID:
             self._accepted[batch.producer.id].append(batch)
-        for relative_offset, message_id in given:
+        for relative_offset, message_id, _ in given:
             self._claims.claim(message_id, base_offset + relative_offset)
 
 

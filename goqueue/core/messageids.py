@@ -6,21 +6,26 @@ not prolong its own time. Memory is bounded: beyond `IDS_MAX` the oldest are for
 Only what clients publish has an id to be heeded. What the broker moves (a fired delay, say) keeps its headers, and
 is no repeat of itself.
 
-What is remembered is a function of the notes alone, in log order: each note first forgets, by its own append time,
-what is too old. So a partition that starts again and reads its log's last two minutes knows what it knew before.
+Cancelling a delayed message frees its id: a later publish with it is a new message. Whether a publish comes before
+or after is decided by the order of the log. A message that was moved or has fired keeps its id.
+
+What is remembered is a function of notes and cancels alone, in log order: each note first forgets, by its own
+append time, what is too old. So a partition that starts again and reads its log's last two minutes knows what it
+knew before.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.core.record import FLAGS_FROM_CLIENTS, MESSAGE_ID_HEADER, headers_at, walk_records
+from goqueue.core.record import FLAGS_FROM_CLIENTS, MESSAGE_ID_HEADER, Flag, headers_at, walk_records
 from goqueue.errors import InvalidMessage
 from goqueue.types import Buffer, Microseconds, Offset
 
 REMEMBERED_FOR: Microseconds = 120 * 1_000_000
 IDS_MAX = 100_000
 ID_SIZE_MAX = 128
+_DELAYED = int(Flag.DELAYED)
 
 
 class GivenId(NamedTuple):
@@ -28,6 +33,7 @@ class GivenId(NamedTuple):
 
     relative_offset: int
     message_id: bytes
+    is_delayed: bool = False
 
 
 class NotedId(NamedTuple):
@@ -53,7 +59,7 @@ def ids_in(records: Buffer, count: int) -> list[GivenId]:
         if not place.flags & ~FLAGS_FROM_CLIENTS:
             message_id = headers_at(view, place).get(MESSAGE_ID_HEADER)
             if message_id is not None:
-                found.append(GivenId(place.relative_offset, message_id))
+                found.append(GivenId(place.relative_offset, message_id, bool(place.flags & _DELAYED)))
     return found
 
 
@@ -61,6 +67,8 @@ class MessageIds:
     def __init__(self, ids_max: int = IDS_MAX) -> None:
         self._ids_max = ids_max
         self._noted: OrderedDict[bytes, NotedId] = OrderedDict()
+        self._delayed: dict[Offset, bytes] = {}
+        """Those among them whose message is delayed, by its offset: a cancel names that."""
 
     @classmethod
     def rebuilt(cls, notes: Iterable[NotedId], ids_max: int = IDS_MAX) -> "MessageIds":
@@ -81,17 +89,38 @@ class MessageIds:
         noted = self._noted.get(message_id)
         return noted.offset if noted is not None and not _is_over(noted, now) else None
 
-    def note(self, message_id: bytes, offset: Offset, append_time: Microseconds) -> None:
+    @property
+    def has_delayed(self) -> bool:
+        """Some id may be freed by a cancel."""
+        return bool(self._delayed)
+
+    def note(
+        self, message_id: bytes, offset: Offset, append_time: Microseconds, *, is_delayed: bool = False
+    ) -> None:
         """A message with this id is in the log."""
         self.forget(append_time)
-        self._noted.setdefault(message_id, NotedId(message_id, offset, append_time))
+        if message_id in self._noted:
+            return
+        self._noted[message_id] = NotedId(message_id, offset, append_time)
+        if is_delayed:
+            self._delayed[offset] = message_id
         if len(self._noted) > self._ids_max:
-            self._noted.popitem(last=False)
+            self._forget_oldest()
+
+    def free(self, offset: Offset) -> None:
+        """The delayed message at this offset was cancelled: its id may be used again."""
+        message_id = self._delayed.pop(offset, None)
+        if message_id is not None:
+            del self._noted[message_id]
 
     def forget(self, now: Microseconds) -> None:
         """Let go of what is too old. Append times never fall, so the oldest stand in front."""
         while self._noted and _is_over(next(iter(self._noted.values())), now):
-            self._noted.popitem(last=False)
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        _, noted = self._noted.popitem(last=False)
+        self._delayed.pop(noted.offset, None)
 
 
 class Claims:
@@ -109,7 +138,7 @@ class Claims:
     def repeats(self, given: Sequence[GivenId]) -> dict[int, Offset | None]:
         """Which records of a batch repeat an id, and the first one's offset; None if it stands in this batch."""
         own, found = set[bytes](), dict[int, Offset | None]()
-        for relative_offset, message_id in given:
+        for relative_offset, message_id, _ in given:
             first = self.find(message_id)
             if first is not None or message_id in own:
                 found[relative_offset] = first

@@ -36,9 +36,30 @@ _BOUNDS = Struct(">3xB4xQ10xHI")
 
 
 class Published(NamedTuple):
+    """Where a message lies. A repeat is equal to its first: both are the same message."""
+
     topic: str
     partition: int
     offset: Offset | None
+
+    @property
+    def repeated(self) -> bool:
+        """True when nothing was written: an earlier message has the same `message_id`, and this is its place.
+
+        What the client sends again by itself, after a lost connection say, is no repeat.
+        """
+        return False
+
+
+class RepeatedPublished(Published):
+    __slots__ = ()
+
+    @property
+    def repeated(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, repeated=True)".replace(type(self).__name__, Published.__name__, 1)
 
 
 class Batch:

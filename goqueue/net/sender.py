@@ -41,6 +41,7 @@ from goqueue.net.errors import ConnectionLost
 from goqueue.net.failures import error_of
 from goqueue.net.followedtopic import FollowedTopic
 from goqueue.net.link import Link
+from goqueue.net.message import RepeatedPublished
 from goqueue.net.outcome import Outcome
 from goqueue.types import Acks
 
@@ -325,8 +326,8 @@ class Sender:
         elif error.offset is None:
             row.messages.add(chunk, trio.current_time())
         else:
-            outcome = cast(Outcome, chunk.call)
-            self._note_settled(outcome.confirm(chunk.places, self.topic.name, row.partition, error.offset))
+            [place], where = chunk.places, RepeatedPublished(self.topic.name, row.partition, error.offset)
+            self._note_settled(cast(Outcome, chunk.call).settle(place, where))
 
     def _begin_anew(self, row: Row) -> None:
         """The partition does not know this row any more: what is certainly unwritten goes on under a new id."""

@@ -2,7 +2,8 @@
 
 Two minutes before the last append, that is: what the clock says now does not matter, so a restart that comes with
 a jump of the clock recalls neither too much nor too little. Only segments that say that they hold ids are looked
-at, from the indexed place on where the two minutes begin, and only batches that hold some are opened.
+at, from the indexed place on where the two minutes begin, and only batches that hold some are opened. Once an id of
+a delayed message is found, so are those segments and batches that may say that it was cancelled.
 """
 
 from contextlib import suppress
@@ -10,6 +11,7 @@ from contextlib import suppress
 import trio
 
 from goqueue.core.batch import ENVELOPE_SIZE, Attribute, parse_envelope, records_of
+from goqueue.core.delayevents import Cancelled, delay_events
 from goqueue.core.messageids import IDS_MAX, REMEMBERED_FOR, MessageIds, ids_in
 from goqueue.environment import File
 from goqueue.errors import DiskFailed, UnknownFormat
@@ -24,7 +26,7 @@ async def recall_ids(log: Log, ids_max: int = IDS_MAX) -> MessageIds:
     ids = MessageIds(ids_max)
     since = log.append_time - REMEMBERED_FOR
     for segment in log.segments_since(since):
-        if segment.summary.holds_ids:
+        if segment.summary.holds_ids or (segment.summary.holds_delayed and ids.has_delayed):
             with suppress(DiskFailed, UnknownFormat):  # who reads there is told; the rest of the log is not held up
                 await _recall(segment, since, ids)
     return ids
@@ -57,5 +59,16 @@ async def _place_before(since: Microseconds, segment: Segment, file: File) -> Pl
 def _note(found: Found, ids: MessageIds) -> None:
     envelope = found.envelope
     if envelope.attributes & Attribute.HOLDS_IDS:
-        for relative_offset, message_id in ids_in(records_of(envelope, found.body), envelope.record_count):
-            ids.note(message_id, envelope.base_offset + relative_offset, envelope.append_time)
+        for number, message_id, is_delayed in ids_in(records_of(envelope, found.body), envelope.record_count):
+            ids.note(message_id, envelope.base_offset + number, envelope.append_time, is_delayed=is_delayed)
+    if envelope.attributes & Attribute.CONTROL and ids.has_delayed:
+        _free_cancelled(found, ids)
+
+
+def _free_cancelled(found: Found, ids: MessageIds) -> None:
+    envelope = found.envelope
+    for event in delay_events(
+        envelope.attributes, envelope.base_offset, envelope.wall_time, envelope.record_count, found.body
+    ):
+        if isinstance(event, Cancelled):
+            ids.free(event.offset)

@@ -136,6 +136,13 @@ async def test_each_confirmed_message_is_reported_with_its_line(shell: Shell) ->
         assert where[report["partition"], report["offset"]] == [b"one", b"two", b"three"][report["line"] - 1]
 
 
+async def test_a_repeat_by_its_id_is_reported_as_one(shell: Shell) -> None:
+    line = b'{"value": "v", "message_id": "a"}\n'
+    reports = await shell.json("produce", "orders", "--format", "ndjson", stdin=2 * line)
+    assert [report["repeated"] for report in reports] == [False, True]
+    assert len(await stored(shell)) == 1
+
+
 @pytest.mark.parametrize(
     ("bad", "words"),
     [

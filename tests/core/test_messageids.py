@@ -58,6 +58,28 @@ def test_what_is_too_old_takes_no_room() -> None:
     assert [note.message_id for note in ids] == [b"c"]
 
 
+def test_a_cancelled_message_frees_its_id_and_no_other() -> None:
+    ids = MessageIds()
+    ids.note(b"delayed", 1, 0, is_delayed=True)
+    ids.note(b"also", 2, 0, is_delayed=True)
+    ids.note(b"plain", 3, 0)
+    for offset in (1, 1, 3, 7):  # only a delayed message can be cancelled, and once
+        ids.free(offset)
+    assert [note.message_id for note in ids] == [b"also", b"plain"]
+    ids.note(b"delayed", 9, 1)
+    ids.free(1)
+    assert ids.find(b"delayed", 1) == 9
+
+
+def test_what_is_forgotten_takes_no_room_as_a_delayed_one_either() -> None:
+    ids = MessageIds(ids_max=2)
+    for number in range(5):
+        ids.note(b"%d" % number, number, 0, is_delayed=True)
+    assert len(ids._delayed) == 2
+    ids.forget(REMEMBERED_FOR)
+    assert not ids.has_delayed
+
+
 def test_messages_of_one_append_can_repeat_each_other() -> None:
     ids = MessageIds.rebuilt([NotedId(b"a", 3, 0)])
     claims = Claims(ids, 1)
@@ -93,7 +115,7 @@ def test_ids_are_found_where_clients_put_them_and_nowhere_else() -> None:
             encode_record(9, 0, b"", headers={MESSAGE_ID_HEADER: b"c"}, flags=Flag.TOMBSTONE),
         ]
     )
-    assert ids_in(body, 5) == [GivenId(1, b"a"), GivenId(9, b"c")]
+    assert ids_in(body, 5) == [GivenId(1, b"a", is_delayed=True), GivenId(9, b"c")]
 
 
 @pytest.mark.parametrize("message_id", [b"", bytes(129), "text", None, bytearray(b"a")])

@@ -625,3 +625,67 @@ async def test_a_page_begins_behind_a_partition_and_an_offset(
         await orders(client)
         with pytest.raises(goqueue.InvalidConfig, match=r"after=.* must be a partition and an offset"):
             await client.delayed("orders", after=after)
+
+
+# Ids of cancelled messages
+
+
+@pytest.mark.parametrize("end", ["", "restart", "kill", "crash"])
+async def test_a_cancelled_message_frees_its_id(machine: Machine, autojump_clock: MockClock, end: str) -> None:
+    """A later publish with that id is a new message, also after a restart of any kind."""
+    async with machine.both() as client:
+        await orders(client)
+        first = await client.publish("orders", b"1", delay=HOUR, message_id="a")
+        assert (await client.publish("orders", b"2", delay=HOUR, message_id="a")).repeated
+        assert await client.cancel_delayed("orders", 0, first.offset or 0)
+        if end:
+            await getattr(machine, end)()
+        if end in ("kill", "crash"):
+            await machine.start()
+        second = await client.publish("orders", b"3", delay=1, message_id="a")
+        again = await client.publish("orders", b"4", message_id="a")
+        assert (second.repeated, again.repeated) == (False, True)
+        assert first.offset != second.offset == again.offset
+        await trio.sleep(2)
+        assert await values(client) == [b"3"]
+
+
+async def test_a_message_that_was_moved_or_has_fired_keeps_its_id(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    async with machine.both() as client:
+        await orders(client)
+        moved = await client.publish("orders", b"moved", delay=HOUR, message_id="a")
+        fired = await client.publish("orders", b"fired", delay=1, message_id="b")
+        assert await client.reschedule_delayed("orders", 0, moved.offset or 0, delay=2 * HOUR)
+        await trio.sleep(100)
+        assert not await client.cancel_delayed("orders", 0, fired.offset or 0)
+        for message_id, first in (("a", moved), ("b", fired)):
+            again = await client.publish("orders", b"again", message_id=message_id)
+            assert (again, again.repeated) == (first, True)
+        await trio.sleep(20)
+        assert not (await client.publish("orders", b"again", message_id="b")).repeated
+
+
+async def test_a_repeat_and_a_cancel_that_cross_are_decided_by_their_order_in_the_log(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """Whichever is first: the repeat that is told of the cancelled message delivers nothing, the other one does."""
+    heard: list[goqueue.Published] = []
+
+    async def repeat(client: goqueue.Client, number: int) -> None:
+        for _ in range(number):
+            await trio.lowlevel.checkpoint()
+        heard.append(await client.publish("orders", b"again %d" % number, message_id="a"))
+
+    async with machine.both() as client:
+        await orders(client)
+        first = await client.publish("orders", b"first", delay=HOUR, message_id="a")
+        async with trio.open_nursery() as nursery:
+            for number in range(0, 60, 3):
+                nursery.start_soon(repeat, client, number)
+            nursery.start_soon(client.cancel_delayed, "orders", 0, first.offset or 0)
+        written = [each for each in heard if not each.repeated]
+        assert len(written) == 1
+        assert {each.offset for each in heard} == {first.offset, written[0].offset}
+        assert len(await values(client)) == 1

@@ -16,7 +16,7 @@ from goqueue.core.batch import Batch, Envelope
 from goqueue.core.delayevents import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.firing import Original
 from goqueue.errors import DiskFull
-from goqueue.storage import delayscan
+from goqueue.storage import delayscan, idrecall
 from goqueue.types import Microseconds, Offset
 from tests.sim.bugs import replaced
 from tests.sim.clientworld import ClientTally, ClientWorld
@@ -92,6 +92,20 @@ class AnswersCancelsBeforeSync(Buggy):
         return replaced(DelayDesk, "_change", change)
 
 
+class KeepsIdsOfCancelled(Buggy):
+    """Who publishes again with such an id is told of the cancelled message, and nothing is ever delivered."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Partition, "_free_ids", lambda *_: None)
+
+
+class RecallsIdsOfCancelled(Buggy):
+    """The same, after a start."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(idrecall, "_free_cancelled", lambda *_: None)
+
+
 class CancelsInMemoryOnly(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         before = DelayDesk._change
@@ -157,6 +171,8 @@ PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {
     "counts-from-the-append-time-at-start": CountsFromTheAppendTimeAtStart,
     "fires-early": FiresEarly,
     "fires-in-any-order": FiresInAnyOrder,
+    "keeps-ids-of-cancelled": KeepsIdsOfCancelled,
+    "recalls-ids-of-cancelled": RecallsIdsOfCancelled,
     "forgets-moves-at-rebuild": ForgetsMovesAtRebuild,
     "forgets-what-has-fired": ForgetsWhatHasFired,
     "loads-no-timers": LoadsNoTimers,

@@ -94,6 +94,8 @@ class Waiting:
     since: float
     dues: list[Due]
     is_plain: bool
+    message_id: str | None = None
+    """Nobody else has it, unless this one was cancelled."""
     place: Place | None = None
     confirmed_at: float | None = None
     is_refused: bool = False
@@ -149,6 +151,8 @@ class DelayHistory:
         place = Place(message.topic, published.partition, published.offset)
         message.place, message.confirmed_at = place, now
         message.dues[0].until = now
+        if published.repeated:
+            raise Violation(f"G11: {message} was taken for a repeat by its id {message.message_id}")
         if message.acks is goqueue.Acks.ALL:
             message.is_durable = True
         if message.is_certain:

@@ -1,6 +1,6 @@
 """What the tasks of a client do with delayed messages. Each knows the public client and the history."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -32,6 +32,7 @@ class DelayDesk:
     history: DelayHistory
     stopping: trio.Event
     tally: dict[str, int]
+    uses_ids: bool = False
 
     def count(self, what: str) -> None:
         self.tally[what] = self.tally.get(what, 0) + 1
@@ -59,14 +60,28 @@ class DelayPublisher:
                 await self._publish()
             await self._desk.pause()
 
-    async def _publish(self) -> None:
-        desk, random = self._desk, self._desk.random
+    async def publish_again(self, cancelled: Waiting) -> None:
+        """Another message with the id of one that was cancelled, where that one was."""
         when, message = self._drawn()
+        self._desk.history.publish(
+            replace(message, topic=cancelled.topic, key=cancelled.key, message_id=cancelled.message_id)
+        )
+        await self._send(when, self._desk.history.messages[message.value])
+        self._desk.count("id used again")
+
+    async def _publish(self) -> None:
+        when, message = self._drawn()
+        self._desk.history.publish(message)
+        await self._send(when, message)
+
+    async def _send(self, when: dict[str, float], message: Waiting) -> None:
+        desk, random = self._desk, self._desk.random
         given: dict[str, Any] = {
             "key": message.key,
             "headers": message.headers,
             "priority": message.priority,
             "acks": message.acks,
+            "message_id": message.message_id,
             **when,
         }
         with trio.move_on_after(random.choice([PUBLISH_SECONDS_MAX] * 9 + [0.02])):
@@ -84,8 +99,9 @@ class DelayPublisher:
         desk, random = self._desk, self._desk.random
         when, due = desk.drawn_due()
         desk.count("published")
-        message = Waiting(
-            value=f"{desk.name} {desk.tally['published']} ".encode() + bytes(random.choice([0, 40, 300])),
+        name = f"{desk.name} {desk.tally['published']}"
+        return when, Waiting(
+            value=f"{name} ".encode() + bytes(random.choice([0, 40, 300])),
             topic=random.choice(list(desk.history.partitions)),
             key=random.choice(KEYS),
             headers=random.choice([{}, {}, {"a": b"1"}]),
@@ -94,20 +110,22 @@ class DelayPublisher:
             since=trio.current_time(),
             dues=[due],
             is_plain=when.get("delay") == 0,
+            message_id=random.choice([None, f"id {name}"]) if desk.uses_ids else None,
         )
-        desk.history.publish(message)
-        return when, message
 
 
 class Changer:
-    """Cancels messages, gives them another time, delivers them."""
+    """Cancels messages, gives them another time, delivers them; uses ids of cancelled ones again, later."""
 
     def __init__(self, desk: DelayDesk) -> None:
         self._desk = desk
+        self._freed: list[Waiting] = []
 
     async def run(self) -> None:
         while not self._desk.stopping.is_set():
             await self._desk.pause()
+            if self._freed and self._desk.random.random() < 0.2:
+                await DelayPublisher(self._desk).publish_again(self._freed.pop())
             message = self._drawn()
             if message is not None:
                 change = self._desk.random.choice([self._cancel, self._move, self._move, self._deliver])
@@ -134,6 +152,8 @@ class Changer:
             return
         self._desk.history.cancelled(message, since, answer=answer)
         self._desk.count("cancelled" if answer else "not cancelled")
+        if answer and message.is_certain and before is Cancel.NO and message.message_id is not None:
+            self._freed.append(message)
 
     async def _linger(self, what: str) -> None:
         self._desk.count(what)

@@ -42,6 +42,8 @@ class DelayPlan(ClientPlan):
     machines: int = 2
     purges: bool = False
     """Somebody purges topics, or deletes them and makes them anew."""
+    uses_ids: bool = False
+    """Messages have ids, and those of cancelled ones are used again."""
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "DelayPlan":
@@ -60,11 +62,12 @@ class DelayPlan(ClientPlan):
             kinds=tuple(random.choice([Kind.PLAIN, Kind.PLAIN, Kind.COMPACTED, Kind.SHORT]) for _ in topics),
             machines=machines,
             purges=random.random() < 0.3,
+            uses_ids=random.random() < 0.5,
         )
 
     def __str__(self) -> str:
         words = f"{self.machines} clients; topics {[kind.value for kind in self.kinds]}; purges: {self.purges}"
-        return f"{super(DelayPlan, self).__str__()}\n{words}"
+        return f"{super(DelayPlan, self).__str__()}\n{words}; ids: {self.uses_ids}"
 
     def config_of(self, topic: int) -> dict[str, Any]:
         return {"compression": self.compression, **self.kinds[topic].config(self.segment_bytes)}

@@ -158,7 +158,8 @@ class DelayWorld(ClientWorld):
                 self._start_worker(tasks, Purger(self._desk(f"{name} purger", client), self._configs))
 
     def _desk(self, name: str, client: goqueue.Client) -> DelayDesk:
-        return DelayDesk(name, client, self._generator(name), self.delays, self._stopping, self.tally.counts)
+        random, counts = self._generator(name), self.tally.counts
+        return DelayDesk(name, client, random, self.delays, self._stopping, counts, self.plan.uses_ids)
 
     def _start_worker(self, tasks: trio.Nursery, worker: DelayPublisher | Changer | Lister | Purger) -> None:
         self._working += 1

@@ -12,7 +12,12 @@ from tests.sim.delayworld import DelayWorld
 from tests.sim.seeking import seek
 
 SEEDS_PER_BUG_MAX = 100
-FOUND_FROM = {"answers-cancels-before-sync": 93, "fires-in-any-order": 211, "forgets-moves-at-rebuild": 4}
+FOUND_FROM = {
+    "answers-cancels-before-sync": 93,
+    "fires-in-any-order": 211,
+    "forgets-moves-at-rebuild": 4,
+    "recalls-ids-of-cancelled": 11,
+}
 """Where the search begins: with a seed that reaches it soon."""
 
 

@@ -10,6 +10,7 @@ from trio.testing import MockClock
 
 from goqueue.config import LogConfig
 from goqueue.core.batch import Attribute
+from goqueue.core.delayevents import cancel_batch, move_batch
 from goqueue.core.messageids import REMEMBERED_FOR, MessageIds
 from goqueue.core.record import Flag
 from goqueue.errors import DiskFailed
@@ -34,6 +35,7 @@ from tests.storage.logs import (
 
 SECOND = 1_000_000
 LARGE = LogConfig(segment_bytes=64 * 1024 * 1024)
+LATER = NOW + 3_600 * SECOND
 
 
 async def recalled(log: Log) -> dict[bytes, int]:
@@ -155,6 +157,18 @@ async def test_a_segment_that_lost_its_ids_to_compaction_says_so(volume: Volume)
     assert [segment.summary.holds_ids for segment in log.segments_since(0)] == [False] * 3
     [(envelope, _)] = envelopes_in((await log.read(0, 1)).data)
     assert not envelope.attributes & Attribute.HOLDS_IDS
+
+
+@pytest.mark.parametrize("filler", [0, 1_500], ids=["the same segment", "another segment"])
+async def test_a_start_knows_that_a_cancel_has_freed_an_id(volume: Volume, filler: int) -> None:
+    """The segment with the cancel holds no ids itself."""
+    log = await open_log(volume)
+    await publish(log, batch(bytes(400), bytes(filler), ids=[b"cancelled", b"kept"], due=LATER))
+    await publish(log, batch(bytes(filler)), cancel_batch(0, NOW), move_batch(1, LATER, NOW))
+    await publish(log, batch(bytes(filler)))
+    assert await recalled(log) == {b"kept": 1}
+    await publish(log, batch(b"again", ids=[b"cancelled"], due=LATER))
+    assert await recalled(log) == {b"kept": 1, b"cancelled": log.end_offset - 1}
 
 
 steps = st.lists(

@@ -53,6 +53,14 @@ def test_topics_are_made_listed_changed_and_deleted(address: str) -> None:
     with_client(address, body)
 
 
+def test_a_publish_says_whether_it_was_a_repeat(address: str) -> None:
+    async def body(client: aio.Client) -> None:
+        first, again = [await client.publish("orders", b"a", message_id="a") for _ in range(2)]
+        assert (first.repeated, again.repeated, first) == (False, True, again)
+
+    with_client(address, body)
+
+
 def test_messages_are_published_read_deleted_and_purged(address: str) -> None:
     async def body(client: aio.Client) -> None:
         assert await client.publish("orders", b"a", key=b"k") == ("orders", 0, 0)

@@ -30,9 +30,19 @@ def test_topics_are_made_listed_changed_and_deleted(address: str) -> None:
 def test_a_message_is_read_back_as_it_was_published(client: blocking.Client) -> None:
     where = client.publish("orders", b"v", key=b"k", headers={"a": b"1"}, priority="high", acks="leader")
     assert where == goqueue.Published("orders", 0, 0)
+    assert not where.repeated
     [message] = client.read("orders", end="latest")
     assert (message.value, message.key, message.headers) == (b"v", b"k", {"a": b"1"})
     assert message.priority is goqueue.Priority.HIGH
+
+
+def test_a_publish_says_whether_it_was_a_repeat(client: blocking.Client) -> None:
+    assert not client.publish("orders", b"v", message_id="a").repeated
+    with client.producer("orders") as producer:
+        assert producer.send(b"v", message_id="a").repeated
+        first, again = (producer.send_many([b"1", b"2"], message_id="b") for _ in range(2))
+    assert ([each.repeated for each in first], [each.repeated for each in again]) == ([False] * 2, [True] * 2)
+    assert first == again
 
 
 def test_messages_can_be_purged_and_deleted(client: blocking.Client) -> None:
