@@ -21,6 +21,7 @@ settings.load_profile("default")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=50, help="how many seeds the simulator runs")
     parser.addoption("--kills", type=int, default=3, help="how often a process is killed in each scenario")
+    parser.addoption("--soak-minutes", type=float, default=0, help="how long the soak lasts; 0: a few rounds")
 
 
 def pytest_configure() -> None:
@@ -51,6 +52,11 @@ def spark_session_of(nodeid: str) -> str | None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSessionInAProcess | None:
     return OneSessionInAProcess(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture
+def soak_minutes(request: pytest.FixtureRequest) -> float:
+    return float(request.config.getoption("--soak-minutes"))
 
 
 @pytest.fixture
