@@ -16,7 +16,7 @@ Who crashes takes along those who were started after it. A failed fsync goes up 
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import trio
@@ -38,6 +38,7 @@ from goqueue.actors.timers import Timers
 from goqueue.actors.topics import WIDTH, Topics
 from goqueue.actors.watchdog import Process, Watchdog
 from goqueue.core.admission import DISK_FREE_MIN
+from goqueue.core.nodeproducers import NodeProducers
 from goqueue.environment import Environment
 from goqueue.storage.datadirectory import DataDirectory, Meta
 from goqueue.storage.volume import Volume
@@ -57,6 +58,7 @@ class Broker:
     cluster: bytes
     node: str
     statistics: Statistics
+    producers: NodeProducers = field(default_factory=NodeProducers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +151,6 @@ async def running_broker(
     root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE, report=report))
     async with running(root):
         meta = await storage.ref.call(Identify())
-        yield Broker(environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics)
+        yield Broker(
+            environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics, volume.producers
+        )

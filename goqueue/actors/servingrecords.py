@@ -11,6 +11,7 @@ from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_the
 from goqueue.actors.partitionrequests import OffsetAtTime, Produce, Produced, StreamReader
 from goqueue.actors.statistics import Statistics
 from goqueue.core.batch import Producer
+from goqueue.core.producers import check_id_from_client
 from goqueue.errors import GoQueueError
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_body
@@ -19,8 +20,6 @@ from goqueue.types import Acks
 
 FETCH_BYTES_MAX = 1024 * 1024
 """Of one answer, unless its first batch alone is larger."""
-PRODUCER_ID_BITS = 62
-"""Of chance: two producers never get the same id."""
 
 PieceT = TypeVar("PieceT")
 
@@ -69,6 +68,7 @@ async def _post(
     statistics = desk.statistics
     try:
         ref = await desk.partition(batch.topic, batch.partition)
+        check_id_from_client(batch.producer_id)
         producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
         reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
     except GoQueueError as error:
@@ -93,7 +93,8 @@ def _produced(statistics: Statistics, outcome: Produced | BaseException) -> wire
 async def init_producer(desk: Desk, request: wire.InitProducer) -> wire.ProducerReady:
     if request.producer_id:
         return wire.ProducerReady(request.producer_id, request.epoch + 1)
-    return wire.ProducerReady(desk.broker.environment.random.getrandbits(PRODUCER_ID_BITS) + 1, 0)
+    environment = desk.broker.environment
+    return wire.ProducerReady(desk.broker.producers.next_id(environment.clock.now(), environment.random), 0)
 
 
 # Reading

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from goqueue.cli.output import json_bytes, readable
 from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.delays import DelayState
-from goqueue.core.producers import WrittenBatch
+from goqueue.core.producers import ProducerStates, WrittenBatch
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.journalfile import Frame, unpack_entries
 from goqueue.storage.journalfile import Kind as FrameKind
@@ -131,9 +131,14 @@ def _history(history: History) -> Fields:
     return {
         "lanes": ["+".join(lane_names(mask)) for mask in history.lanes],
         "epochs": [{"leader_epoch": epoch, "from_offset": offset} for epoch, offset in history.epochs],
-        "producers": [_producer(*fields) for fields in history.producers.snapshot()],
+        "producers": _producers(history.producers),
         "damage": [dict(zip(DAMAGE_FIELDS, span, strict=True)) for span in history.damage],
     }
+
+
+def _producers(states: ProducerStates | None) -> list[Fields] | None:
+    """None when they are in a file of their own."""
+    return None if states is None else [_producer(*fields) for fields in states.snapshot()]
 
 
 def _producer(producer_id: int, epoch: int, last_append_time: Microseconds, batches: list[list[int]]) -> Fields:

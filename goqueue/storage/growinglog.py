@@ -17,6 +17,7 @@ from goqueue.core.producers import ProducerStates
 from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, StorageError
 from goqueue.storage.index import BEGINNING
 from goqueue.storage.logviews import LogStatistics
+from goqueue.storage.producersnapshot import EncodedProducers, ProducerTail, encode_producers, write_producers
 from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.recoverypoint import RecoveryPoint, write_recovery_point
 from goqueue.storage.segment import ClosedIndex, Segment
@@ -70,12 +71,16 @@ class GrowingLog:
     def _adopt(self, recovered: Recovered) -> None:
         self._segments = Segments(self._volume, self.directory, recovered)
         self._history = recovered.history
+        self._producer_tail = ProducerTail(self._volume.producers.limits)
+        if recovered.producers_from is not None:
+            self._producer_tail.begin_at(recovered.producers_from, 0, self._appended_bytes, in_file=True)
         self._log_start = recovered.log_start
         self._end = recovered.end_offset
         self._durable: Offset = self._log_start
         self.compacted_to = recovered.compacted_to
         self._append_time = recovered.append_time
         self._history.forget(self._log_start, self._append_time)
+        self._volume.producers.enter(self.producers)
         self._damage, self._torn = recovered.damage, recovered.torn
         self._scanned_bytes = recovered.scanned_bytes
         self._checkpointed: RecoveryPoint | None = None
@@ -127,6 +132,7 @@ class GrowingLog:
 
     @property
     def producers(self) -> ProducerStates:
+        assert self._history.producers is not None, "recovery finds them, wherever they are"
         return self._history.producers
 
     def statistics(self) -> LogStatistics:
@@ -278,33 +284,62 @@ class GrowingLog:
         if growing is not None and self._end == end and not growing.unsynced_cut:
             growing.rest()
 
-    async def checkpoint(self) -> None:
-        """Seal what is finished and move the recovery point up to here. Each 5 s, when idle, at shutdown."""
-        async with self._exclusively():
-            await self._checkpoint()
+    async def checkpoint(self, covering: Offset = 0) -> None:
+        """Seal what is finished and move the recovery point up to here. Each 5 s, when idle, at shutdown.
 
-    async def _checkpoint(self) -> None:
+        A start replays no batch below `covering` to know the producers again.
+        """
+        is_due = self._producers_outgrew() or covering > self._producer_tail.begin
+        encoded = await self._encode_producers() if is_due else None
+        async with self._exclusively():
+            await self._checkpoint(encoded)
+
+    def _producers_outgrew(self) -> bool:
+        return self._producer_tail.has_outgrown(self.producers, self._appended_bytes)
+
+    async def _checkpoint(self, encoded: EncodedProducers | None = None) -> None:
         self._history.forget(self._log_start, self._append_time)
+        if encoded is not None and encoded.replay_from < self._producer_tail.begin:
+            encoded = None  # a newer one is there, which a compaction may rely on
+        if encoded is None and self._producers_outgrew() and not self._producer_tail.in_file:
+            encoded = await self._encode_producers()
         growing = self._segments.growing
         closed = growing.closed_index() if growing is not None else None
-        point = self._recovery_point(growing, closed)
+        point, noted = self._recovery_point(growing, closed), self.producers.noted
+        holds_producers = bool(point.growing) and self._few_producers() is not None
         if self._durable < self._end or self._has_unsynced_names_or_cuts():
             await self._commit()
+        if encoded is not None:
+            await self._write_producers(encoded)
         if point != self._checkpointed:  # else nothing has happened since: a stop of an idle log costs no sync
             if growing is not None and closed is not None:
                 growing.write_closed_index(closed)
             await write_recovery_point(self._volume, self.directory, point)
             self._checkpointed = point
+            if holds_producers:
+                self._producer_tail.begin_at(point.offset, noted, self._appended_bytes, in_file=False)
         # Seals come last. They only make the next start faster, and on a slow disk many of them take longer than a
         # stop may; whoever closes the log does not even wait for those of a checkpoint that is under way.
         await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing)
+
+    async def _encode_producers(self) -> EncodedProducers:
+        limits = self._volume.producers.limits
+        return await encode_producers(self.producers, lambda: self._end, limits.slice_seconds)
+
+    async def _write_producers(self, encoded: EncodedProducers) -> None:
+        await write_producers(self._volume, self.directory, encoded)
+        self._producer_tail.begin_at(encoded.replay_from, encoded.noted, self._appended_bytes, in_file=True)
+
+    def _few_producers(self) -> ProducerStates | None:
+        """What a recovery point holds itself; None when the producers are too many."""
+        return self._history.few_producers(self._volume.producers.limits.inline_max)
 
     def _recovery_point(self, growing: Segment | None, closed: ClosedIndex | None) -> RecoveryPoint:
         """The state at this moment; to be written once everything below `end_offset` is durable."""
         scan_from, summary = BEGINNING, b""
         if growing is not None and closed is not None:
             scan_from = closed.unfinished
-            history = replace(self._history, lanes=closed.lanes)
+            history = replace(self._history, lanes=closed.lanes, producers=self._few_producers())
             summary = encode_summary(growing.summary, closed.mark, history)
         return RecoveryPoint(
             offset=self._end,
@@ -369,4 +404,5 @@ class GrowingLog:
     def abandon(self) -> None:
         """Close every file and leave the disk as it is: the owner crashed, and the next start recovers."""
         self._closed = True
+        self._volume.producers.leave(self.producers)
         self._segments.close()

@@ -32,6 +32,7 @@ import trio
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgersettings import LedgerSettings
+from goqueue.core.producerids import draw_broker_id
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journal import Journal
 from goqueue.storage.journalfile import Replay
@@ -40,7 +41,6 @@ from goqueue.types import Microseconds
 
 NAME = "ledgers"
 VERSION = 1
-PRODUCER_ID_BITS = 47
 GROWN_BYTES = 1024 * 1024
 GROWN_TIMES = 4
 _MILLION = 1_000_000
@@ -85,7 +85,7 @@ class Found:
 
 
 def draw_producer_id(random: Random) -> int:
-    return random.getrandbits(PRODUCER_ID_BITS) + 1
+    return draw_broker_id(random)
 
 
 class LedgerJournal:

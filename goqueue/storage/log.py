@@ -12,6 +12,7 @@ Below `durable_offset` everything is fsynced. The high watermark is moved by the
 replicas; readers see what lies below it.
 """
 
+import math
 from dataclasses import replace
 
 import trio
@@ -21,6 +22,7 @@ from goqueue.errors import Closed, DamagedData, OffsetOutOfRange
 from goqueue.storage.compaction import Keeps, Rewrite, Untouched, put_in_place, rewrite
 from goqueue.storage.growinglog import GrowingLog
 from goqueue.storage.logviews import LogSlice
+from goqueue.storage.producersnapshot import encode_producers, write_producers
 from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.recoverypoint import write_recovery_point
 from goqueue.storage.segment import Segment
@@ -122,12 +124,20 @@ class Log(GrowingLog):
                 return offset
             segment = self._holding(offset)
             position, end = await segment.boundary_at(offset)
+            await self._cut_producers(end)
             await self._cut_files(segment, position, end)
             self._adopt(await recover(self._volume, self.directory))
             self.past_changes += 1
             await self._commit()
             self._high_watermark = min(self._high_watermark, self._end)
             return self._end
+
+    async def _cut_producers(self, end: Offset) -> None:
+        """No state may name an offset from there on once others can get it."""
+        self._volume.producers.leave(self.producers)
+        self.producers.cut(end)
+        encoded = await encode_producers(self.producers, lambda: end, math.inf)
+        await write_producers(self._volume, self.directory, encoded)
 
     async def _cut_files(self, segment: Segment, position: int, end: Offset) -> None:
         """From the end backwards, so that a crash at any step leaves a log that is only longer."""
@@ -200,6 +210,8 @@ class Log(GrowingLog):
         Whether nothing else is left of it: one that is damaged stays as it is.
         """
         async with self._compaction:
+            if self._producer_tail.begin < segment.end_offset:
+                await self.checkpoint(covering=segment.end_offset)  # what goes takes its producer's numbers along
             async with self._exclusively():
                 await self._segments.seal_finished(self._durable)
             copy = await rewrite(segment, keeps)

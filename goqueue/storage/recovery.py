@@ -18,7 +18,10 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from goqueue.core.producers import ProducerStates
 from goqueue.storage.index import SparseIndex
+from goqueue.storage.producerreplay import replayed_producers
+from goqueue.storage.producersnapshot import FoundProducers, read_producers
 from goqueue.storage.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.scan import Damage, Found, Scanner
 from goqueue.storage.segment import (
@@ -65,6 +68,8 @@ class Recovered:
     damage: list[Damage] = field(default_factory=list)
     torn: list[TornTail] = field(default_factory=list)
     scanned_bytes: int = 0
+    producers_from: Offset | None = None
+    """The producers were in a file of their own, and batches from here on were replayed."""
     as_left: bool = False
     """The log ends, and grows, just as its recovery point says: nothing is there that was not durable then."""
 
@@ -201,7 +206,7 @@ class _Recovery:
             return
         for begin, end, offset, end_offset in history.damage:
             self._result.damage.append(Damage(segment.path(), begin, end, offset, end_offset))
-        self._result.history = history.copy()
+        self._result.history = history.of_log()
 
     async def _take_unsealed(self, number: int) -> bool:
         """Scan a segment; False when its tail was torn, so that nothing behind it counts."""
@@ -243,7 +248,7 @@ class _Recovery:
             segment.mark = head.mark
             scanner.position = point.scan_from.position
             scanner.offset += point.scan_from.relative_offset
-        return Scan(segment, scanner, index or SparseIndex(), history.copy(), point.offset)
+        return Scan(segment, scanner, index or SparseIndex(), history.of_log(), point.offset)
 
     async def _scan_to_torn(self, scan: Scan, number: int) -> Damage | None:
         """Take everything sound. Rot is noted and passed; a torn tail ends the scan and is returned."""
@@ -353,8 +358,9 @@ class _Recovery:
         if next_base is not None:
             scan.segment.summary.end_offset = next_base
         scan.segment.grow_from(scan.index)
-        self._result.unsealed.append((scan.segment, scan.history))
-        self._result.history = scan.history.copy()
+        inline_max = self._volume.producers.limits.inline_max
+        self._result.unsealed.append((scan.segment, scan.history.sealed(inline_max)))
+        self._result.history = scan.history.of_log()
 
     async def _finish(self) -> None:
         result = self._result
@@ -367,6 +373,23 @@ class _Recovery:
         if result.history.epochs:
             result.leader_epoch = max(result.leader_epoch, result.history.epochs[-1][0])
         result.as_left = self._is_as_left(result)
+        if result.history.producers is None:
+            base = await read_producers(self._volume, self._directory)
+            found = await replayed_producers(result.segments, base or await self._producers_elsewhere())
+            found.states.cut(result.end_offset)
+            result.history.producers, result.producers_from = found.states, found.replay_from
+
+    async def _producers_elsewhere(self) -> FoundProducers:
+        """The newest states that the recovery point or a seal holds itself, for want of their file."""
+        head = self._point.growing_head() if self._point else None
+        history = self._point.growing_history(head) if self._point and head else None
+        if self._point is not None and history is not None and history.producers is not None:
+            return FoundProducers(self._point.offset, history.producers)
+        for segment in reversed(self._result.segments):
+            history = await read_history(self._volume, segment.path(SEAL)) if segment.sealed else None
+            if history is not None and history.producers is not None:
+                return FoundProducers(segment.end_offset, history.producers)
+        return FoundProducers(0, ProducerStates(self._volume.producers.limits.partition_max))
 
     def _is_as_left(self, result: Recovered) -> bool:
         head = self._point.growing_head() if self._point else None

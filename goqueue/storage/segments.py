@@ -64,7 +64,8 @@ class Segments:
         """Begin a new segment at `end`; the one before waits for its seal with the history up to here."""
         new = Segment.create(self._volume, self._directory, end)
         if self.growing is not None:
-            self._unsealed.append((self.growing, history.copy()))
+            inline_max = self._volume.producers.limits.inline_max
+            self._unsealed.append((self.growing, history.of_log().sealed(inline_max)))
         self.growing = new
         self._row.append(new)
         self.name_changes += 1

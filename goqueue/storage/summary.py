@@ -9,14 +9,16 @@ fixed head and a msgpack tail, each with its CRC:
     64 index entries (4)    68 CRC32C of .index (4) 72 CRC32C of .timeindex (4)
     76 length of the tail   80 CRC32C of the tail   84 priority mask (1)    85 about delays (1)    86 damaged (1)
     87 holds ids (1)        88 reserved (8)
-    96 tail: {"lanes": a byte per index entry, "epochs": [[leader epoch, first offset], …], "producers": […],
+    96 tail: {"lanes": a byte per index entry, "epochs": [[leader epoch, first offset], …],
+              "producers": […], or nil when they are in the file `producers`,
+              "forgotten_to": the highest id of a producer that was forgotten,
               "damage": [[position, end position, offset, end offset], …]}
 
 The head is all that a start reads of a sealed segment; the tail is read when it is needed. A seal whose size
 differs from its log file's is void, and the segment is scanned: that is how a crash between two renames heals.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import Any
 
@@ -78,25 +80,42 @@ class History:
     lanes: bytes = b""
     damage: list[tuple[int, int, Offset, Offset]] = field(default_factory=list)
     epochs: list[tuple[int, Offset]] = field(default_factory=list)
-    producers: ProducerStates = field(default_factory=ProducerStates)
+    producers: ProducerStates | None = field(default_factory=ProducerStates)
+    """None when they are too many for a seal: they are in a file of their own."""
 
-    def copy(self) -> "History":
-        """The log's part as it is now; lanes and damage belong to one segment alone."""
-        return History(epochs=list(self.epochs), producers=ProducerStates.restored(self.producers.snapshot()))
+    def of_log(self) -> "History":
+        """The log's part; lanes and damage belong to one segment alone. The producers are shared with it."""
+        return History(epochs=list(self.epochs), producers=self.producers)
+
+    def sealed(self, producers_max: int) -> "History":
+        """A copy for a seal, with so many producers at most or none."""
+        few = self.few_producers(producers_max)
+        return replace(self, epochs=list(self.epochs), producers=None if few is None else few.copy())
+
+    def few_producers(self, producers_max: int) -> ProducerStates | None:
+        """None when they are more than these."""
+        states = self.producers
+        return states if states is not None and len(states) <= producers_max else None
 
     def forget(self, log_start: Offset, append_time: Microseconds) -> None:
         """Drop epochs that ended before the log begins, and producers that have long been silent."""
         ended = sum(first <= log_start for _, first in self.epochs[1:])
         del self.epochs[:ended]
-        self.producers.forget_silent(append_time)
+        if self.producers is not None:
+            self.producers.forget_silent(append_time)
 
     def note(self, envelope: Envelope) -> None:
         if not self.epochs or self.epochs[-1][0] != envelope.leader_epoch:
             self.epochs.append((envelope.leader_epoch, envelope.base_offset))
-        if envelope.producer_id:
-            last = (envelope.base_sequence + envelope.last_offset_delta) % SEQUENCES
-            batch = WrittenBatch(envelope.base_sequence, last, envelope.base_offset)
-            self.producers.note(envelope.producer_id, envelope.producer_epoch, batch, envelope.append_time)
+        if envelope.producer_id and self.producers is not None:
+            self.producers.note(*producer_note(envelope))
+
+
+def producer_note(envelope: Envelope) -> tuple[int, int, WrittenBatch, Microseconds]:
+    """Producer, epoch, batch and append time, as `ProducerStates` takes them."""
+    last = (envelope.base_sequence + envelope.last_offset_delta) % SEQUENCES
+    batch = WrittenBatch(envelope.base_sequence, last, envelope.base_offset)
+    return envelope.producer_id, envelope.producer_epoch, batch, envelope.append_time
 
 
 def encode_summary(summary: Summary, mark: IndexMark, history: History) -> bytes:
@@ -104,7 +123,8 @@ def encode_summary(summary: Summary, mark: IndexMark, history: History) -> bytes
         {
             "lanes": history.lanes,
             "epochs": history.epochs,
-            "producers": history.producers.snapshot(),
+            "producers": None if history.producers is None else history.producers.snapshot(),
+            "forgotten_to": 0 if history.producers is None else history.producers.forgotten_to,
             "damage": history.damage,
         }
     )
@@ -178,5 +198,9 @@ def decode_history(head: SummaryHead, tail: Buffer) -> History | None:
         lanes=fields["lanes"],
         damage=[(begin, end, offset, end_offset) for begin, end, offset, end_offset in fields["damage"]],
         epochs=[(epoch, offset) for epoch, offset in fields["epochs"]],
-        producers=ProducerStates.restored(fields["producers"]),
+        producers=_producers(fields["producers"], fields.get("forgotten_to", 0)),
     )
+
+
+def _producers(snapshot: list[Any] | None, forgotten_to: int) -> ProducerStates | None:
+    return None if snapshot is None else ProducerStates.restored(snapshot, forgotten_to)

@@ -9,6 +9,7 @@ from typing import Protocol
 import trio
 
 from goqueue.core.histogram import Histogram
+from goqueue.core.nodeproducers import NodeProducers
 from goqueue.environment import Disk, File
 from goqueue.errors import DiskFailed
 from goqueue.storage.committer import Committer
@@ -53,11 +54,13 @@ class Volume:
         open_files_max: int = OPEN_FILES_MAX,
         indexes_max: int = INDEXES_MAX,
         growing_files_max: int = GROWING_FILES_MAX,
+        producers: NodeProducers | None = None,
     ) -> None:
         self.disk = disk
         self.committer = Committer(disk)
         self.logs = OpenLogs()
         self.journals = OpenJournals()
+        self.producers = NodeProducers() if producers is None else producers
         self.waits = Histogram()
         """How long those waited who wanted something durable."""
         self._open_files_max = open_files_max

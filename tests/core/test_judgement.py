@@ -117,11 +117,23 @@ def test_a_new_epoch_begins_with_sequence_zero() -> None:
     assert caught.value.details["expected"] == 0
 
 
+def test_the_first_batch_of_a_producer_that_may_be_forgotten_is_refused() -> None:
+    """G11: nobody knows whether it is a repeat."""
+    states, client = ProducerStates(clients_max=1), 2**62
+    for number in (1, 2):
+        assert states.judge(client + number, 0, 0, 1) is None
+        states.note(client + number, 0, WrittenBatch(0, 0, number), number)
+    with pytest.raises(UnknownProducer, match="new id"):
+        states.judge(client + 1, 0, 0, 1)
+    assert states.judge(client + 2, 0, 0, 1) == 2
+    assert states.judge(client + 3, 0, 0, 1) is None
+
+
 def test_an_unknown_or_forgotten_producer_begins_with_sequence_zero() -> None:
     states = states_after(Sent(3, 0), Sent(3, 1))
     assert judge(states, Sent(3, 2)) is None
     states.forget_silent(FORGOTTEN_AFTER)
-    with pytest.raises(UnknownProducer, match="new epoch"):
+    with pytest.raises(UnknownProducer, match="new id"):
         judge(states, Sent(3, 2))
     assert judge(states, Sent(3, 0)) is None
 

@@ -7,6 +7,7 @@ are read until they hold still around the recovery point, and a log file that go
 from collections.abc import Iterator
 from itertools import pairwise
 
+from goqueue.storage import producersnapshot
 from goqueue.storage.recovery import SEGMENT_NAME
 from goqueue.storage.recoverypoint import NAME, SIZE_MAX, VERSION, RecoveryPoint, read_recovery_point, sound_version
 from goqueue.storage.segment import LOG, SEAL, SUFFIXES, segment_stem
@@ -36,7 +37,7 @@ def holds_partition(names: list[str]) -> bool:
 def belongs_to_partition(name: str) -> bool:
     """Whether the checks below look after a file of this name."""
     stem, _, suffix = name.partition(".")
-    return name == NAME or (f".{suffix}" in SUFFIXES and stem.isdigit())
+    return name in (NAME, producersnapshot.NAME) or (f".{suffix}" in SUFFIXES and stem.isdigit())
 
 
 async def check_partition(volume: Volume, directory: str, progress: Progress) -> PartitionReport:
@@ -58,6 +59,7 @@ class _PartitionCheck:
         bases = self._bases()
         if self._point is None:
             await self._explain_point(bool(bases))
+        await self._check_producers()
         for base, next_base in zip(bases, [*bases[1:], None], strict=False):
             await self._check_segment(base, next_base)
         evidence = Evidence(self._directory, self._point, bases[0] if bases else None, self._row)
@@ -108,6 +110,14 @@ class _PartitionCheck:
         elif has_segments:
             text = "it is not there; the next start scans the last segment and writes it"
             self._note(Kind.RECOVERY_POINT_MISSING, NAME, text)
+
+    async def _check_producers(self) -> None:
+        if producersnapshot.NAME in self._names:
+            path = f"{self._directory}/{producersnapshot.NAME}"
+            data = await self._volume.read_whole(path, producersnapshot.SIZE_MAX)
+            if producersnapshot.sound_version(data) is None:
+                text = "it does not match its checksum; the next start reads the producers from the log instead"
+                self._note(Kind.INDEX_DAMAGED, producersnapshot.NAME, text)
 
     # Segment by segment
 
