@@ -11,6 +11,7 @@ from goqueue.actors.fetching import Question, await_the_first, fetch_what_is_the
 from goqueue.actors.partitionrequests import OffsetAtTime, Produce, Produced, StreamReader
 from goqueue.actors.statistics import Statistics
 from goqueue.core.batch import Producer
+from goqueue.core.producerids import NUMBER_BITS
 from goqueue.core.producers import check_id_from_client
 from goqueue.errors import GoQueueError
 from goqueue.net import messages as wire
@@ -94,7 +95,8 @@ async def init_producer(desk: Desk, request: wire.InitProducer) -> wire.Producer
     if request.producer_id:
         return wire.ProducerReady(request.producer_id, request.epoch + 1)
     environment = desk.broker.environment
-    return wire.ProducerReady(desk.broker.producers.next_id(environment.clock.now(), environment.random), 0)
+    number = environment.random.getrandbits(NUMBER_BITS)
+    return wire.ProducerReady(desk.broker.producers.next_id(environment.clock.now(), number), 0)
 
 
 # Reading

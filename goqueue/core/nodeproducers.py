@@ -7,7 +7,6 @@ longest silent producer of a node cost a few steps, and noting a batch of a know
 
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
-from random import Random
 
 from goqueue.core.producerids import ProducerIds
 from goqueue.core.producers import NO_BOUND, PARTITION_PRODUCERS_MAX, ProducerStates
@@ -43,9 +42,9 @@ class NodeProducers:
         self._heap: list[tuple[Microseconds, int, ProducerStates]] = []
         self._pushed = 0
 
-    def next_id(self, now: Microseconds, random: Random) -> int:
+    def next_id(self, now: Microseconds, number: int) -> int:
         """For a new producer: an id that no partition of this node takes for a forgotten one."""
-        return self._ids.next(now, random, self.forgotten_to)
+        return self._ids.next(now, number, self.forgotten_to)
 
     def __len__(self) -> int:
         """Remembered producers of clients, on all partitions together."""

@@ -32,7 +32,7 @@ import trio
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgersettings import LedgerSettings
-from goqueue.core.producerids import draw_broker_id
+from goqueue.core.producerids import BROKER_ID_BITS
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journal import Journal
 from goqueue.storage.journalfile import Replay
@@ -85,7 +85,7 @@ class Found:
 
 
 def draw_producer_id(random: Random) -> int:
-    return draw_broker_id(random)
+    return random.getrandbits(BROKER_ID_BITS) + 1
 
 
 class LedgerJournal:
