@@ -9,7 +9,7 @@ replaces the old one, and until the log is renamed it does not fit the file, so 
 rename puts the new log in place, and its seal fits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import reduce
 from operator import or_
@@ -116,6 +116,34 @@ async def put_in_place(copy: Rewrite) -> Segment | None:
     return new
 
 
+async def joined(segments: Sequence[Segment]) -> Rewrite | None:
+    """A durable copy of neighbours in one file, to take the place of the first; None when one is damaged."""
+    copy = Rewrite(segments[0])
+    try:
+        for segment in segments:
+            if await _visit(segment, lambda found: _copy_whole(copy, found)) is not Visited.ALL:
+                copy.close()
+                return None
+        await copy.finish()
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+async def put_joined_in_place(copy: Rewrite, last: Segment) -> Segment | None:
+    """Let the copy take the name of the first segment; None when the history up to the last one is not known."""
+    volume = last.volume
+    history = await read_history(volume, last.path(SEAL))
+    if history is None:
+        return None
+    new = Segment.rewritten(copy.segment, copy.summary, copy.index)
+    await new.write_seal(history)
+    volume.disk.rename(copy.temporary, new.path())
+    volume.forget(new.path())
+    return new
+
+
 class Visited(Enum):
     ALL = auto()
     SOME = auto()
@@ -157,6 +185,14 @@ def _copy_kept(copy: Rewrite, found: Found, keeps: Keeps) -> bool:
         copy.add(envelope, found.body)
     else:
         copy.add(*_smaller(envelope, kept, records))
+    return True
+
+
+def _copy_whole(copy: Rewrite, found: Found) -> bool:
+    if found.envelope.record_count:
+        copy.add(found.envelope, found.body)
+    else:
+        copy.skip(found.envelope)
     return True
 
 

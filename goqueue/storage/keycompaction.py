@@ -12,6 +12,7 @@ from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import HEADER_SIZE, RecordPlace, walk_records
 from goqueue.errors import DamagedData
 from goqueue.storage.log import Log
+from goqueue.storage.merging import merge_small
 from goqueue.storage.thinning import thin
 from goqueue.types import Microseconds, Offset
 
@@ -45,6 +46,7 @@ async def compact_by_key(
     fresh_from = _first_fresh_id(log, max(now, log.append_time))
     end = min(newest.covered_to, fresh_from)
     await thin(log, [each for each in log.finished_segments() if each.base_offset < end], keeps)
+    await merge_small(log, end)
     log.compacted_to = end
     return newest.full and end < fresh_from
 

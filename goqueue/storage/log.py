@@ -19,7 +19,7 @@ import trio
 
 from goqueue.config import LogConfig
 from goqueue.errors import Closed, DamagedData, OffsetOutOfRange
-from goqueue.storage.compaction import Keeps, Rewrite, Untouched, put_in_place, rewrite
+from goqueue.storage.compaction import Keeps, Rewrite, Untouched, joined, put_in_place, put_joined_in_place, rewrite
 from goqueue.storage.growinglog import GrowingLog
 from goqueue.storage.logviews import LogSlice
 from goqueue.storage.producersnapshot import encode_producers, write_producers
@@ -77,7 +77,7 @@ class Log(GrowingLog):
 
     async def offset_at_time(self, time: Microseconds) -> Offset | None:
         """The first record of this time or later that readers can see, or None."""
-        for segment in self._segments:
+        for segment in self._segments.walk(self._log_start):
             if segment.summary.highest_timestamp >= time and segment.end_offset > self._log_start:
                 offset = await segment.first_offset_at(time, self._log_start)
                 if offset is not None:
@@ -86,7 +86,7 @@ class Log(GrowingLog):
 
     async def next_of_lane(self, lane: int, offset: Offset) -> Offset | None:
         """The first record of this priority, from `offset` on, that readers can see, or None."""
-        for segment in self._segments:
+        for segment in self._segments.walk(offset):
             if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:
                 found = await segment.first_offset_of_lane(lane, max(offset, self._log_start))
                 if found is not None:
@@ -102,7 +102,7 @@ class Log(GrowingLog):
 
         By the lane index alone: what lies between is neither read nor walked.
         """
-        for segment in self._segments.behind(offset):
+        for segment in self._segments.walk(offset):
             if segment.base_offset >= end:
                 break
             if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:
@@ -210,14 +210,41 @@ class Log(GrowingLog):
         Whether nothing else is left of it: one that is damaged stays as it is.
         """
         async with self._compaction:
-            if self._producer_tail.begin < segment.end_offset:
-                await self.checkpoint(covering=segment.end_offset)  # what goes takes its producer's numbers along
-            async with self._exclusively():
-                await self._segments.seal_finished(self._durable)
+            await self._prepare_rewrite(segment.end_offset)
             copy = await rewrite(segment, keeps)
             if isinstance(copy, Untouched):
                 return copy is Untouched.NOTHING_GOES
             return await self._exchange(copy)
+
+    async def _prepare_rewrite(self, end: Offset) -> None:
+        if self._producer_tail.begin < end:
+            await self.checkpoint(covering=end)  # what goes takes its producer's numbers along
+        async with self._exclusively():
+            await self._segments.seal_finished(self._durable)
+
+    async def merge(self, run: list[Segment]) -> None:
+        """Join finished neighbours into one file; offsets, records and readers stay. Damaged ones are left."""
+        async with self._compaction:
+            await self._prepare_rewrite(run[-1].end_offset)
+            if self._segments.hold(run):
+                copy = await joined(run)
+                if copy is not None:
+                    await self._exchange_run(run, copy)
+
+    async def _exchange_run(self, run: list[Segment], copy: Rewrite) -> None:
+        """The files that the new one makes superfluous go once its name is durable."""
+        try:
+            async with self._exclusively():
+                new = await put_joined_in_place(copy, run[-1]) if self._segments.hold(run) else None
+                if new is not None:
+                    self._segments.merge(run, new)
+                    await self._commit()
+                    for segment in run[:0:-1]:
+                        segment.remove_files()
+                    self._segments.name_changes += 1
+                    await self._commit()
+        finally:
+            copy.close()
 
     async def _exchange(self, copy: Rewrite) -> bool:
         try:

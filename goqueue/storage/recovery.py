@@ -28,7 +28,9 @@ from goqueue.storage.segment import (
     LOG,
     SEAL,
     Segment,
+    is_of_file,
     load_index,
+    merged_into,
     read_head,
     read_history,
     segment_stem,
@@ -161,14 +163,24 @@ class _Recovery:
         return self._bases[number + 1] if number + 1 < len(self._bases) else None
 
     async def _read_seals(self) -> None:
-        for number, base in enumerate(self._bases):
+        number = 0
+        while number < len(self._bases):  # some of them may go meanwhile
+            base = self._bases[number]
             path = f"{self._directory}/{segment_stem(base)}"
             head = await read_head(self._volume, path + SEAL)
-            if head is None or head.summary.base_offset != base:
-                continue
-            fits = self._disk.size(path + LOG) == head.summary.size
-            if fits and self._next_base(number) in (None, head.summary.end_offset):
-                self._sealed[base] = Segment.of_seal(self._volume, self._directory, head)
+            if head is not None and is_of_file(head, base, self._disk.size(path + LOG)):
+                await self._clear_merged(head.summary, number)
+                if self._next_base(number) in (None, head.summary.end_offset):
+                    self._sealed[base] = Segment.of_seal(self._volume, self._directory, head)
+            number += 1
+
+    async def _clear_merged(self, summary: Summary, number: int) -> None:
+        """A crash may have come between a merge and the removal of the segments that it took in."""
+        segment = Segment(self._volume, self._directory, summary)
+        taken_in = await merged_into(segment, self._bases[number + 1 :])
+        for base in reversed(taken_in):
+            self._segment(base).remove_files()
+        del self._bases[number + 1 : number + 1 + len(taken_in)]
 
     def _take_point(self) -> None:
         """Take the floor and the log's beginning from the recovery point and the seals."""

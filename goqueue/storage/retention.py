@@ -8,6 +8,7 @@ from goqueue.core.offsetset import OffsetSet
 from goqueue.core.record import RecordPlace
 from goqueue.core.retention import SegmentAge, count_expired
 from goqueue.storage.log import Log
+from goqueue.storage.merging import merge_small
 from goqueue.storage.segment import Segment
 from goqueue.storage.thinning import thin
 from goqueue.types import Microseconds, Offset
@@ -32,6 +33,8 @@ async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> O
         return keeps_pending(pending, envelope.base_offset + place.relative_offset, records, place)
 
     await thin(log, kept, keeps)
+    if kept:
+        await merge_small(log, kept[-1].end_offset)
     return kept[-1].end_offset if kept else log.log_start
 
 

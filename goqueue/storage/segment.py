@@ -397,6 +397,27 @@ async def read_head(volume: Volume, path: str) -> SummaryHead | None:
         return None
 
 
+def is_of_file(head: SummaryHead, base: Offset, size: int) -> bool:
+    """Whether a seal names its log file's base and size."""
+    return (head.summary.base_offset, head.summary.size) == (base, size)
+
+
+async def merged_into(segment: Segment, later: Sequence[Offset]) -> list[Offset]:
+    """Of the segments that begin at `later`, those whose batches this one holds too.
+
+    Its seal says so, and the file is read to make sure: an older file may have the same size.
+    """
+    taken_in = [base for base in later if base < segment.end_offset]
+    if not taken_in:
+        return []
+    with segment.volume.reader(segment.path()) as file:
+        scanner = segment.scanner(file)
+        while items := await scanner.next():
+            if any(isinstance(item, Damage) for item in items):
+                return []
+        return taken_in if scanner.offset == segment.end_offset else []
+
+
 async def read_history(volume: Volume, path: str) -> History | None:
     try:
         data = await volume.read_whole(path, volume.disk.size(path))

@@ -27,6 +27,11 @@ class Segments:
     def __len__(self) -> int:
         return len(self._row)
 
+    def hold(self, run: list[Segment]) -> bool:
+        """Whether these are here, as neighbours."""
+        number = bisect_right(self._row, run[0].base_offset, key=_base) - 1
+        return self._row[max(0, number) : number + len(run)] == run
+
     def __iter__(self) -> Iterator[Segment]:
         """As they are now; the row may change while the caller waits."""
         return iter(list(self._row))
@@ -50,9 +55,18 @@ class Segments:
         grows = self._row[-1].summary.priority_mask if self._row else 0
         return self._masks[number] | grows if number < len(self._masks) else 0
 
-    def behind(self, offset: Offset) -> list[Segment]:
-        """The one with this offset and those behind it, as they are now."""
-        return self._row[max(0, bisect_right(self._row, offset, key=_base) - 1) :]
+    def walk(self, offset: Offset) -> Iterator[Segment]:
+        """The one with this offset and those behind it. The caller may wait between two: each is looked up when its
+        turn comes, so those that were merged or removed meanwhile are not met."""
+        while (segment := self._first_behind(offset)) is not None:
+            yield segment
+            offset = segment.end_offset
+
+    def _first_behind(self, offset: Offset) -> Segment | None:
+        number = bisect_right(self._row, offset, key=_base)
+        if number and self._row[number - 1].end_offset > offset:
+            return self._row[number - 1]
+        return next((each for each in self._row[number : number + 2] if each.end_offset > offset), None)
 
     def finished(self) -> list[Segment]:
         return [segment for segment in self._row if segment is not self.growing]
@@ -99,6 +113,14 @@ class Segments:
     def exchange(self, old: Segment, new: Segment) -> None:
         self._row[self._row.index(old)] = new
         old.close()
+        self.name_changes += 1
+
+    def merge(self, old: list[Segment], new: Segment) -> None:
+        """One takes the place of several neighbours, whose files are removed later."""
+        number = self._row.index(old[0])
+        self._row[number : number + len(old)] = [new]
+        for segment in old:
+            segment.close()
         self.name_changes += 1
 
     def close(self) -> None:

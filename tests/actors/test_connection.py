@@ -43,7 +43,7 @@ async def made(client: BareClient, name: str = "orders", partitions: int = 1) ->
 
 def batch(topic: wire.TopicDescription, *values: bytes, sequence: int = 0, partition: int = 0) -> wire.ProduceBatch:
     body = b"".join(encode_record(number, 1, value) for number, value in enumerate(values))
-    return wire.ProduceBatch(topic.uuid, partition, 0, 7, 0, sequence, 0, len(values), body)
+    return wire.ProduceBatch(topic.uuid, partition, 0, 2**62, 0, sequence, 0, len(values), body)
 
 
 async def fetched(

@@ -168,7 +168,7 @@ async def test_a_batch_that_is_sent_again_is_a_repeat(counted: Counted) -> None:
     """G11."""
     topic = await counted.client.topic("orders")
     body = encode_record(0, 1, b"a")
-    batch = wire.ProduceBatch(topic.uuid.bytes, 0, 0, 7, 0, 0, 0, 1, body)
+    batch = wire.ProduceBatch(topic.uuid.bytes, 0, 0, 2**62, 0, 0, 0, 1, body)
     for _ in range(2):
         answer = await counted.client.call(wire.Produce(int(goqueue.Acks.ALL), (batch,)), wire.Produced)
         assert answer.batches[0].base_offset == 0
