@@ -154,7 +154,7 @@ async def test_a_segment_that_lost_its_ids_to_compaction_says_so(volume: Volume)
     await publish(log, batch(bytes(1_200), key=b"key"), now=NOW + REMEMBERED_FOR)
     await publish(log, batch(bytes(1_200), key=b"key"), now=NOW + REMEMBERED_FOR)
     await compact_by_key(log, NOW + REMEMBERED_FOR)
-    assert [segment.summary.holds_ids for segment in log.segments_since(0)] == [False] * 3
+    assert not any(segment.summary.holds_ids for segment in log.segments_since(0))
     [(envelope, _)] = envelopes_in((await log.read(0, 1)).data)
     assert not envelope.attributes & Attribute.HOLDS_IDS
 
