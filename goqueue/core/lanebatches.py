@@ -14,8 +14,18 @@ from typing import NamedTuple
 
 from goqueue.core.batch import Envelope, records_of
 from goqueue.core.batchindex import BatchIndex, BatchIndexes, with_records
-from goqueue.core.deliverable import Reader, batches_in, body_at, is_for_everybody, is_plain, messages_in
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.deliverable import (
+    EVERYTHING,
+    Reader,
+    batches_in,
+    body_at,
+    is_for_everybody,
+    is_plain,
+    messages_in,
+)
+from goqueue.core.lanes import LANES
+from goqueue.core.ledgerentries import LaneOffsets
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Buffer, Offset
 
 PIECE_BYTES, RECORD_BYTES = 512, 16
@@ -27,6 +37,11 @@ class OfLane(NamedTuple):
     scanned_to: Offset
     """All of the lane before it was looked at."""
     parts: list[Buffer]
+
+    def without(self, others: OffsetSet) -> "OfLane":
+        """Their records may travel all the same, among others: only what is named is handed out."""
+        offsets = self.offsets.without(others)
+        return self._replace(offsets=offsets, parts=self.parts if offsets else [])
 
 
 class Wanted(NamedTuple):
@@ -176,6 +191,21 @@ def cut_lane(data: Buffer, end: Offset, wanted: Wanted, reader: Reader, indexes:
             cutter.add(stretch, envelope, view[position : position + envelope.size])
     stretch.end = max(stretch.end, end)
     return stretch
+
+
+def messages_by_lane(data: Buffer, wanted: Run, reader: Reader, indexes: BatchIndexes) -> list[LaneOffsets]:
+    """The messages of this range that are in `data`, which is whole batches, by their lanes."""
+    seen = 0
+    for _, envelope in batches_in(memoryview(data)):
+        seen |= envelope.priority_mask
+    return [_all_of(lane, data, wanted, reader, indexes) for lane in LANES if seen >> lane & 1]
+
+
+def _all_of(lane: int, data: Buffer, wanted: Run, reader: Reader, indexes: BatchIndexes) -> LaneOffsets:
+    asked = Wanted(lane, wanted.first, EVERYTHING)
+    stretch = cut_lane(data, wanted.last + 1, asked, reader, indexes)
+    found = stretch.first(wanted.first, len(stretch) + 1).offsets
+    return LaneOffsets(lane, found.common(OffsetSet([wanted])))
 
 
 class _Cutter(NamedTuple):

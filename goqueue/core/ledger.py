@@ -34,6 +34,7 @@ from goqueue.core.backoff import backoff
 from goqueue.core.leaserow import Lease
 from goqueue.core.leases import Delivery
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, in_order
+from goqueue.core.ledgerdamaging import LedgerDamage
 from goqueue.core.ledgerdepartures import DeadRun, Departure
 from goqueue.core.ledgerentries import (
     Acked,
@@ -53,6 +54,7 @@ from goqueue.core.ledgerentries import (
     Rejected,
     Released,
     Removed,
+    Repaired,
     Reset,
     Retry,
 )
@@ -77,6 +79,8 @@ class Ledger(Planning):
             else:
                 self.keys.note_entry(entry)
         self._state.apply(entry, now)
+        if isinstance(entry, Repaired):  # they lie before others of their keys, and are read with them
+            self.keys.forget()
 
     # Where the group stands
 
@@ -117,6 +121,8 @@ class Ledger(Planning):
             removed_unacked=state.removed_unacked,
             first_unsettled=state.lanes.open.first,
             ahead=len(state.lanes.ahead),
+            damaged=len(state.damages),
+            damages=state.damages.ranges(),
         )
 
     @property
@@ -182,8 +188,8 @@ class Ledger(Planning):
     ) -> Delivered | PassedOver | None:
         """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
 
-        All that is not fresh before `scanned_to` is never handed out: hidden, expired, compacted or damaged. There
-        is nothing of other lanes.
+        All that is neither fresh nor damaged before `scanned_to` is never handed out: hidden, expired or compacted.
+        There is nothing of other lanes.
         """
         is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
         at = self.fresh_in(lane)
@@ -347,6 +353,12 @@ class Ledger(Planning):
         """The next to leave, in offset order."""
         return self._state.departures.next(count_max)
 
+    def departing_within(self, run: Run) -> int:
+        """How many of these are on their way and hold the group's progress."""
+        return self._state.departures.count_departing(run.last + 1) - self._state.departures.count_departing(
+            run.first
+        )
+
     def begin_departure(self, sequence: int, runs: Iterable[Run | DeadRun]) -> Departing:
         """The append to the dead-letter topic may begin once this is journaled; it takes one sequence a message."""
         leaving = tuple(Run(run.first, run.last) for run in runs)
@@ -377,10 +389,16 @@ class Ledger(Planning):
 
     def cut_back(self, end: Offset) -> CutBack | None:
         """The log ends here, and what was done beyond was not."""
-        return CutBack(end) if end < max(self._state.lanes.fresh) else None
+        return CutBack(end) if end < self._state.lanes.reached else None
 
     def reset(self, offset: Offset) -> Reset:
         return Reset(offset)
+
+    # What the log cannot read
+
+    @property
+    def damage(self) -> LedgerDamage:
+        return LedgerDamage(self._state)
 
     # Streams
 
@@ -395,6 +413,10 @@ class Ledger(Planning):
     def snapshot(self, now: float) -> list[Any]:
         """The whole state, as msgpack takes it. Equal states at equal times give equal snapshots."""
         return self._state.to_plain(now)
+
+    def copy(self, now: float) -> "Ledger":
+        """To see what entries would do."""
+        return Ledger.restore(self.snapshot(now), self.settings, now)
 
     @classmethod
     def restore(cls, plain: Any, settings: LedgerSettings, now: float) -> "Ledger":

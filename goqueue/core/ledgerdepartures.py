@@ -72,6 +72,9 @@ class Departures:
             room -= found[-1].size
         return tuple(found)
 
+    def leaving(self) -> list[DeadRun]:
+        return self._leaving
+
     def count_leaving(self, run: Run) -> int:
         """How many of these wait."""
         return sum(piece.size for piece in self._find(run))
@@ -117,6 +120,12 @@ class Departures:
         """These messages are no longer this group's: they leave no more, and if under way settle nothing here."""
         self.take(first, last)
         self._to_settle.discard(first, last)
+
+    def hand_over(self, first: Offset, last: Offset) -> OffsetSet:
+        """Of those under way, what others settle."""
+        taken = self._to_settle.common(OffsetSet([(first, last)]))
+        self._to_settle.discard(first, last)
+        return taken
 
     def runs(self) -> Iterator[Run]:
         """Those that wait, and those under way that hold the group's progress."""

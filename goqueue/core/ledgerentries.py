@@ -38,6 +38,11 @@ class LaneTaken(NamedTuple):
     offsets: OffsetSet
 
 
+class LaneOffsets(NamedTuple):
+    lane: int
+    offsets: OffsetSet
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     def to_plain(self) -> list[Any]:
@@ -187,6 +192,37 @@ class Committed(Entry):
     offset: Offset
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged(Entry):
+    """The log cannot read `first` to `last`, which `path` should hold. These of them are not done: they wait."""
+
+    first: Offset
+    last: Offset
+    path: str
+    offsets: OffsetSet
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired(Entry):
+    """The log can read `first` to `last` again. Of those that were never handed out these are messages for the
+    group, by their lane. The others are passed over."""
+
+    first: Offset
+    last: Offset
+    lanes: tuple[LaneOffsets, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped(Entry):
+    """An operator gives up what is damaged of `first` to `last`; so many of them were not done. `letters`: dead
+    letters under way too, which then leave without their content."""
+
+    first: Offset
+    last: Offset
+    unacked: int
+    letters: bool
+
+
 # How fields are written.
 
 
@@ -234,6 +270,14 @@ def _read_lanes(plain: Any) -> tuple[LaneTaken, ...]:
     )
 
 
+def _write_lane_offsets(lanes: Iterable[LaneOffsets]) -> list[Any]:
+    return [[int(lane), offsets.to_plain()] for lane, offsets in lanes]
+
+
+def _read_lane_offsets(plain: Any) -> tuple[LaneOffsets, ...]:
+    return tuple(LaneOffsets(_read_lane(lane), OffsetSet.from_plain(offsets)) for lane, offsets in plain)
+
+
 def _read_lane(lane: Any) -> int:
     if type(lane) is not int or not 0 <= lane < LANE_COUNT:
         raise ValueError(f"{shortened(lane)} is no lane")
@@ -266,6 +310,8 @@ _whole, _seconds, _text, _flag = map(_exactly, (int, float, str, bool))
 _runs = _Shape(_flat, _read_runs)
 _attempt_runs = _Shape(_flat, _read_attempt_runs)
 _retries = _Shape(_write_retries, _read_retries)
+_offsets = _Shape(OffsetSet.to_plain, OffsetSet.from_plain)
+_lane_offsets = _Shape(_write_lane_offsets, _read_lane_offsets)
 _lane, _places, _lanes = _Shape(int, _read_lane), _Shape(list, _read_places), _Shape(_write_lanes, _read_lanes)
 
 _TABLE = (
@@ -290,6 +336,9 @@ _TABLE = (
     _Kind(14, Reset, (_whole,)),
     _Kind(15, Committed, (_whole,)),
     _Kind(16, LanesDelivered, (_whole, _text, _whole, _seconds, _attempt_runs, _lanes, _flag)),
+    _Kind(17, Damaged, (_whole, _whole, _text, _offsets)),
+    _Kind(18, Repaired, (_whole, _whole, _lane_offsets)),
+    _Kind(19, Skipped, (_whole, _whole, _whole, _flag)),
 )
 _KINDS: dict[Any, _Kind] = {kind.entry: kind for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}

@@ -16,6 +16,7 @@ from goqueue.core.ledgerattempts import FRESH_ATTEMPT, AttemptRun, Standing
 from goqueue.core.ledgerentries import (
     Acked,
     CutBack,
+    Damaged,
     Entry,
     Expired,
     Nacked,
@@ -106,6 +107,8 @@ def _settled_by(entry: Entry) -> Iterable[Run | AttemptRun]:
             return entry.runs or ()
         case Rejected() | PassedOver():
             return entry.runs
+        case Damaged():  # nobody knows the keys of a damaged range, so none of them holds others back
+            return entry.offsets.runs()
         case Nacked():
             return entry.leaving
         case Expired():

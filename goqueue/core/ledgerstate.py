@@ -8,19 +8,22 @@ Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one 
     ready again    behind a retry, an expiry or a release
     leaving        waiting for its way to the dead-letter topic
     departing      on that way
+    damaged        the log cannot read it (ledgerdamage.py)
 
 What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
 journaled, and applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and
 asserts.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from goqueue.core import ledgerentries as entries
 from goqueue.core.lanes import LANES
 from goqueue.core.leaserow import Lease, LeaseRow
 from goqueue.core.leases import Deliveries, Delivery
-from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, count
+from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
+from goqueue.core.ledgerdamage import Damages, LateDeliveries, Timed, held_in
 from goqueue.core.ledgerdepartures import DeadRun, Departures
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerfirsts import FirstDeliveries
@@ -35,6 +38,9 @@ from goqueue.types import Microseconds, Offset, Priority
 VERSION = 2
 ONE_LANE = 1
 """As it was written before there were lanes."""
+WITH_DAMAGE = 3
+"""Written only where something is or was damaged, so that a goqueue which does not know it refuses it: it would
+take damaged messages for done, and hand out repaired ones twice."""
 NOTHING = OffsetSet()
 
 
@@ -45,7 +51,9 @@ class LedgerState:
         self.deliveries = Deliveries()
         self.returns = Returns()
         self.departures = Departures()
+        self.damages = Damages()
         self.firsts = [FirstDeliveries() for _ in LANES]
+        self.late = LateDeliveries()
         self.next_sequence = 0
         self.removed_unacked = 0
         self.resets = 0
@@ -85,6 +93,12 @@ class LedgerState:
                 self._begin_again(entry.offset)
             case entries.Committed():
                 self._begin_again(entry.offset)
+            case entries.Damaged():
+                self._damaged(entry)
+            case entries.Repaired():
+                self._repaired(entry)
+            case entries.Skipped():
+                self._skipped(entry)
             case _:
                 raise AssertionError(f"{entry} is nothing that happens to a ledger")
 
@@ -114,22 +128,34 @@ class LedgerState:
     def _begun_lease(self, entry: entries.Delivered | entries.LanesDelivered, now: float) -> Lease:
         lease = Lease(now + entry.visibility, entry.visibility)
         if entry.again:
-            lease.out.merge(self._taken_back(entry.again))
+            taken = self._taken_back(entry.again)
+            self.late.note(taken.values(), entry.wall)
+            lease.out.merge(taken)
         return lease
 
     def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
         self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, LeaseRow([lease])))
         for lane in LANES:
             if self.firsts[lane].have_grown:
-                self.firsts[lane].tidy(self._held_of(lane), self.lanes.fresh[lane])
+                self.firsts[lane].tidy(self._held_in_time(lane), self.lanes.fresh[lane])
+        if self.late.have_grown:
+            self.late.tidy(self._held())
 
-    def _held_of(self, lane: int) -> OffsetSet:
-        """What of a lane is in flight, waits for its retry or is ready again."""
-        held = OffsetSet()
-        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets()):
-            if standing.lane == lane:
+    def _held_of(self, lane: int | None) -> OffsetSet:
+        """What of a lane, or of all, was handed out and may leave still: it is in flight, waits for its retry, is
+        ready again, or was and is damaged."""
+        held, damaged = OffsetSet(), self.damages.again.items()
+        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets(), *damaged):
+            if lane is None or standing.lane == lane:
                 held.update(offsets)
         return held
+
+    def _held(self) -> OffsetSet:
+        return self._held_of(None)
+
+    def _held_in_time(self, lane: int) -> OffsetSet:
+        """Without those that were repaired: others know when these were first handed out."""
+        return self.late.without(self._held_of(lane))
 
     def _taken_back(self, runs: AttemptRuns) -> Attempts:
         taken = self.returns.take(runs)
@@ -196,9 +222,12 @@ class LedgerState:
 
     def _leave(self, taken: Attempts, last_delivery: Microseconds, reason: str) -> None:
         for standing, run in taken.standing_runs():
-            for piece, first_delivery in self.firsts[standing.lane].split(run):
+            for piece, first_delivery in self._first_deliveries(standing.lane, run):
                 dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
                 self.departures.add(dead)
+
+    def _first_deliveries(self, lane: int, run: Run) -> Iterator[Timed]:
+        return self.late.split(run, self.firsts[lane].split)
 
     def _departing(self, entry: entries.Departing) -> None:
         self.departures.begin(entry.sequence, entry.runs)
@@ -224,31 +253,66 @@ class LedgerState:
         for firsts in self.firsts:
             firsts.cut_back(entry.end)
 
+    def _damaged(self, entry: entries.Damaged) -> None:
+        again, letters, fresh = list[StandingRun](), list[DeadRun](), entry.offsets.copy()
+        for run in entry.offsets.runs():
+            again += self.returns.take_within(*run)
+            letters += self.departures.take(*run)
+        for first, last in held_in(again, letters):
+            fresh.discard(first, last)
+        self.damages.add(fresh, again, letters)
+        self.damages.name(entry.first, entry.last, entry.path)
+        self.lanes.hold(fresh)
+
+    def _repaired(self, entry: entries.Repaired) -> None:
+        taken = self.damages.take(entry.first, entry.last)
+        for standing, run in taken.again:
+            self.returns.make_ready(standing, run)
+        for letter in taken.letters:
+            self.departures.add(letter)
+        passed_over = taken.fresh
+        for lane, offsets in entry.lanes:
+            found, passed_over = passed_over.common(offsets), passed_over.without(offsets)
+            self.returns.make_ready_all(FRESH[lane], found)
+            self.late.wait(found)
+        self.lanes.settle_all(passed_over)
+
+    def _skipped(self, entry: entries.Skipped) -> None:
+        given_up = self.damages.take(entry.first, entry.last).offsets
+        if entry.letters:
+            given_up.update(self.departures.hand_over(entry.first, entry.last))
+        self.lanes.settle_all(given_up)
+        self.removed_unacked += entry.unacked
+
     def _begin_again(self, offset: Offset) -> None:
         self._forget(0, OFFSET_MAX)
         self.deliveries = Deliveries()  # with what was acked: old receipts are stale
-        self.firsts = [FirstDeliveries() for _ in LANES]
+        self.firsts, self.late = [FirstDeliveries() for _ in LANES], LateDeliveries()
         self.lanes = LaneProgress(offset)
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)
         self.returns.forget(first, last)
         self.departures.let_go(first, last)
+        self.damages.take(first, last)
+        self.late.forget(first, last)
 
     # Written down
 
     def to_plain(self, now: float) -> list[Any]:
         return [
-            VERSION,
+            WITH_DAMAGE if self.damages or self.lanes.set_aside else VERSION,
             self.has_begun,
             self.lanes.to_plain(),
             self.deliveries.to_plain(now),
             self.returns.to_plain(now),
             self.departures.to_plain(),
-            [self.firsts[lane].to_plain(self._held_of(lane), self.lanes.fresh[lane]) for lane in LANES],
+            [self.firsts[lane].to_plain(self._held_in_time(lane), self.lanes.fresh[lane]) for lane in LANES],
             self.next_sequence,
             self.removed_unacked,
             self.resets,
+            self.late.to_plain(self._held()),
+            self.damages.to_plain(),
         ]
 
     @classmethod
@@ -256,7 +320,7 @@ class LedgerState:
         state = cls()
         try:
             version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *later = plain
-            if version not in (ONE_LANE, VERSION):
+            if version not in (ONE_LANE, VERSION, WITH_DAMAGE):
                 raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
             state.has_begun = has_begun
             state.deliveries = Deliveries.from_plain(deliveries, now)
@@ -264,6 +328,8 @@ class LedgerState:
             state.departures = Departures.from_plain(departures)
             state.next_sequence, state.removed_unacked = sequence, removed
             state.resets = later[0] if later else 0
+            if len(later) > 2:
+                state.late, state.damages = LateDeliveries.from_plain(later[1]), Damages.from_plain(later[2])
             state._read_lanes(version, lanes, firsts)
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownFormat("a ledger is not as it is written; start a goqueue that knows it") from error
@@ -271,7 +337,8 @@ class LedgerState:
 
     def _read_lanes(self, version: int, lanes: Any, firsts: Any) -> None:
         """What was handed out before there were lanes counts as normal."""
-        not_done = [*self.deliveries.runs(), *self.returns.runs(), *self.departures.runs()]
+        handed_out = [*self.deliveries.runs(), *self.returns.runs(), *self.departures.runs()]
+        not_done = [*handed_out, *self.damages.runs()]
         if version == ONE_LANE:
             self.lanes = LaneProgress.from_one_lane(lanes[0], not_done)
             self.firsts[Priority.NORMAL] = FirstDeliveries.from_plain(firsts)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from goqueue.core.lanes import ENDLESS, Counts, LaneShares
 from goqueue.core.ledgerattempts import AttemptRuns
+from goqueue.core.ledgerdamage import DamagedRange
 from goqueue.types import Offset, Priority
 
 
@@ -86,6 +87,9 @@ class Progress:
     """Of those handed out; None: all of them are done."""
     ahead: int = 0
     """So many behind `next_fresh` were looked at too, in lanes that are further."""
+    damaged: int = 0
+    """So many wait for a repair of the log. The lag does not count them."""
+    damages: tuple[DamagedRange, ...] = ()
 
     @property
     def handed_out(self) -> int:

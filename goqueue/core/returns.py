@@ -56,6 +56,9 @@ class Returns:
     def make_ready(self, standing: Standing, run: Run) -> None:
         self._ready.add(standing, run)
 
+    def make_ready_all(self, standing: Standing, offsets: OffsetSet) -> None:
+        self._ready.add_all(standing, offsets)
+
     def hold_back(self, due: float, attempt: int, run: Run, lane: int = Priority.NORMAL) -> None:
         """Until then they are not handed out."""
         heappush(self._waits, Wait(due, *run, attempt, lane))
@@ -99,10 +102,13 @@ class Returns:
                 taken.add(standing, piece)
         return taken
 
+    def take_within(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """The same of a range, however long."""
+        return [*self._ready.take_range(first, last), *self._take_waiting(first, last)]
+
     def forget(self, first: Offset, last: Offset) -> None:
         """Nothing of these is ready or waits any more."""
-        self._ready.take_range(first, last)
-        self._take_waiting(first, last)
+        self.take_within(first, last)
 
     def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
         """Looks at every wait: only for what is rare."""

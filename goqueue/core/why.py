@@ -101,7 +101,7 @@ def _damage_ahead(facts: GroupFacts) -> str | None:
     if not facts.is_stream or not blocked or others:
         return None
     first = blocked[0]
-    return f"{_damage_of(first)}; an operator has to skip {verb(first.damaged, 'it', 'them')}"
+    return f"{_damage_of(first)}; {_cure_of(facts, first)}"
 
 
 def _delivering(facts: GroupFacts) -> str | None:
@@ -284,7 +284,9 @@ def _dead_letters(facts: GroupFacts) -> str | None:
 
 def _only_damage(facts: GroupFacts) -> str | None:
     damaged = [each for each in facts.partitions if each.damaged]
-    return f"nothing else is left: {_damage_of(damaged[0])}" if damaged else None
+    if not damaged:
+        return None
+    return f"nothing else is left: {_damage_of(damaged[0])}; {_cure_of(facts, damaged[0])}"
 
 
 def _unread(facts: GroupFacts) -> str | None:
@@ -357,5 +359,11 @@ RULES: dict[str, Rule] = {
 
 
 def _damage_of(partition: PartitionFacts) -> str:
-    offsets = f"{counted(partition.damaged, 'offset')} of {partition.name}"
-    return f"{offsets} {verb(partition.damaged, 'is', 'are')} damaged, from {partition.damaged_at} on"
+    offsets = f"{counted(partition.damaged, 'message')} of {partition.name}"
+    place = f" in {partition.damaged_file}" if partition.damaged_file else ""
+    return f"{offsets} {verb(partition.damaged, 'is', 'are')} damaged, from offset {partition.damaged_at} on{place}"
+
+
+def _cure_of(facts: GroupFacts, partition: PartitionFacts) -> str:
+    them = verb(partition.damaged, "it", "them")
+    return f"restore the file, or give {them} up with `goqueue group skip {facts.name} {partition.name} FROM-TO`"

@@ -84,9 +84,11 @@ class PartitionFacts:
     alone_waits: bool = False
     """One of those that are ready must be handed out alone."""
     damaged: int = 0
-    """Offsets that cannot be read, of those that nobody has looked at."""
+    """Messages that cannot be read; of a stream offsets, of those that its owner has not fetched."""
     damaged_at: Offset | None = None
     """The first of them."""
+    damaged_file: str | None = None
+    """That should hold it."""
     stands_before_damage: bool = False
     last_message: LastMessage | None = None
     last_delivery: LastDelivery | None = None

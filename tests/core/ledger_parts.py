@@ -22,6 +22,7 @@ class State(Enum):
     READY = auto()
     LEAVING = auto()
     DEPARTING = auto()
+    DAMAGED = auto()
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Message:
     first_delivery: int = 0
     last_delivery: int = 0
     reason: str = ""
+    repaired: State | None = None
+    """Of a damaged one: what it is after a repair."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ class Receiving:
     fresh: list[int]
     """Of each lane everything below was looked at."""
     slips: list[Slip]
+    aside: set[int]
+    """Damaged now or before, without ever having been handed out: no lane hands them out when it gets there."""
 
     def write(self, entry: Entry | None) -> None:
         raise NotImplementedError
@@ -48,10 +50,13 @@ class Receiving:
 
     def is_unseen(self, offset: int) -> bool:
         """Nobody has looked at it, as far as is known: what a lane that is ahead has passed over is not noted."""
+        if offset in self.aside:
+            return False
         return offset >= len(self.log) or offset not in self.messages or not self.log[offset]
 
     def unseen_of(self, lane: int) -> list[int]:
-        return [offset for offset in range(self.fresh[lane], len(self.log)) if self.lanes[offset] == lane]
+        behind = range(self.fresh[lane], len(self.log))
+        return [offset for offset in behind if self.lanes[offset] == lane and offset not in self.aside]
 
     def fresh_lanes(self) -> FreshLanes:
         seen = set(self.lanes[self.next_fresh :])
@@ -92,7 +97,7 @@ class Receiving:
         left_out = choose((9, 9, 0, 1))
         again = [run for place, run in enumerate(plan.again) if place != left_out]
         end = min(len(self.log), plan.fresh_from + choose((10, 3, 0))) if plan.fresh_max else plan.fresh_from
-        found = [offset for offset in range(plan.fresh_from, end) if self.log[offset]]
+        found = [offset for offset in range(plan.fresh_from, end) if self.log[offset] and offset not in self.aside]
         if len(found) > plan.fresh_max:
             found = found[: plan.fresh_max]
             end = found[-1] + 1
@@ -110,7 +115,8 @@ class Receiving:
                 lane=plan.lane,
             )
         )
-        self.note_looked(range(self.fresh[plan.lane], end))
+        looked = range(self.fresh[plan.lane], end)
+        self.note_looked([offset for offset in looked if offset not in self.aside])
         self.fresh = [max(place, end) for place in self.fresh]
         self.note_given(member, visibility, [*[offset for offset, _ in singles(again)], *found], plan)
 
@@ -164,7 +170,7 @@ class Receiving:
 
     # Both
 
-    def note_looked(self, offsets: "range | list[int]") -> None:
+    def note_looked(self, offsets: list[int]) -> None:
         for offset in offsets:
             assert offset not in self.messages, "a first delivery comes once, in the order of its lane (G4)"
             self.messages[offset] = Message(State.DONE, first_delivery=self.wall)
@@ -175,4 +181,5 @@ class Receiving:
             message.state, message.member, message.nonce = State.IN_FLIGHT, member, self.nonce
             message.time, message.visibility = self.now + visibility, visibility
             message.last_delivery, message.is_alone = self.wall, plan.is_alone
+            message.first_delivery = message.first_delivery or self.wall
             self.slips.append(Slip(self.nonce, offset, message.attempt))

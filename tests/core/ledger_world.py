@@ -15,11 +15,11 @@ from goqueue.core.ledger import REPLACED, Ledger
 from goqueue.core.ledgerattempts import AttemptRun
 from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgersettings import LedgerSettings
+from tests.core.ledger_damaging import Damaging
 from tests.core.ledger_parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together
-from tests.core.ledger_receiving import Receiving
 
 
-class LedgerWorld(Receiving):
+class LedgerWorld(Damaging):
     def __init__(self, choose: Choose) -> None:
         self.now, self.wall, self.nonce = 64.0, 1_000, 0
         self.journal: list[tuple[float, Entry]] = []
@@ -30,6 +30,7 @@ class LedgerWorld(Receiving):
         self.acked: set[Slip] = set()
         self.removed = self.sequence = 0
         self.under_way: list[int] = []
+        self.aside = set()
         self.settings = LedgerSettings(max_deliveries=choose((3, 2, 1, 4, 0)))
         self.ledger = Ledger(self.settings)
         self.start = choose((0, 3))
@@ -301,7 +302,9 @@ class LedgerWorld(Receiving):
     def cut(self, choose: Choose) -> None:
         end = min(len(self.log), max(0, max(self.fresh) + 1 - choose(range(6))))
         entry = self.ledger.cut_back(end)
-        assert (entry is not None) == (end < max(self.fresh))
+        behind_all = {offset for offset in self.aside if offset >= self.next_fresh}
+        assert (entry is not None) == (end < max(*self.fresh, *(offset + 1 for offset in behind_all)))
+        self.aside = {offset for offset in self.aside if offset < end}
         del self.log[end:], self.lanes[end:]
         self.messages = {offset: message for offset, message in self.messages.items() if offset < end}
         self.fresh, self.start = [min(place, end) for place in self.fresh], min(self.start, end)
@@ -310,7 +313,7 @@ class LedgerWorld(Receiving):
     def reset(self, choose: Choose) -> None:
         self.start = choose(range(len(self.log) + 1))
         self.fresh = [self.start] * len(LANES)
-        self.messages, self.acked = {}, set()
+        self.messages, self.acked, self.aside = {}, set(), set()
         self.write(self.ledger.reset(self.start))
 
     def commit(self, choose: Choose) -> None:
@@ -321,7 +324,7 @@ class LedgerWorld(Receiving):
         assert (entry is None) == was_there
         if entry is not None:
             self.start, self.fresh = offset, [offset] * len(LANES)
-            self.messages, self.acked = {}, set()
+            self.messages, self.acked, self.aside = {}, set(), set()
         self.write(entry)
 
     # Starting again
@@ -372,7 +375,12 @@ class LedgerWorld(Receiving):
         assert progress.first_unsettled == min(undone, default=None)
         assert self.ledger.fresh_places == self.fresh
         unseen = [offset for offset in range(self.next_fresh, len(self.log)) if self.is_unseen(offset)]
-        assert progress.lag(len(self.log)) == len(undone) + len(unseen)
+        assert progress.lag(len(self.log)) == len(undone) - counted[State.DAMAGED] + len(unseen)
+        assert progress.damaged == counted[State.DAMAGED] == len(self.ledger.damage)
+        assert [offset for run in self.ledger.damage.runs() for offset in range(run.first, run.last + 1)] == (
+            self.state(State.DAMAGED)
+        )
+        assert sum(each.messages for each in progress.damages) == progress.damaged, "each is named with its file"
         assert progress.removed_unacked == self.removed
         assert (progress.ready_again, self.ledger.has_ready(self.now)) == (ready := counted[State.READY], ready > 0)
 

@@ -12,12 +12,14 @@ from goqueue.core.ledgerentries import (
     Began,
     Committed,
     CutBack,
+    Damaged,
     Delivered,
     Departed,
     Departing,
     Entry,
     Expired,
     Extended,
+    LaneOffsets,
     LanesDelivered,
     LaneTaken,
     Nacked,
@@ -25,8 +27,10 @@ from goqueue.core.ledgerentries import (
     Rejected,
     Released,
     Removed,
+    Repaired,
     Reset,
     Retry,
+    Skipped,
 )
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet, Run
@@ -40,6 +44,9 @@ LANES_TAKEN = (LaneTaken(0, 5_000, OffsetSet([Run(1, 1), Run(4_096, 4_096)])), L
 
 # These numbers and orders lie on disks: a change here is a new format.
 WRITTEN: list[tuple[Entry, list[Any]]] = [
+    (Damaged(4, 9, "0.log", OffsetSet([Run(4, 5)])), [17, 4, 9, "0.log", [0, b"\x30"]]),
+    (Repaired(4, 9, (LaneOffsets(2, OffsetSet([Run(4, 5)])),)), [18, 4, 9, [[2, [0, b"\x30"]]]]),
+    (Skipped(4, 9, 2, letters=False), [19, 4, 9, 2, False]),
     (Began(5), [1, 5]),
     (
         Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False),
@@ -199,7 +206,7 @@ def test_a_snapshot_keeps_how_often_it_was_reset_and_an_older_one_says_never() -
         desk.write(desk.ledger.reset(desk.ledger.committed))
     plain = desk.ledger.snapshot(desk.now)
     assert Ledger.restore(plain, LedgerSettings(), desk.now).resets == 2
-    assert Ledger.restore(plain[:-1], LedgerSettings(), desk.now).resets == 0
+    assert Ledger.restore(plain[:-3], LedgerSettings(), desk.now).resets == 0
 
 
 def test_a_snapshot_keeps_the_place_of_each_lane_and_what_is_ahead() -> None:
@@ -220,5 +227,25 @@ def test_a_snapshot_that_cannot_be_read_is_refused(damage: object) -> None:
 
 def test_a_snapshot_of_a_newer_version_is_refused_by_its_number() -> None:
     plain = busy_ledger().ledger.snapshot(100.0)
-    with pytest.raises(UnknownFormat, match="version 3"):
-        Ledger.restore([3, *plain[1:]], LedgerSettings(), 0.0)
+    with pytest.raises(UnknownFormat, match="version 4"):
+        Ledger.restore([4, *plain[1:]], LedgerSettings(), 0.0)
+
+
+def test_a_snapshot_with_damage_is_refused_by_a_goqueue_that_does_not_know_it() -> None:
+    """It would take damaged messages for done (G5). Without damage it opens there as ever."""
+    desk = busy_ledger()
+    assert desk.ledger.snapshot(desk.now)[0] == 2
+    desk.write(desk.ledger.damage.note(desk.now, 100, 119, "0.log"))
+    damaged = desk.ledger.snapshot(desk.now)
+    assert damaged[0] == 3
+    restored = Ledger.restore(damaged, LedgerSettings(), desk.now)
+    assert restored.progress(desk.now).damages == ((100, 119, "0.log", 20),)
+
+
+def test_a_snapshot_from_before_damage_was_kept_has_none() -> None:
+    desk = busy_ledger()
+    plain = desk.ledger.snapshot(desk.now)
+    older = [*plain[:2], plain[2][:2], *plain[3:-2]]
+    restored = Ledger.restore(older, LedgerSettings(), desk.now)
+    assert not restored.damage
+    assert restored.snapshot(desk.now) == plain

@@ -24,6 +24,7 @@ from goqueue.core.ledgerentries import (
     LanesDelivered,
     Nacked,
     PassedOver,
+    Repaired,
 )
 from tests.core.ledger_parts import Choose, State
 from tests.core.ledger_world import LedgerWorld
@@ -83,6 +84,18 @@ class LedgerMachine(RuleBasedStateMachine):
         self.world.disturb(chosen(data))
 
     @rule(data=CHOICES)
+    def damage(self, data: st.DataObject) -> None:
+        self.world.damage(chosen(data))
+
+    @rule(data=CHOICES)
+    def repair(self, data: st.DataObject) -> None:
+        self.world.repair(chosen(data))
+
+    @rule(data=CHOICES)
+    def skip(self, data: st.DataObject) -> None:
+        self.world.skip(chosen(data))
+
+    @rule(data=CHOICES)
     def commit(self, data: st.DataObject) -> None:
         self.world.commit(chosen(data))
 
@@ -103,7 +116,8 @@ def walk(world: LedgerWorld, dice: Random) -> None:
     """One step; what throws much away is seldom taken."""
     at_work, now_and_then = [world.receive, world.settle, world.wait, world.grow], [world.close, world.replace]
     steps = [*at_work, *now_and_then, world.start_again, world.disturb, world.commit]
-    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25))
+    steps += [world.damage, world.repair, world.skip]
+    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25, 2, 2, 0.5))
     step(dice.choice)
     if world.can_depart() and dice.random() < 0.2:
         world.depart(dice.choice)
@@ -116,6 +130,7 @@ def come_to_rest(world: LedgerWorld, dice: Random) -> None:
     for _ in range(1_000):
         if world.committed() == len(world.log):
             return
+        world.repair_range(0, len(world.log) - 1)
         world.now += 100
         world.tick()
         world.receive(dice.choice)
@@ -142,6 +157,8 @@ def turns(entry: Entry) -> Iterator[str]:
             yield from ["again and of lanes"] * bool(again and lanes)
         case PassedOver(lanes=lanes):
             yield from ["lanes passed over"] * bool(lanes)
+        case Repaired(lanes=lanes):
+            yield from ["fresh messages repaired"] * bool(lanes)
         case Acked(runs=runs):
             yield "all acked" if runs is None else "a part acked"
         case Extended(runs=runs):
@@ -162,6 +179,7 @@ RARE = {
     "several lanes at once",
     "again and of lanes",
     "lanes passed over",
+    "fresh messages repaired",
     "all acked",
     "a part acked",
     "all extended",

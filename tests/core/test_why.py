@@ -115,7 +115,8 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
     "a stream before damage": (
         replace(group(replace(ready(5), damaged=3, damaged_at=4_711, stands_before_damage=True)), is_stream=True),
         "damage_ahead",
-        "3 offsets of orders/0 are damaged, from 4711 on; an operator has to skip them",
+        "3 messages of orders/0 are damaged, from offset 4711 on; "
+        "restore the file, or give them up with `goqueue group skip billing orders/0 FROM-TO`",
     ),
     "a stream before damage, whose owner has just come there": (
         stream(
@@ -130,7 +131,8 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
             )
         ),
         "damage_ahead",
-        "1 offset of orders/0 is damaged, from 4 on; an operator has to skip it",
+        "1 message of orders/0 is damaged, from offset 4 on; "
+        "restore the file, or give it up with `goqueue group skip billing orders/0 FROM-TO`",
     ),
     "a stream that is read": (
         stream(replace(ready(1_500), fetched=500, last_delivery=LAST)),
@@ -292,9 +294,10 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "2 messages are on the way to the dead-letter topic",
     ),
     "nothing but damage": (
-        group(replace(IDLE, damaged=1, damaged_at=9)),
+        group(replace(IDLE, damaged=1, damaged_at=9, damaged_file="0.log")),
         "only_damage",
-        "nothing else is left: 1 offset of orders/0 is damaged, from 9 on",
+        "nothing else is left: 1 message of orders/0 is damaged, from offset 9 on in 0.log; "
+        "restore the file, or give it up with `goqueue group skip billing orders/0 FROM-TO`",
     ),
     "a topic that nobody wants any more": (
         group(IDLE, replace(ready(4, owner=None), topic="bills")),
