@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from goqueue.errors import (
     BufferFull,
     Closed,
+    DamagedData,
     DeliveryTimeout,
     DiskFull,
     Fenced,
@@ -14,6 +15,7 @@ from goqueue.errors import (
     InvalidConfig,
     InvalidMessage,
     InvalidName,
+    NotDamaged,
     OffsetOutOfRange,
     OutcomeUnknown,
     PublishFailed,
@@ -34,10 +36,19 @@ from goqueue.net.client import Client, Partition, Topic, connect
 from goqueue.net.consumer import Consumer
 from goqueue.net.delayed import Delayed, DelayedPage, DueCount
 from goqueue.net.delivery import DeliveredMessage
-from goqueue.net.groupviews import Group, GroupLane, GroupMember, GroupPartition, Redriven, ResetPartition
+from goqueue.net.groupviews import (
+    DamagedSkipped,
+    Group,
+    GroupLane,
+    GroupMember,
+    GroupPartition,
+    Redriven,
+    ResetPartition,
+)
 from goqueue.net.message import Message, Published
 from goqueue.net.producer import Producer
 from goqueue.net.reader import Reader
+from goqueue.net.topicviews import DamagedRange
 from goqueue.net.worker import Worker, worker
 from goqueue.net.working import Worked
 from goqueue.types import Acks, Priority
@@ -53,6 +64,9 @@ __all__ = [
     "Client",
     "Closed",
     "Consumer",
+    "DamagedData",
+    "DamagedRange",
+    "DamagedSkipped",
     "Delayed",
     "DelayedPage",
     "DeliveredMessage",
@@ -70,6 +84,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidName",
     "Message",
+    "NotDamaged",
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Partition",

@@ -247,6 +247,17 @@ class DamagedData(StorageError):
         self.path, self.position, self.end_position = path, position, end_position
         self.offset, self.end_offset = offset, end_offset
 
+    @property
+    def restart_at(self) -> int:
+        """The first offset behind the damage: a reader goes on there."""
+        return self.end_offset
+
+
+class NotDamaged(GoQueueError):
+    """Nothing of the range is damaged for the group, so there is nothing to give up."""
+
+    code = "not_damaged"
+
 
 class DataDirectoryLocked(StorageError):
     """Another process holds the data directory."""

@@ -14,6 +14,7 @@ from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPart
 from goqueue.net.failures import error_body
 from goqueue.net.groupmessages import (
     AssignedPartition,
+    DamagedMessages,
     GroupDescription,
     GroupPartition,
     MemberDescription,
@@ -103,6 +104,8 @@ def _describe_partition(
         removed_unacked=progress.removed_unacked,
         oldest_unacked_ms=found.oldest_unacked_ms,
         lanes=found.lanes,
+        damaged=progress.damaged,
+        damages=tuple(DamagedMessages(*each) for each in progress.damages),
     )
 
 

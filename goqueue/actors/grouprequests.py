@@ -194,6 +194,26 @@ class ResetLedger(Request[tuple[Offset, Offset]]):
     dry_run: bool = False
 
 
+class SkippedHere(NamedTuple):
+    """So many messages were given up, or would be; where the group stood before, and where after."""
+
+    messages: int
+    before: Offset
+    after: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDamaged(Request[SkippedHere]):
+    """Give up what is damaged of `first` to `last`; durable when answered. `NotDamaged`. A dry run says what would
+    be. A stream, which has no members then, commits behind it."""
+
+    group: str
+    first: Offset
+    last: Offset
+    dry_run: bool = False
+    is_stream: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A message on its way to the dead-letter topic, with what its headers will say."""

@@ -5,7 +5,7 @@ a look at the masks of segments and stretches, and one read. The highest lane go
 it was allotted goes to the others, so that nobody waits while there is work (G9).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.ledgertaking import READS_MAX, Found, LogShelf, end_of, joined_parts
@@ -83,6 +83,10 @@ class GatheredLanes:
         return sorted(run for each in self.lanes for run in each.gone)
 
     @property
+    def damages(self) -> list[DamagedData]:
+        return [damage for each in self.lanes for damage in each.damages]
+
+    @property
     def counts(self) -> Counts:
         return [each.count for each in self.lanes]
 
@@ -102,10 +106,8 @@ class GatheredLanes:
 
 
 class LaneShelf(LogShelf):
-    def __init__(
-        self, log: Log, indexes: BatchIndexes, ahead: LanesAhead, report: Callable[[DamagedData], None]
-    ) -> None:
-        super().__init__(log, indexes, report)
+    def __init__(self, log: Log, indexes: BatchIndexes, ahead: LanesAhead) -> None:
+        super().__init__(log, indexes)
         self._ahead = ahead
 
     def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
@@ -175,6 +177,8 @@ class LaneShelf(LogShelf):
                 return False
             found.place = chosen.scanned_to
             self._ahead.note_used(stretch, found.place, past_changes)
+            if self.set_aside:
+                chosen = chosen.without(self.set_aside)
             if chosen.parts:
                 found.add(chosen)
             wanted, empty = wanted - len(chosen.offsets), 0 if chosen.offsets else empty + 1
@@ -195,6 +199,7 @@ class LaneShelf(LogShelf):
         bytes_max = 2 * WINDOW_BYTES_MAX if empty else WINDOW_BYTES_MAX
         read = await self.read(start, min(self._ahead.how_much(lane, found.place, likely), bytes_max))
         if isinstance(read, DamagedData):
+            found.damages.append(read)
             found.place = min(end_of(read), end)
             return None
         found.place = max(found.place, start)

@@ -21,7 +21,17 @@ from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.groupmember import fenced
 from goqueue.core.ledger import Ledger
-from goqueue.core.ledgerentries import Committed, CutBack, Departing, Entry, Expired, PassedOver, Removed, Reset
+from goqueue.core.ledgerentries import (
+    Committed,
+    CutBack,
+    Damaged,
+    Departing,
+    Entry,
+    Expired,
+    PassedOver,
+    Removed,
+    Reset,
+)
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.environment import WallClock
@@ -84,6 +94,12 @@ class GroupHere:
     """To whom, and when in Trio's time."""
     place: StreamPlace | None = None
     """Of a stream: how far its owner has fetched."""
+    knows_damage: bool = False
+    """What was found when the log was opened is in the ledger."""
+    is_watched: bool = False
+    """Somebody looks whether what is damaged can be read again."""
+    held_letters: Run | None = None
+    """Dead letters under way that cannot be read: they wait for a repair."""
 
     @property
     def name(self) -> str:
@@ -327,4 +343,4 @@ class LedgerBook:
 
 
 def _takes_away(entry: Entry) -> bool:
-    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed)
+    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed | Damaged)

@@ -36,10 +36,17 @@ async def under_way(here: GroupHere, shelf: LogShelf) -> DeadLetters | None:
     if departure is None:
         return None
     found = await _look_up(shelf, departure.runs, reads_max=inf)
+    here.held_letters = _held(here.ledger, found.damages)
     letters = [
         _letter(run, offset, found.records.get(offset)) for run in departure.runs for offset in _offsets(run)
     ]
     return DeadLetters(tuple(letters), producer_of(here, departure.sequence), departure.sequence)
+
+
+def _held(ledger: Ledger, damages: Iterable[DamagedData]) -> Run | None:
+    """Letters that a repair may bring back are not sent without their content; those that were given up are."""
+    ranges = (Run(damage.offset, damage.end_offset - 1) for damage in damages)
+    return next((each for each in ranges if ledger.departing_within(each)), None)
 
 
 def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
@@ -54,6 +61,7 @@ class NextToLeave:
     gone: list[Run]
     """They were to leave, and are no longer in the log."""
     leaving: list[Run]
+    damages: list[DamagedData] = field(default_factory=list)
 
 
 async def next_to_leave(here: GroupHere, shelf: LogShelf, messages_max: int, bytes_max: int) -> NextToLeave | None:
@@ -64,14 +72,16 @@ async def next_to_leave(here: GroupHere, shelf: LogShelf, messages_max: int, byt
         return None
     found = await _look_up(shelf, runs, reads_max=READS_MAX)
     looked_at = [offset for run in runs for offset in _offsets(run) if offset < found.looked_to]
-    gone = [offset for offset in looked_at if offset not in found.records]
-    return NextToLeave(_as_runs(gone), _as_runs(_fitting(found.records, bytes_max)))
+    damaged = OffsetSet((each.offset, each.end_offset - 1) for each in found.damages)
+    gone = [offset for offset in looked_at if offset not in found.records and offset not in damaged]
+    return NextToLeave(_as_runs(gone), _as_runs(_fitting(found.records, bytes_max)), found.damages)
 
 
 @dataclass(slots=True)
 class _Found:
     records: dict[Offset, bytes] = field(default_factory=dict)
     looked_to: Offset = 0
+    damages: list[DamagedData] = field(default_factory=list)
 
 
 async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -> _Found:
@@ -85,6 +95,8 @@ async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -
             piece, reads = await _read(shelf, at), reads + 1
             if isinstance(piece, LogSlice):
                 found.records.update(records_at(piece.data, [Run(at, run.last)]))
+            elif isinstance(piece, DamagedData):
+                found.damages.append(piece)
             at = max(_end_of(piece), at + 1)
             found.looked_to = min(at, run.last + 1)
     return found

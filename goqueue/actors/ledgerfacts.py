@@ -11,6 +11,7 @@ from goqueue.actors.whyrequests import LedgerFacts
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.batchindex import key_at
 from goqueue.core.ledger import Ledger
+from goqueue.core.ledgerdamage import DamagedRange
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.whyfacts import KeyRow, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
 from goqueue.core.whywords import shown_key
@@ -58,10 +59,12 @@ def _facts_of(
     ledger = here.ledger
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
-    damaged, damaged_at = _damaged(log, here.place, read_to)
+    damaged = _damage_ahead(log, here.place, read_to) if here.is_stream else list(progress.damages)
+    unread = sum(each.messages for each in damaged) if here.is_stream else 0
+    first = damaged[0] if damaged else None
     hidden = delays.hidden
     passed_over = hidden.count(read_to, log.high_watermark - 1)
-    fresh = max(0, log.high_watermark - read_to - damaged - progress.ahead - passed_over)
+    fresh = max(0, log.high_watermark - read_to - unread - progress.ahead - passed_over)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
     partition = PartitionFacts(
@@ -78,9 +81,10 @@ def _facts_of(
         leaving=progress.leaving + progress.departing,
         alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
         delayed=len(delays.pending),
-        damaged=damaged,
-        damaged_at=damaged_at,
-        stands_before_damage=damaged_at == read_to,
+        damaged=sum(each.messages for each in damaged),
+        damaged_at=None if first is None else first.first,
+        damaged_file=None if first is None else first.path,
+        stands_before_damage=here.is_stream and first is not None and first.first == read_to,
         last_message=_last_message(log, wall),
         last_delivery=None if last is None else LastDelivery(last[0], max(0.0, now - last[1])),
         lane_wait=_lane_wait(ledger, now),
@@ -106,14 +110,13 @@ def _read_to(place: StreamPlace | None, next_fresh: Offset, end: Offset) -> Offs
     return next_fresh if place is None else max(next_fresh, min(place.offset, end))
 
 
-def _damaged(log: Log, place: StreamPlace | None, offset: Offset) -> tuple[int, Offset | None]:
-    """How many offsets from here on cannot be read, as far as is known, and the first of them."""
-    known = {(each.offset, each.end_offset) for each in log.statistics().damage}
+def _damage_ahead(log: Log, place: StreamPlace | None, offset: Offset) -> list[DamagedRange]:
+    """What a stream cannot read from here on, as far as is known."""
+    known = {(each.offset, each.end_offset - 1): each.path for each in log.damage_met}
     if place is not None and place.damage is not None:
-        known.add((place.damage.first, place.damage.last + 1))
-    behind = [(max(first, offset), min(end, log.high_watermark)) for first, end in known]
-    runs = sorted((first, end) for first, end in behind if first < end)
-    return sum(end - first for first, end in runs), runs[0][0] if runs else None
+        known.setdefault((place.damage.first, place.damage.last), "")
+    ahead = [(max(first, offset), min(last, log.high_watermark - 1), path) for (first, last), path in known.items()]
+    return [DamagedRange(*each, each[1] - each[0] + 1) for each in sorted(ahead) if each[0] <= each[1]]
 
 
 def _lane_wait(ledger: Ledger, now: float) -> LaneWait | None:

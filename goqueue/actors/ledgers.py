@@ -30,6 +30,8 @@ from goqueue.actors.grouprequests import (
     ReplaceMember,
     ResetLedger,
     SettleRuns,
+    SkipDamaged,
+    SkippedHere,
     Take,
     TakeDeadLetters,
     Taken,
@@ -40,6 +42,7 @@ from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
 from goqueue.actors.ledgerfacts import PendingDelays, gather_facts
 from goqueue.actors.ledgerhanding import HandingOut, nothing
+from goqueue.actors.ledgermending import Mending
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered
 from goqueue.actors.ledgerview import start_in, view_of
@@ -57,7 +60,7 @@ from goqueue.core.ledgerentries import Entry
 from goqueue.core.ledgerviews import Plan
 from goqueue.core.recentbatches import RecentBatches
 from goqueue.environment import WallClock
-from goqueue.errors import DamagedData, GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
+from goqueue.errors import GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
@@ -94,10 +97,11 @@ class LedgerDesk(WaitingDesk):
         self._wall_clock = clock
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
-        self._damaged_to: Offset = 0
         self._indexes = BatchIndexes()
         self._ahead, self._recent = LanesAhead(counts.room), RecentBatches(counts.room)
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
+        place = f"{self._topic}/{self._number}"
+        self.mending = Mending(self.book, place, clock, self._indexes, self)
 
     @property
     @abstractmethod
@@ -127,7 +131,8 @@ class LedgerDesk(WaitingDesk):
         here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
-            self._tell_that_some_leave(here)
+            self.tell_that_some_leave(here)
+        self.mending.take_up(here, self.log)
         # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
         # earliest stays the same, and nobody waits for a thousand syncs: it is durable soon, as what follows it.
         if may_miss(message.start):
@@ -227,6 +232,8 @@ class LedgerDesk(WaitingDesk):
                 ledger.keys.learn(ledger.unsettled(), keyed)
             if ledger.committed < self.log.log_start:
                 self.book.note_removed(here, self.log.log_start)
+            self.mending.note_known(here, self.log)
+            shelf.set_aside = ledger.damage.set_aside
             plan = self._plan_for(here, message, shelf)
             if not self._is_worth_a_look(here, plan) or not reply.wanted:
                 break
@@ -237,6 +244,8 @@ class LedgerDesk(WaitingDesk):
                 continue
             if self._check_may_take(message) is not here:
                 break
+            if here.removals == removals and self.mending.note(here, gathered.damages, self.log):
+                continue
             if here.removals == removals and reply.wanted:
                 self.handing.hand_out(here, message, plan, gathered, reply)
                 if reply.settled:
@@ -273,13 +282,14 @@ class LedgerDesk(WaitingDesk):
         return Reader(here.name, self._wall_clock.now())
 
     def _shelf(self) -> LaneShelf:
-        return LaneShelf(self.log, self._indexes, self._ahead, self._report_damage)
+        return LaneShelf(self.log, self._indexes, self._ahead)
 
-    def _report_damage(self, damage: DamagedData) -> None:
-        """Once: groups go round it one after the other."""
-        if damage.end_offset > self._damaged_to:
-            self._damaged_to = damage.end_offset
-            logger.warning("groups go round a damaged stretch of the log: %s", damage.message)
+    # What the log cannot read
+
+    @defers(SkipDamaged)
+    async def skip_damaged(self, message: SkipDamaged, reply: Reply[SkippedHere]) -> None:
+        here = self.book.find(message.group)
+        self.background(self._answer, reply, self.mending.skip, here, self.log, message)
 
     # Settling
 
@@ -319,6 +329,9 @@ class LedgerDesk(WaitingDesk):
         self._write(here, lost, now)
         self._counts.note_expired(lost)
 
+    def write_now(self, here: GroupHere, entries: Sequence[Entry]) -> None:
+        self._write(here, entries, trio.current_time())
+
     def _write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         if entries:
             self.book.write(here, entries, now)
@@ -328,9 +341,9 @@ class LedgerDesk(WaitingDesk):
         """Something has changed: members may find more, dead letters may wait."""
         self.call_next(here)
         if any(map(leaves, entries)):
-            self._tell_that_some_leave(here)
+            self.tell_that_some_leave(here)
 
-    def _tell_that_some_leave(self, here: GroupHere) -> None:
+    def tell_that_some_leave(self, here: GroupHere) -> None:
         if here.listener is not None:
             here.listener.news(self.name, DeadLettersWait(self._topic, self._number))
 
@@ -343,6 +356,9 @@ class LedgerDesk(WaitingDesk):
     async def _dead_letters(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
         while self.book.find(message.group) is here:
             letters = await under_way(here, self._shelf())
+            if here.held_letters is not None:
+                self.mending.watch(here, self.log)
+                return None
             if letters is not None:
                 await self.book.commit()  # its number is never given to others, whatever happens to the machine
                 return letters
@@ -351,7 +367,7 @@ class LedgerDesk(WaitingDesk):
             chosen = await next_to_leave(here, self._shelf(), message.messages_max, message.bytes_max)
             if chosen is None:
                 return None
-            if here.removals == removals:
+            if here.removals == removals and not self.mending.note(here, chosen.damages, self.log):
                 self._write(here, [departure(here.ledger, chosen)], trio.current_time())
         return None
 
@@ -377,9 +393,7 @@ class LedgerDesk(WaitingDesk):
         if here is None:
             reply.resolve(None)
         else:
-            self.background(
-                self._answer, reply, view_of, here.ledger, self.log, self._wall_clock, self.delays.hidden
-            )
+            self.background(self._answer, reply, view_of, here, self.log, self._wall_clock, self.delays.hidden)
 
     @defers(GatherLedgerFacts)
     async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:

@@ -3,7 +3,7 @@
 from goqueue.actors.grouprequests import SettleRuns
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRuns
-from goqueue.core.ledgerentries import Entry, Expired, Nacked, Rejected
+from goqueue.core.ledgerentries import Entry, Expired, Nacked, Rejected, Repaired
 from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.errors import StaleReceipt
 from goqueue.net.groupmessages import Action
@@ -56,9 +56,9 @@ def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | 
 
 
 def leaves(entry: Entry) -> bool:
-    """Whether messages are on their way to the dead-letter topic by it."""
+    """Whether messages are on their way to the dead-letter topic by it, or may be."""
     match entry:
-        case Rejected():
+        case Rejected() | Repaired():
             return True
         case Nacked():
             return bool(entry.leaving)

@@ -2,11 +2,12 @@
 
 Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
 ones follow each other, and leave in the batches they came in, unless few are wanted of large ones. What was to come
-again and is no longer there, or has expired, is named: its group passes over it. A damaged stretch is gone round.
+again and is no longer there, or has expired, is named: its group passes over it. A damaged range is named too, and
+reading goes on behind it.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from goqueue.core.batchindex import BatchIndexes
@@ -48,6 +49,8 @@ class Found:
     gone: list[Run] = field(default_factory=list)
     apart: list[Buffer] = field(default_factory=list)
     """Batches cut down to what comes again."""
+    damages: list[DamagedData] = field(default_factory=list)
+    """What cannot be read: its group notes it."""
 
 
 @dataclass(slots=True)
@@ -60,13 +63,16 @@ class Gathered(Found):
     is_sparse: bool = False
     """Most of these batches is not what was asked for: it need not travel."""
 
-    def add_fresh(self, chosen: Deliverable) -> int:
+    def add_fresh(self, chosen: Deliverable, set_aside: OffsetSet) -> int:
         """How many these are. A batch that holds returned messages too is shown once, as a whole."""
+        runs: Sequence[Run] = chosen.runs
+        if set_aside:
+            runs = list(OffsetSet(runs).without(set_aside).runs())
         while self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.data):
             self.apart.pop()
         self.parts.append(chosen.data)
-        join(self.fresh, chosen.runs)
-        return sum(last - first + 1 for first, last in chosen.runs)
+        join(self.fresh, runs)
+        return sum(last - first + 1 for first, last in runs)
 
     def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
         """Of the fresh ones."""
@@ -91,10 +97,11 @@ def joined_parts(parts: list[Buffer]) -> Buffer:
 class LogShelf:
     """A log, as far as a group sees it."""
 
-    def __init__(self, log: Log, indexes: BatchIndexes, report: Callable[[DamagedData], None]) -> None:
+    def __init__(self, log: Log, indexes: BatchIndexes) -> None:
         self.log = log
         self.indexes = indexes
-        self._report = report
+        self.set_aside = OffsetSet()
+        """The group knows these from when they were damaged: they are not fresh."""
         self.recent: RecentBatches | None = None
         """For a group that comes back to what it has read."""
         self.end = log.high_watermark
@@ -121,7 +128,7 @@ class LogShelf:
             found = await self._read_near(runs[0].first, min(room, self._likely_bytes(runs)))
             inside, runs = split(runs, end_of(found))
             if isinstance(found, DamagedData):
-                gathered.gone += [Run(run.first, run.last) for run in inside]
+                gathered.damages.append(found)
                 continue
             again = _sort_out(gathered, found.data, inside, reader)
             parts = self.indexes.cut_down(found.data, again)
@@ -146,6 +153,7 @@ class LogShelf:
             likely = max(count_left * self.message_bytes, gathered.last_batch.size) + SLACK_BYTES
             found = await self._read_near(offset, min(room, likely))
             if isinstance(found, DamagedData):
+                gathered.damages.append(found)
                 offset = min(end_of(found), end)
                 continue
             chosen = find_deliverable(found.data, offset, count_left, reader)
@@ -161,7 +169,7 @@ class LogShelf:
                 if beside:
                     _sort_out(gathered, chosen.data, beside, reader)
                     beside = ()
-                count_left -= gathered.add_fresh(chosen)
+                count_left -= gathered.add_fresh(chosen, self.set_aside)
                 room -= len(chosen.data)
         gathered.scanned_to = offset
         asked_for = (plan.look_max - count_left) * self.message_bytes
@@ -198,7 +206,6 @@ class LogShelf:
         try:
             return await self.log.read(offset, bytes_max, self.end)
         except DamagedData as damage:
-            self._report(damage)
             return damage
 
 

@@ -1,13 +1,18 @@
 """Where a group begins in a log, and how far it has come."""
 
+from dataclasses import replace
+
 import trio
 
 from goqueue.actors.grouprequests import LedgerView
 from goqueue.actors.lanecounting import count_fresh
+from goqueue.actors.ledgerbook import GroupHere
 from goqueue.core.deliverable import batches_in
 from goqueue.core.deliverystart import Start
 from goqueue.core.lanes import LANES
 from goqueue.core.ledger import Ledger
+from goqueue.core.ledgerdamage import DamagedRange
+from goqueue.core.ledgerviews import Progress
 from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
@@ -26,15 +31,28 @@ async def start_in(log: Log, start: Start) -> Offset:
     return max(log.log_start, min(start.offset or 0, log.end_offset))
 
 
-async def view_of(ledger: Ledger, log: Log, clock: WallClock, hidden: OffsetSet) -> LedgerView:
+async def view_of(here: GroupHere, log: Log, clock: WallClock, hidden: OffsetSet) -> LedgerView:
     """The lag counts those that nobody has looked at as if all of them were to be handed out, but for those that
     never are: originals of delayed messages, and control records."""
+    ledger = here.ledger
     age = await _age(log, ledger.committed, clock)
     fresh = await count_fresh(ledger, log, hidden)
     lanes = [await _lane_of(ledger, log, clock, lane, fresh[lane]) for lane in LANES]
     progress, end = ledger.progress(trio.current_time()), log.end_offset
+    if here.is_stream:
+        progress = _with_damage_ahead(progress, log)
     passed_over = hidden.count(progress.next_fresh, end - 1)
     return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes))
+
+
+def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
+    """A stream keeps no damage in its ledger: what lies before it and is known counts."""
+    found = [(max(each.offset, progress.committed), each.end_offset - 1, each.path) for each in log.damage_met]
+    damages = tuple(
+        DamagedRange(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last
+    )
+    damaged = sum(each.messages for each in damages)
+    return replace(progress, damaged=damaged, damages=damages, ahead=progress.ahead + damaged)
 
 
 async def _lane_of(ledger: Ledger, log: Log, clock: WallClock, lane: int, fresh: int | None) -> LaneDescription:

@@ -9,6 +9,7 @@ import logging
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import trio
@@ -101,6 +102,7 @@ class Partition(DelayDesk):
 
     async def start(self) -> None:
         self._open_log = await Log.open(self._volume, self._directory, self._config)
+        await self._open_log.look_at_damage()
         self._ids = await recall_ids(self._open_log)
         self._report_what_recovery_found()
         self._volume.logs.enter(self._open_log)
@@ -388,7 +390,8 @@ class Partition(DelayDesk):
 
     @answers(Describe)
     async def describe(self, _: Describe) -> LogStatistics:
-        return self.log.statistics()
+        found = self.log.statistics()
+        return replace(found, damage=await self.log.look_at_damage()) if self.log.damage_met else found
 
     # Deadlines, and what the disk has done.
 

@@ -21,14 +21,16 @@ from goqueue.actors.grouprequests import (
     RedriveDeadLetters,
     RemoveGroup,
     Reset,
+    SkipDamaged,
 )
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
+from goqueue.actors.topicrequests import DescribeTopics
 from goqueue.core.groupmember import check_member_id
 from goqueue.core.groupregistry import check_start
 from goqueue.core.names import check_group_name, check_publishable
 from goqueue.core.subscription import Subscription
-from goqueue.errors import ActorDied, GoQueueError, TooLarge, UnknownGroup, UnknownMember
+from goqueue.errors import ActorDied, GoQueueError, GroupConflict, TooLarge, UnknownGroup, UnknownMember
 from goqueue.net import groupmessages as wire
 from goqueue.net.errors import ProtocolError, TooManyRequests
 from goqueue.net.messages import Done
@@ -162,6 +164,23 @@ async def reset_group(desk: Desk, request: wire.ResetGroup) -> wire.GroupReset:
     return wire.GroupReset(await group.call(reset))
 
 
+async def skip_damaged(desk: Desk, request: wire.SkipDamaged) -> wire.DamagedSkipped:
+    check_publishable(request.topic)
+    if request.first > request.last:
+        raise ProtocolError("the first offset lies behind the last; name them in order")
+    group = await _describe(desk, request.group)
+    is_stream = group.settings.get("mode") == "stream"
+    members = sum(not member.is_away for member in group.members)
+    if is_stream and members and not request.dry_run:  # they know their place, and would go back to it
+        raise GroupConflict(
+            f"group {request.group} is a stream with {members} members; stop them first", members=members
+        )
+    [topic] = await desk.broker.topics.call(DescribeTopics((request.topic,)))
+    ref = await desk.partition(topic.uuid.bytes, request.partition)
+    skipped = SkipDamaged(request.group, request.first, request.last, request.dry_run, is_stream)
+    return wire.DamagedSkipped(*await ref.call(skipped))
+
+
 async def redrive(desk: Desk, request: wire.Redrive) -> wire.Redriven:
     """It may take its time, so there is one on a connection."""
     _check_redrive(request)
@@ -194,5 +213,6 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
     wire.AlterGroup: alter_group,
     wire.DeleteGroup: delete_group,
     wire.ResetGroup: reset_group,
+    wire.SkipDamaged: skip_damaged,
     wire.Redrive: redrive,
 }

@@ -112,7 +112,12 @@ def _topics(*views: TopicView) -> wire.Topics:
 def _described(view: TopicView) -> wire.TopicDescription:
     partitions = tuple(
         wire.PartitionDescription(
-            each.partition, each.leader_epoch, each.start, each.end, error_body(each.error) if each.error else None
+            each.partition,
+            each.leader_epoch,
+            each.start,
+            each.end,
+            error_body(each.error) if each.error else None,
+            tuple(wire.DamagedOffsets(some.offset, some.end_offset - 1, some.path) for some in each.damage),
         )
         for each in view.partitions
     )

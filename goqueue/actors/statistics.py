@@ -19,12 +19,15 @@ from goqueue.actors.reports import ChildReport, Fate
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.net.fields import Scalar
 from goqueue.storage.logviews import LogSlice
+from goqueue.storage.scan import Damage
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
 THRESHOLDS_MS = (20, 100, 1_000)
 REFUSED = "refused."
 RESTARTS = "restarts."
+DAMAGED_PARTITIONS_MAX = 100
+"""So many are named."""
 
 COUNTERS = {
     "topics": "how many there are",
@@ -50,6 +53,8 @@ COUNTERS = {
     **LANE_COUNTERS,
     **DELAY_COUNTERS,
     "logs.bytes": "all segments of all partitions",
+    "damaged.ranges": "of offsets that could not be read when they were last looked at",
+    "damaged.TOPIC/PARTITION": "the first of them on this partition: its offsets, and the file",
     "fsync.rounds": "of the committer",
     "fsync.syncs": "of files and folders, in these rounds",
     "fsync.p50_ms": "how long half of those who waited for a sync waited, at most",
@@ -174,10 +179,11 @@ class Statistics:
             "fetched.bytes": self.fetched_bytes,
         }
 
-    def _disk_work(self) -> dict[str, int | float]:
+    def _disk_work(self) -> dict[str, Scalar]:
         volume = self._volume
         return {
             "logs.bytes": volume.logs.size(),
+            **_damage_in(volume.logs.damage()),
             "fsync.rounds": volume.committer.rounds,
             "fsync.syncs": volume.committer.syncs,
             "fsync.p50_ms": _milliseconds(volume.waits.percentile(50)),
@@ -198,6 +204,14 @@ class Statistics:
         space = self._volume.disk.space(self._data)
         memory = {} if self.memory is None else {"memory.bytes": self.memory()}
         return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
+
+
+def _damage_in(damage: Mapping[str, Sequence[Damage]]) -> dict[str, Scalar]:
+    figures: dict[str, Scalar] = {"damaged.ranges": sum(map(len, damage.values()))}
+    for directory, ranges in sorted(damage.items())[:DAMAGED_PARTITIONS_MAX]:
+        place, first = "/".join(directory.split("/")[-2:]), min(ranges, key=lambda each: each.offset)
+        figures[f"damaged.{place}"] = f"{first.offset}-{first.end_offset - 1} of {first.path}"
+    return figures
 
 
 def _milliseconds(seconds: float) -> float:

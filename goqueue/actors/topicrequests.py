@@ -8,6 +8,7 @@ from uuid import UUID
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
 from goqueue.errors import GoQueueError, PartitionUnavailable
+from goqueue.storage.scan import Damage
 from goqueue.types import Offset
 
 
@@ -19,6 +20,7 @@ class PartitionView:
     end: Offset
     error: PartitionUnavailable | None = None
     """Why nothing is known of it."""
+    damage: tuple[Damage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -380,7 +380,7 @@ async def _partition_view(number: int, asked: Reply[LogStatistics]) -> Partition
         found = await asked.wait()
     except PartitionUnavailable as error:
         return PartitionView(number, 0, 0, 0, error)
-    return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset)
+    return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset, damage=tuple(found.damage))
 
 
 def _settings(topic: Topic) -> Configure:

@@ -17,7 +17,7 @@ from goqueue.net.client import Topic, address_of
 from goqueue.net.client import connect as connect_in_trio
 from goqueue.net.consumeroptions import OnPartitions
 from goqueue.net.delayed import DelayedPage, DueCount
-from goqueue.net.groupviews import Group, Redriven, ResetPartition
+from goqueue.net.groupviews import DamagedSkipped, Group, Redriven, ResetPartition
 from goqueue.net.message import Published
 from goqueue.net.moments import Moment
 from goqueue.net.reader import Start
@@ -280,6 +280,29 @@ class Client:
             partition=partition,
             dry_run=dry_run,
             force=force,
+        )
+
+    async def skip_damaged(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        first: Offset,
+        last: Offset,
+        *,
+        dry_run: bool = False,
+    ) -> DamagedSkipped:
+        """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
+        on behind them. A dry run says what would be. A stream must have no members."""
+        return await ask(
+            self._host,
+            self._client.skip_damaged,
+            group,
+            topic,
+            partition,
+            first,
+            last,
+            dry_run=dry_run,
         )
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:

@@ -7,16 +7,17 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consumegroup import check_there, consume_as_member
+from goqueue.cli.consumegroup import check_nothing_is_damaged, check_there, consume_as_member
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.running import Misuse
 from goqueue.core.groupsettings import ASSIGNORS, REBALANCES
-from goqueue.errors import GoQueueError
+from goqueue.errors import DamagedData, GoQueueError
 from goqueue.net.client import Client
 from goqueue.net.consumeroptions import ConsumerOptions
 from goqueue.net.message import Message
@@ -84,6 +85,7 @@ class Wanted:
     to_time: float | None
     count: int | None
     follow: bool
+    skip_damaged: bool
 
     def __post_init__(self) -> None:
         if self.start is not None and self.from_time is not None:
@@ -92,6 +94,10 @@ class Wanted:
             raise Misuse("--to-time ends the reading and --follow never does; give one")
         if self.group is not None and (self.partition is not None or self.to_time is not None):
             raise Misuse("a group shares out partitions and has no end; leave out --partition and --to-time")
+        if self.group is not None and self.skip_damaged:
+            raise Misuse(
+                "a queue goes round damage by itself; leave out --skip-damaged, and use `goqueue group skip`"
+            )
         if self.group is None:
             self._check_no_member()
         else:
@@ -155,6 +161,7 @@ class Wanted:
 @click.option("--to-time", type=Time(), help="Leave out messages of this time and later.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many messages.")
 @click.option("--follow", is_flag=True, help="Wait for new messages instead of ending.")
+@click.option("--skip-damaged", is_flag=True, help="Go on behind what cannot be read; stderr says what that is.")
 @click.option("--format", "line_format", type=click.Choice([VALUE, NDJSON]), default=VALUE, show_default=True)
 @broker_options
 @output_option
@@ -176,7 +183,8 @@ async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], 
     if wanted.group is not None:
         consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin, **wanted.settings)
         await check_there(client, wanted.topic, wanted.follow)
-        await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout)
+        if await consume_as_member(consumer, wanted.count, wanted.follow, line_of, stdout):
+            await check_nothing_is_damaged(client, wanted.group)
     else:
         await _read(client, wanted, line_of, stdout)
 
@@ -186,6 +194,7 @@ async def _read(client: Client, wanted: Wanted, line_of: Callable[[Message], byt
     end = None if wanted.follow else LATEST
     written = 0
     async with client.read(wanted.topic, partition=wanted.partition, start=wanted.begin, end=end) as messages:
+        messages.on_damaged = partial(_say_skipped, wanted.topic) if wanted.skip_damaged else None
         async for message in messages:
             if not wanted.includes(message):
                 continue
@@ -194,6 +203,14 @@ async def _read(client: Client, wanted: Wanted, line_of: Callable[[Message], byt
             written += 1
             if written == wanted.count:
                 return
+
+
+def _say_skipped(topic: str, partition: int, damage: DamagedData) -> None:
+    click.echo(
+        f"skipped offsets {damage.offset} to {damage.restart_at - 1} of {printable(topic)}/{partition}, "
+        f"which are damaged in {printable(damage.path)}",
+        err=True,
+    )
 
 
 async def _check_offset(client: Client, wanted: Wanted) -> None:

@@ -37,15 +37,18 @@ async def consume_as_member(
     follow: bool,
     line_of: Callable[[DeliveredMessage], bytes],
     stdout: BinaryIO,
-) -> None:
-    """What the group has not done yet. A message is acked, or committed, when its line was written."""
+) -> bool:
+    """What the group has not done yet. A message is acked, or committed, when its line was written.
+
+    Whether it ended since nothing came any more.
+    """
     left = count
     is_stream = isinstance(member, StreamConsumer)
     async with member as consumer:
         while left is None or left > 0:
             messages = await _next_messages(consumer, left, follow)
             if not messages and not follow:
-                return
+                return True
             stdout.writelines(line_of(message) + b"\n" for message in messages)
             stdout.flush()
             if is_stream:
@@ -53,6 +56,27 @@ async def consume_as_member(
             else:
                 await consumer.ack(messages)
             left = None if left is None else left - len(messages)
+    return False
+
+
+async def check_nothing_is_damaged(client: Client, name: str) -> None:
+    """Who does not follow takes the end for the end of everything."""
+    group = await client.group(name)
+    ranges = [(each, some) for each in group.partitions for some in each.damages]
+    if not group.damaged:
+        return
+    for partition, some in ranges:
+        place = f"{printable(partition.topic)}/{partition.partition}"
+        click.echo(
+            f"{some.messages} messages of {place} are damaged, between offsets {some.first} and {some.last} of "
+            f"{printable(some.path)}; to go on without them: "
+            f"goqueue group skip {printable(name)} {place} {some.first}-{some.last}",
+            err=True,
+        )
+    raise click.ClickException(
+        f"group {printable(name)} could not be given {group.damaged} damaged messages; "
+        "they come once their files are restored"
+    )
 
 
 async def _next_messages(consumer: Consumer, left: int | None, follow: bool) -> list[DeliveredMessage]:

@@ -10,14 +10,15 @@ from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.consume import Place, Time
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Misuse
-from goqueue.cli.topic import DEFAULT, config_option, confirm, say, yes_option
+from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes_option
 from goqueue.core.groupsettings import SETTINGS, YesOrNo
 from goqueue.core.topicconfig import Whole
 from goqueue.errors import InvalidConfig
 from goqueue.net.client import Client
-from goqueue.net.groupviews import Group, GroupMember, GroupPartition, ResetPartition
+from goqueue.net.groupviews import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.net.reader import Start
 
+OFFSET_MAX = 2**63 - 1
 KINDS = {setting.name: setting.kind for setting in SETTINGS}
 TRUTHS = {"true": True, "false": False}
 
@@ -26,6 +27,7 @@ LIST_COLUMNS = [
     Column("STATE", 5),
     Column("MEMBERS", 7, is_number=True),
     Column("LAG", 3, is_number=True),
+    Column("DAMAGED", 7, is_number=True),
 ]
 MEMBER_COLUMNS = [
     Column("MEMBER", 6),
@@ -41,7 +43,15 @@ PARTITION_COLUMNS = [
     Column("LAG", 3, is_number=True),
     Column("IN FLIGHT", 9, is_number=True),
     Column("RETRIES", 7, is_number=True),
+    Column("DAMAGED", 7, is_number=True),
     Column("MEMBER", 6),
+]
+DAMAGE_COLUMNS = [
+    Column("TOPIC", 5),
+    Column("PARTITION", 9, is_number=True),
+    Column("OFFSETS", 7),
+    Column("MESSAGES", 8, is_number=True),
+    Column("DAMAGED FILE", 12),
 ]
 LANE_COLUMNS = [
     Column("TOPIC", 5),
@@ -62,6 +72,30 @@ RESET_COLUMNS = [
 ]
 
 
+class PartitionPlace(click.ParamType[tuple[str, int]]):
+    name = "TOPIC/PARTITION"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        topic, slash, number = str(value).partition("/")
+        if not (topic and slash and _is_number(number)):
+            self.fail(f"{value!r} is no partition like orders/0", param, ctx)
+        return topic, int(number)
+
+
+class Offsets(click.ParamType[tuple[int, int]]):
+    name = "FROM-TO"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        first, _, last = str(value).partition("-")
+        if not (_is_number(first) and _is_number(last or first)) or int(first) > int(last or first):
+            self.fail(f"{value!r} are no offsets like 40-59", param, ctx)
+        return int(first), int(last or first)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= OFFSET_MAX
+
+
 @click.group()
 def group() -> None:
     """Look at consumer groups and change them."""
@@ -77,8 +111,7 @@ def list_command(broker: BrokerAddress, output: str) -> None:
         for each in groups:
             write_json(group_fields(each))
     else:
-        rows = [[printable(each.name), each.state, str(len(each.members)), str(each.lag)] for each in groups]
-        write_table(LIST_COLUMNS, rows)
+        write_table(LIST_COLUMNS, [_list_row(each) for each in groups])
 
 
 @group.command()
@@ -94,6 +127,10 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
     click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
     write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
     click.echo()
+    damage = [row for each in found.partitions for row in _damage_rows(each)]
+    if damage:
+        write_table(DAMAGE_COLUMNS, damage)
+        click.echo()
     lanes = [row for each in found.partitions for row in _lane_rows(each)]
     if lanes:
         write_table(LANE_COLUMNS, lanes)
@@ -137,6 +174,30 @@ def reset(name: str, yes: bool, broker: BrokerAddress, output: str, **wanted: An
     if not wanted["dry_run"]:
         confirm(yes, f"Let {printable(name)} begin again at {start}?")
     _show_reset(output, ask(broker, lambda client: client.reset_group(name, start, **wanted)))
+
+
+@group.command()
+@click.argument("name")
+@click.argument("place", type=PartitionPlace(), metavar="TOPIC/PARTITION")
+@click.argument("offsets", type=Offsets(), metavar="FROM-TO")
+@click.option("--dry-run", is_flag=True, help="Only say what would be.")
+@yes_option
+@broker_options
+@output_option
+def skip(name: str, yes: bool, broker: BrokerAddress, output: str, **wanted: Any) -> None:
+    """Give up messages of a group that cannot be read any more.
+
+    Those between the offsets FROM and TO, TO included, that are damaged: the group goes on behind them, and they
+    count as removed before they were acked. A stream must have no members.
+    """
+    topic, partition = wanted["place"]
+    damaged = (name, topic, partition, *wanted["offsets"])
+    found = ask(broker, lambda client: client.skip_damaged(*damaged, dry_run=True))
+    if not wanted["dry_run"]:
+        messages = counted(found.messages, "damaged message")
+        confirm(yes, f"Give up {messages} of {printable(topic)}/{partition} for {printable(name)}?")
+        found = ask(broker, lambda client: client.skip_damaged(*damaged))
+    _show_skipped(output, found, wanted["dry_run"])
 
 
 @group.command()
@@ -207,6 +268,7 @@ def group_fields(found: Group) -> dict[str, Any]:
         "state": found.state,
         "generation": found.generation,
         "lag": found.lag,
+        "damaged": found.damaged,
         "settings": dict(found.settings),
         "members": [asdict(each) for each in found.members],
         "partitions": [_partition_fields(each) for each in found.partitions],
@@ -221,7 +283,20 @@ def _partition_fields(partition: GroupPartition) -> dict[str, Any]:
 def _partition_row(partition: GroupPartition) -> list[str]:
     numbers = (partition.partition, partition.committed, partition.end, partition.lag, partition.in_flight)
     who = printable(partition.member_id or "nobody")
-    return [printable(partition.topic), *map(str, numbers), str(partition.waiting), who]
+    return [printable(partition.topic), *map(str, numbers), str(partition.waiting), str(partition.damaged), who]
+
+
+def _list_row(found: Group) -> list[str]:
+    numbers = (len(found.members), found.lag, found.damaged)
+    return [printable(found.name), found.state, *map(str, numbers)]
+
+
+def _damage_rows(partition: GroupPartition) -> list[list[str]]:
+    place = [printable(partition.topic), str(partition.partition)]
+    return [
+        [*place, f"{each.first}-{each.last}", str(each.messages), printable(each.path)]
+        for each in partition.damages
+    ]
 
 
 def _lane_rows(partition: GroupPartition) -> list[list[str]]:
@@ -249,6 +324,12 @@ def _member_row(member: GroupMember) -> list[str]:
         f"{member.silent_seconds:.1f} s",
         "away" if member.is_away else "here",
     ]
+
+
+def _show_skipped(output: str, found: DamagedSkipped, dry_run: bool) -> None:
+    done = "would be given up" if dry_run else "given up"
+    moved = f"the committed offset goes from {found.before} to {found.after}"
+    say(output, asdict(found), f"{counted(found.messages, 'message')} {done}; {moved}")
 
 
 def _show_reset(output: str, moved: Sequence[ResetPartition]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ PARTITION_COLUMNS = [
     Column("START", 5, is_number=True),
     Column("END", 3, is_number=True),
 ]
+DAMAGE_COLUMNS = [Column("PARTITION", 9, is_number=True), Column("OFFSETS", 7), Column("DAMAGED FILE", 12)]
 SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
 
 config_option = click.option(
@@ -81,6 +83,14 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         PARTITION_COLUMNS, [[str(each.number), str(each.start), str(each.end)] for each in found.partitions]
     )
     click.echo()
+    damage = [
+        [str(each.number), f"{some.first}-{some.last}", printable(some.path)]
+        for each in found.partitions
+        for some in each.damage
+    ]
+    if damage:
+        write_table(DAMAGE_COLUMNS, damage)
+        click.echo()
     write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
 
 
@@ -189,7 +199,11 @@ def confirm(yes: bool, question: str) -> None:
 
 
 def topic_fields(topic: Topic) -> dict[str, Any]:
-    partitions = [{"partition": each.number, "start": each.start, "end": each.end} for each in topic.partitions]
+    partitions = [
+        {"partition": each.number, "start": each.start, "end": each.end}
+        | ({"damage": [asdict(some) for some in each.damage]} if each.damage else {})
+        for each in topic.partitions
+    ]
     return {"name": topic.name, "uuid": str(topic.uuid), "partitions": partitions, "config": dict(topic.config)}
 
 

@@ -63,6 +63,8 @@ class Kind(IntEnum):
     OFFSETS_COMMITTED = 69
     ASK_OFFSETS = 70
     GROUP_OFFSETS = 71
+    SKIP_DAMAGED = 72
+    DAMAGED_SKIPPED = 73
 
     WHY = 80
     BECAUSE = 81
@@ -99,6 +101,7 @@ Request: TypeAlias = (
     | group.AlterGroup
     | group.DeleteGroup
     | group.ResetGroup
+    | group.SkipDamaged
     | group.Redrive
     | why.Why
     | stream.CommitOffsets
@@ -122,6 +125,7 @@ Answer: TypeAlias = (
     | group.Settled
     | group.Groups
     | group.GroupReset
+    | group.DamagedSkipped
     | group.Redriven
     | why.Because
     | stream.OffsetsCommitted
@@ -173,6 +177,8 @@ BODIES: dict[int, type[Body]] = {
     Kind.DELETE_GROUP: group.DeleteGroup,
     Kind.RESET_GROUP: group.ResetGroup,
     Kind.GROUP_RESET: group.GroupReset,
+    Kind.SKIP_DAMAGED: group.SkipDamaged,
+    Kind.DAMAGED_SKIPPED: group.DamagedSkipped,
     Kind.REDRIVE: group.Redrive,
     Kind.REDRIVEN: group.Redriven,
     Kind.WHY: why.Why,
@@ -214,6 +220,7 @@ ANSWERS: dict[type[Body], type[Body]] = {
     group.AlterGroup: group.Groups,
     group.DeleteGroup: wire.Done,
     group.ResetGroup: group.GroupReset,
+    group.SkipDamaged: group.DamagedSkipped,
     group.Redrive: group.Redriven,
     why.Why: why.Because,
     stream.CommitOffsets: stream.OffsetsCommitted,

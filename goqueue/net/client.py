@@ -25,8 +25,8 @@ from goqueue.net.consumer import Consumer
 from goqueue.net.consumeroptions import ConsumerOptions, OnPartitions
 from goqueue.net.content import acks_of
 from goqueue.net.delayed import DelayedPage, DelayedQuestions, DueCount
-from goqueue.net.groupquestions import altering, asking_why, redriving, resetting
-from goqueue.net.groupviews import Group, Redriven, ResetPartition, group_of
+from goqueue.net.groupquestions import altering, asking_why, redriving, resetting, skipping
+from goqueue.net.groupviews import DamagedSkipped, Group, Redriven, ResetPartition, group_of
 from goqueue.net.message import Published
 from goqueue.net.moments import Moment
 from goqueue.net.producer import Producer
@@ -302,6 +302,21 @@ class Client(Connected):
         request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
         answer = await self.call(request, groupmessages.GroupReset)
         return [ResetPartition(*each) for each in answer.partitions]
+
+    async def skip_damaged(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        first: Offset,
+        last: Offset,
+        *,
+        dry_run: bool = False,
+    ) -> DamagedSkipped:
+        """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
+        on behind them. A dry run says what would be. A stream must have no members."""
+        request = skipping(group, topic, partition, first, last, dry_run=dry_run)
+        return DamagedSkipped(*await self.call(request, groupmessages.DamagedSkipped))
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
         """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.

@@ -215,6 +215,15 @@ class LaneDescription(NamedTuple):
     """How old the first message is that is not done."""
 
 
+class DamagedMessages(NamedTuple):
+    """Of the offsets `first` to `last`, which `path` should hold, so many messages are damaged for the group."""
+
+    first: U63
+    last: U63
+    path: Prose
+    messages: U63
+
+
 class GroupPartition(NamedTuple):
     """How far a group is with a partition. `lag` counts what is deliverable and not done."""
 
@@ -234,6 +243,9 @@ class GroupPartition(NamedTuple):
     error: Error | None = None
     lanes: Annotated[tuple[LaneDescription, ...], Many] = ()
     """One for each priority, the highest first."""
+    damaged: U63 = 0
+    """Messages that wait until the log can be read again. The lag does not count them."""
+    damages: Annotated[tuple[DamagedMessages, ...], Many] = ()
 
 
 class GroupDescription(NamedTuple):
@@ -289,6 +301,26 @@ class ResetPartition(NamedTuple):
 
 class GroupReset(NamedTuple):
     partitions: Annotated[tuple[ResetPartition, ...], Many]
+
+
+class SkipDamaged(NamedTuple):
+    """Give up what is damaged of the offsets `first` to `last`. A dry run only says what would be. A stream has no
+    members then."""
+
+    group: Name
+    topic: Name
+    partition: U32
+    first: U63
+    last: U63
+    dry_run: bool = False
+
+
+class DamagedSkipped(NamedTuple):
+    """So many messages, and the committed offset before and after."""
+
+    messages: U63
+    before: U63
+    after: U63
 
 
 class Redrive(NamedTuple):

@@ -57,6 +57,27 @@ def resetting(
     )
 
 
+def skipping(
+    group: object,
+    topic: object,
+    partition: object,
+    first: object,
+    last: object,
+    *,
+    dry_run: object,
+) -> wire.SkipDamaged:
+    span = check_offset("first", first), check_offset("last", last)
+    if span[0] > span[1]:
+        raise refusal(f"first={first} lies behind last={last}; give the first and the last damaged offset")
+    return wire.SkipDamaged(
+        check_group_name(group),
+        check_publishable(topic),
+        check_any_partition(partition),
+        *span,
+        check_flag("dry_run", dry_run),
+    )
+
+
 def redriving(
     topic: object,
     *,

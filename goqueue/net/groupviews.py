@@ -8,6 +8,7 @@ from goqueue.errors import GoQueueError
 from goqueue.net.failures import error_of
 from goqueue.net.groupmessages import GroupDescription, LaneDescription, MemberDescription
 from goqueue.net.groupmessages import GroupPartition as PartitionDescription
+from goqueue.net.topicviews import DamagedRange
 from goqueue.types import Offset, Priority
 
 
@@ -61,12 +62,16 @@ class GroupPartition:
     leaving: int
     """On their way to the dead-letter topic."""
     removed_unacked: int
-    """By retention, before they were done."""
+    """By retention, or given up as damaged, before they were done."""
     oldest_unacked_seconds: float | None
     error: GoQueueError | None = None
     """Why nothing is known of it."""
     lanes: list[GroupLane] = field(default_factory=list)
     """The highest first."""
+    damaged: int = 0
+    """Messages that wait until the log can be read again; the lag does not count them."""
+    damages: list[DamagedRange] = field(default_factory=list)
+    """Where they lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,10 @@ class Group:
     def lag(self) -> int:
         return sum(partition.lag for partition in self.partitions)
 
+    @property
+    def damaged(self) -> int:
+        return sum(partition.damaged for partition in self.partitions)
+
 
 @dataclass(frozen=True, slots=True)
 class ResetPartition:
@@ -89,6 +98,15 @@ class ResetPartition:
 
     topic: str
     partition: int
+    before: Offset
+    after: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedSkipped:
+    """So many damaged messages were given up, or would be; the committed offset before and after."""
+
+    messages: int
     before: Offset
     after: Offset
 
@@ -140,6 +158,8 @@ def _partition_of(described: PartitionDescription) -> GroupPartition:
         None if oldest is None else oldest / 1000,
         described.error and error_of(described.error),
         _lanes_of(described.lanes),
+        described.damaged,
+        [DamagedRange(*each) for each in described.damages],
     )
 
 

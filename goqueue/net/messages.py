@@ -104,12 +104,21 @@ class DescribeTopics(NamedTuple):
     names: Annotated[tuple[Name, ...], Many] | None
 
 
+class DamagedOffsets(NamedTuple):
+    """Offsets, the last one included, that `path` should hold and that cannot be read."""
+
+    first: U63
+    last: U63
+    path: Prose
+
+
 class PartitionDescription(NamedTuple):
     partition: U32
     leader_epoch: U32
     start: U63
     end: U63
     error: Error | None = None
+    damage: Annotated[tuple[DamagedOffsets, ...], Many] = ()
 
 
 class TopicDescription(NamedTuple):

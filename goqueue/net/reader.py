@@ -6,7 +6,7 @@ the program looks at one slice the broker is already asked for the next, when th
 It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import chain
 from types import TracebackType
@@ -16,7 +16,7 @@ import trio
 
 from goqueue.core.partitioner import check_partition
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, GoQueueError, InvalidMessage, OffsetOutOfRange
+from goqueue.errors import Closed, DamagedData, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net import messages as wire
 from goqueue.net.askedahead import AskedAhead
 from goqueue.net.bodies import Request
@@ -73,6 +73,8 @@ class Reader:
         self._fails_since: float | None = None
         """In Trio's time."""
         self._is_closed = False
+        self.on_damaged: Callable[[int, DamagedData], None] | None = None
+        """Told the partition and the damage. Then reading goes on behind it; without it, damage is an error."""
 
     async def __aenter__(self) -> "Reader":
         return self
@@ -203,6 +205,8 @@ class Reader:
     def _place_after(self, error: GoQueueError, number: int, offset: Offset) -> Offset:
         """Where to go on: a partition that is started again is waited for, as a broker is. Of one that is gone with
         its topic the broker says so when it is asked again. Else the error."""
+        if isinstance(error, DamagedData) and error.restart_at > offset:
+            return self._behind_damage(error, number)
         if not error.retryable:
             return self._durable_end(number, offset, error)
         now = trio.current_time()
@@ -210,6 +214,13 @@ class Reader:
         if now >= self._fails_since + PATIENCE_SECONDS:
             raise final(error)
         return offset
+
+    def _behind_damage(self, error: DamagedData, number: int) -> Offset:
+        if self.on_damaged is None:
+            error.details |= {"topic": self._name, "partition": number}
+            raise error
+        self.on_damaged(number, error)
+        return error.restart_at
 
     def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
         """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""

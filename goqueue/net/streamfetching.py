@@ -98,7 +98,7 @@ class Fetching:
             if not stream.is_read or stream.fetch_at != question.offset:
                 continue  # it was sought elsewhere, or let go of, meanwhile
             if found.error is not None:
-                failures += self._meet(stream, error_of(found.error))
+                failures += self._meet(stream, error_of(found.error), owner.group)
             else:
                 self._add(stream, found, owner)
         self._ask_ahead(owner)
@@ -119,11 +119,12 @@ class Fetching:
         stream.add(messages, found.next_offset, len(found.data))
         stream.is_behind, stream.fails_since = found.next_offset < found.high_watermark, None
 
-    def _meet(self, stream: StreamPartition, error: GoQueueError) -> list[GoQueueError]:
+    def _meet(self, stream: StreamPartition, error: GoQueueError, group: str) -> list[GoQueueError]:
         """What to tell those who wait; nothing when reading goes on."""
         if isinstance(error, OffsetOutOfRange):
             return self._go_on(stream, error.details.get("start"), error.details.get("end"), error)
-        if isinstance(error, DamagedData) or error.code == DamagedData.code:
+        if isinstance(error, DamagedData):
+            _advise(error, group, stream)
             logger.error("%r cannot be read beyond %d: %s", stream, stream.fetch_at, error.message)
             stream.trouble = error
             return []
@@ -151,6 +152,13 @@ class Fetching:
             stream.fetch_at = Offset(end)
             return []
         return self._rest(stream, error)
+
+
+def _advise(error: DamagedData, group: str, stream: StreamPartition) -> None:
+    """A stream cannot go round damage by itself: an operator moves it on."""
+    topic, partition, damaged = *stream.key, f"{error.offset}-{error.restart_at - 1}"
+    error.message += f"; to go on without them: goqueue group skip {group} {topic}/{partition} {damaged}"
+    error.args = (error.message,)
 
 
 def _request(streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> wire.Fetch:

@@ -1,7 +1,7 @@
 """What a client is told of topics."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,18 @@ from goqueue.errors import GoQueueError
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_of
 from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRange:
+    """Offsets, the last one included, that cannot be read."""
+
+    first: Offset
+    last: Offset
+    path: str
+    """The file, or the folder that lacks one, on the broker."""
+    messages: int
+    """So many of them wait for a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,8 @@ class Partition:
     """The offset that the next message will get."""
     error: GoQueueError | None = None
     """Why it cannot be used, and nothing is known of it."""
+    damage: list[DamagedRange] = field(default_factory=list)
+    """What the broker has found so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +51,13 @@ def only_topic(answer: wire.Topics) -> Topic:
 
 def topic_of(description: wire.TopicDescription) -> Topic:
     partitions = [
-        Partition(each.partition, each.start, each.end, each.error and error_of(each.error))
+        Partition(
+            each.partition,
+            each.start,
+            each.end,
+            each.error and error_of(each.error),
+            [DamagedRange(*some, some.last - some.first + 1) for some in each.damage],
+        )
         for each in description.partitions
     ]
     return Topic(description.name, UUID(bytes=description.uuid), description.config, partitions)

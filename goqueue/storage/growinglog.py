@@ -20,6 +20,7 @@ from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.producersnapshot import EncodedProducers, ProducerTail, encode_producers, write_producers
 from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.recoverypoint import RecoveryPoint, write_recovery_point
+from goqueue.storage.scan import Damage
 from goqueue.storage.segment import ClosedIndex, Segment
 from goqueue.storage.segments import Segments
 from goqueue.storage.summary import encode_summary
@@ -82,6 +83,8 @@ class GrowingLog:
         self._history.forget(self._log_start, self._append_time)
         self._volume.producers.enter(self.producers)
         self._damage, self._torn = recovered.damage, recovered.torn
+        self.damage_met: list[Damage] = list(recovered.damage)
+        """What was found when the log was opened, or read since, and was not sound when it was last read."""
         self._scanned_bytes = recovered.scanned_bytes
         self._checkpointed: RecoveryPoint | None = None
         # The recovery point was written once all names were durable. The file that grows is synced in any case: one
@@ -134,6 +137,11 @@ class GrowingLog:
     def producers(self) -> ProducerStates:
         assert self._history.producers is not None, "recovery finds them, wherever they are"
         return self._history.producers
+
+    @property
+    def known_damage(self) -> Sequence[Damage]:
+        """As it was found when the log was opened."""
+        return self._damage
 
     def statistics(self) -> LogStatistics:
         return LogStatistics(

@@ -25,9 +25,13 @@ from goqueue.storage.logviews import LogSlice
 from goqueue.storage.producersnapshot import encode_producers, write_producers
 from goqueue.storage.recovery import Recovered, recover
 from goqueue.storage.recoverypoint import write_recovery_point
+from goqueue.storage.scan import Damage
 from goqueue.storage.segment import Segment
 from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
+
+DAMAGE_MET_MAX = 100
+"""Ranges that are named to operators."""
 
 
 class Log(GrowingLog):
@@ -49,12 +53,35 @@ class Log(GrowingLog):
         limit = self._high_watermark if limit is None else min(limit, self._end)
         self._check_readable(offset, limit)
         while offset < limit:
-            segment = self._holding(offset)
-            found = await segment.read(offset, bytes_max, limit)
+            try:
+                segment = self._holding(offset)
+                found = await segment.read(offset, bytes_max, limit)
+            except DamagedData as damage:
+                self._note_damage(damage)
+                raise
             if found is not None:
                 return self._slice(found.data, found.next_offset)
             offset = segment.end_offset
         return self._slice(b"", offset)
+
+    def _note_damage(self, met: DamagedData) -> None:
+        is_known = any(each.offset <= met.offset and met.end_offset <= each.end_offset for each in self.damage_met)
+        if not is_known and len(self.damage_met) < DAMAGE_MET_MAX:
+            place = (met.path, met.position, met.end_position, met.offset, met.end_offset)
+            self.damage_met.append(Damage(*place))
+
+    async def look_at_damage(self) -> tuple[Damage, ...]:
+        """What is damaged still: it may have been repaired, or removed."""
+        for damage in self.damage_met[:]:
+            offset = max(damage.offset, self._log_start)
+            try:
+                if offset < damage.end_offset:
+                    await self.read(offset, 1, self._end)
+            except (DamagedData, OffsetOutOfRange):
+                continue
+            if damage in self.damage_met:
+                self.damage_met.remove(damage)
+        return tuple(self.damage_met)
 
     def _holding(self, offset: Offset) -> Segment:
         segment = self._segments.holding(offset)

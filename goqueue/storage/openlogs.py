@@ -4,6 +4,7 @@ Each log is still its partition's alone. Others only look, and never wait while 
 logs was true of all of them at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from goqueue.types import Offset
 
 if TYPE_CHECKING:
     from goqueue.storage.growinglog import GrowingLog
+    from goqueue.storage.scan import Damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,10 @@ class OpenLogs:
         for log in self._logs.values():
             total.add(log)
         return total
+
+    def damage(self) -> dict[str, Sequence["Damage"]]:
+        """By directory, of the logs that have some."""
+        return {path: log.damage_met for path, log in self._logs.items() if log.damage_met}
 
     def size(self) -> int:
         """Bytes of all segments of all logs."""

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.grouprequests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
+from goqueue.actors.grouprequests import ConfirmDeadLetters, DeadLetters, SkipDamaged, TakeDeadLetters
 from goqueue.actors.partitionrequests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import decode_records, encode_record
@@ -280,6 +280,8 @@ async def test_a_departure_whose_messages_have_left_the_log_keeps_their_number(
             await there.publish(b"x" * 100)
         await there.ref.call(DeleteBefore(2))
         disk.flip_bit(path_of(0), 150, 3)
+        assert await leaving(there) is None
+        await there.ref.call(SkipDamaged(GROUP, 2, 2))
         again = await some_leaving(there)
         assert (again.producer, len(again.messages)) == (letters.producer, 2)
         assert all("left the log" in letter.reason for letter in again.messages)

@@ -276,7 +276,7 @@ async def test_a_partition_that_hangs_is_named_and_waited_for_no_longer_than_it_
 
 
 async def test_damage_that_recovery_found_is_no_message(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
-    """A queue group goes round it; until somebody asks, it is named."""
+    """A queue group goes round it, and it is named until it is repaired or given up."""
     async with broker(disk) as running:
         await filled(running, b"a", b"b")
         who, ref = await consumer(running, "orders"), await partition_of(running, "orders")
@@ -291,9 +291,9 @@ async def test_damage_that_recovery_found_is_no_message(disk: SimulatedDisk, aut
         found = await running.groups.call(FindGroup("billing"))
         [partition] = (await found.call(GatherFacts(None))).partitions
         assert (partition.ready, partition.damaged, partition.damaged_at) == (2, 1, 2)
-        assert partition.stands_before_damage
+        assert not partition.stands_before_damage
         await who.settle("orders", 0, await who.take("orders"), Action.ACK)
-        assert (await why(running)).reason == "nothing_left"
+        assert (await why(running)).reason == "only_damage"
 
 
 def delayed(*seconds: float) -> Produce:

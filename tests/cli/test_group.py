@@ -110,8 +110,8 @@ async def test_what_a_group_decides_is_not_to_be_given(shell: Shell, option: str
 async def test_groups_are_listed_and_described(shell: Shell) -> None:
     await shell("consume", "lines", "--group", "billing", "--count", "2")
     listed = (await shell("group", "list")).stdout
-    assert listed.splitlines()[0].split() == ["GROUP", "STATE", "MEMBERS", "LAG"]
-    assert listed.splitlines()[1].split() == ["billing", "empty", "0", "3"]
+    assert listed.splitlines()[0].split() == ["GROUP", "STATE", "MEMBERS", "LAG", "DAMAGED"]
+    assert listed.splitlines()[1].split() == ["billing", "empty", "0", "3", "0"]
     [described] = await shell.json("group", "describe", "billing")
     [partition] = described["partitions"]
     assert (partition["committed"], partition["end"], partition["lag"]) == (2, 5, 3)

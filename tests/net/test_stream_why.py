@@ -44,6 +44,11 @@ async def damaged(machine: Machine, client: goqueue.Client) -> int:
     return met.value.offset
 
 
+def because_of_damage(offset: int) -> str:
+    cure = "restore the file, or give it up with `goqueue group skip audit orders/0 FROM-TO`"
+    return f"1 message of orders/0 is damaged, from offset {offset} on in {LOG}; {cure}"
+
+
 async def hesitate(_: object) -> None:
     """A program that is to choose where to begin, and does not come to an end with that."""
     await trio.sleep_forever()
@@ -150,7 +155,7 @@ async def test_a_stream_that_has_paused_what_is_damaged_is_told_of_the_damage(
                 await receive_on(consumer, [])
             await consumer.pause(0)
             assert await consumer.receive(timeout=34) == []
-            because = f"1 offset of orders/0 is damaged, from {bad} on; an operator has to skip it"
+            because = because_of_damage(bad)
             [(level, text)] = said(caplog)  # after 30 s, or with the next look a second later
             assert level == "WARNING"
             assert text.endswith(f"s: {because}; this consumer has paused orders/0 itself")
@@ -278,7 +283,7 @@ async def test_a_stream_before_damage_names_where_it_is(
             assert len(await some(consumer, bad)) == bad
             with pytest.raises(DamagedData):
                 await consumer.receive()
-            because = f"1 offset of orders/0 is damaged, from {bad} on; an operator has to skip it"
+            because = because_of_damage(bad)
             assert await client.why("audit") == because
             found = await facts(client, "ann")
             assert (found["reason"], found["damaged"], found["ready"]) == ("damage_ahead", 1, 9 - bad)
