@@ -329,9 +329,25 @@ class PublishFailed(GoQueueError):
 
 
 class DeliveryTimeout(Unavailable):
-    """A publish was not confirmed within its `delivery_timeout`; it was not written and will not be."""
+    """A publish was not confirmed within its `delivery_timeout`; it was not written and will not be.
+
+    `reason` says why the broker refused it last, or could not be reached, and `last_error` is the code of that.
+    Both are None when it did not answer at all.
+    """
 
     code = "delivery_timeout"
+
+    @property
+    def reason(self) -> str | None:
+        return self._told("reason")
+
+    @property
+    def last_error(self) -> str | None:
+        return self._told("last_error")
+
+    def _told(self, name: str) -> str | None:
+        told = self.details.get(name)
+        return told if isinstance(told, str) else None
 
 
 class DeliveryUnknown(OutcomeUnknown, DeliveryTimeout):

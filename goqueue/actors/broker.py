@@ -144,7 +144,7 @@ async def running_broker(
         register,
         actors,
         groups,
-        ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data)),
+        ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data, statistics.refusals)),
     ]
     if process is not None:
         children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))

@@ -12,6 +12,7 @@ import trio
 from goqueue.actors.base import Actor
 from goqueue.actors.partitionrequests import Maintain
 from goqueue.actors.ref import ActorRef
+from goqueue.actors.refusallog import RefusalLog
 from goqueue.actors.topicrequests import DescribeTopics, FindPartition, TopicView
 from goqueue.errors import GoQueueError
 from goqueue.storage.disposal import Disposal
@@ -27,8 +28,9 @@ PAUSE_SECONDS = 0.001
 
 
 class Janitor(Actor):
-    def __init__(self, topics: ActorRef, volume: Volume, data: str) -> None:
+    def __init__(self, topics: ActorRef, volume: Volume, data: str, refusals: RefusalLog | None = None) -> None:
         self._topics = topics
+        self._refusals = refusals
         self._disposal = Disposal(volume, data, partial(trio.sleep, PAUSE_SECONDS))
         self.rounds = 0
 
@@ -45,6 +47,8 @@ class Janitor(Actor):
     async def _go_round_for_ever(self) -> None:
         while True:
             await trio.sleep(ROUND_SECONDS)
+            if self._refusals is not None:
+                self._refusals.tell()
             for topic in await self._topics.call(DescribeTopics()):
                 await self._tidy(topic)
             self.rounds += 1

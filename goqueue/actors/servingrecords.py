@@ -78,13 +78,13 @@ async def _post(
         return
     if acks is Acks.NONE:
         gathering.settle(number, _UNKNOWN)
-        reply.then(lambda settled: statistics.note_outcome(settled.outcome))
+        reply.then(lambda settled: statistics.note_outcome(settled.outcome, ref.name))
     else:
-        reply.then(lambda settled: gathering.settle(number, _produced(statistics, settled.outcome)))
+        reply.then(lambda settled: gathering.settle(number, _produced(statistics, ref.name, settled.outcome)))
 
 
-def _produced(statistics: Statistics, outcome: Produced | BaseException) -> wire.ProducedBatch:
-    statistics.note_outcome(outcome)
+def _produced(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> wire.ProducedBatch:
+    statistics.note_outcome(outcome, partition)
     if isinstance(outcome, Produced):
         return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"

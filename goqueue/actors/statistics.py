@@ -15,6 +15,7 @@ from goqueue.actors.groupcounts import GROUP_COUNTERS, GroupCounts
 from goqueue.actors.lanefigures import LANE_COUNTERS
 from goqueue.actors.messages import Request
 from goqueue.actors.partitionrequests import Produced
+from goqueue.actors.refusallog import RefusalLog
 from goqueue.actors.reports import ChildReport, Fate
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.net.fields import Scalar
@@ -110,6 +111,7 @@ class Statistics:
         self.repeats = 0
         self.restarts = {"partition": 0, "group": 0}
         self.refused: dict[str, int] = {}
+        self.refusals = RefusalLog()
         self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
         self.groups = GroupCounts()
         self.delays = DelayCounts()
@@ -120,11 +122,13 @@ class Statistics:
 
     # What happened
 
-    def note_outcome(self, outcome: Produced | BaseException) -> None:
-        """Of a batch."""
+    def note_outcome(self, outcome: Produced | BaseException, partition: str = "") -> None:
+        """Of a batch; the partition by its name, where it was found."""
         if isinstance(outcome, Produced):
             self.repeats += not outcome.append_time
         elif isinstance(outcome, GoQueueError):
+            if partition:
+                self.refusals.note(partition, outcome)
             self.refused[outcome.code] = self.refused.get(outcome.code, 0) + 1
             if isinstance(outcome, BatchRefused):
                 self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in outcome.records)

@@ -8,6 +8,7 @@ only what was on its way.
 
 import gc
 import json
+import logging
 import os
 import stat
 import sys
@@ -69,7 +70,7 @@ def produce(
     separator = os.fsencode(key_separator) if key_separator else None
     parse: Parse = message_in_json if line_format == NDJSON else lambda line: message_in_line(line, separator)
     report = _write_published if output == JSON else _write_nothing
-    with _progress() as advance, _seldom_collecting():
+    with _progress() as advance, _seldom_collecting(), _telling_why_it_waits():
         ask(
             broker,
             lambda client: Production(client, topic, report, advance, acks).run(lines_of(_read_stdin), parse),
@@ -85,6 +86,18 @@ def _seldom_collecting() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def _telling_why_it_waits() -> Iterator[None]:
+    """What the client warns of goes to stderr: a broker that is away, or that refuses messages for now."""
+    logger, handler = logging.getLogger("goqueue"), logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 # Lines

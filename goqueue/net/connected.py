@@ -36,6 +36,8 @@ class Connected:
         self._network = network
         self.link: Link | None = None
         """The connection, while there is one."""
+        self.why_away = "the broker has not answered yet"
+        """While there is none: why the last attempt failed."""
         self._connected = trio.Event()
         self._is_closed = False
         self.patience_seconds = PATIENCE_SECONDS
@@ -68,7 +70,8 @@ class Connected:
                 self._check_open()
             return await self.link.request(request)
         raise Unavailable(
-            f"{self._address} did not answer within {self.patience_seconds:g} s; is the broker running?"
+            f"{self._address} did not answer within {self.patience_seconds:g} s ({self.why_away}); "
+            "is the broker running?"
         )
 
     def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
@@ -94,8 +97,10 @@ class Connected:
             try:
                 await self._connect_once()
                 pause = RECONNECT_SECONDS_MIN
+                self.why_away = f"the connection to {self._address} was lost"
                 logger.warning("the connection to %s was lost; connecting again", self._address)
             except (OSError, GoQueueError) as error:
+                self.why_away = f"{self._address} cannot be reached: {error}"
                 logger.info("%s cannot be reached (%s); trying again in %g s", self._address, error, pause)
             await trio.sleep(pause)
             pause = min(2 * pause, RECONNECT_SECONDS_MAX)

@@ -31,8 +31,11 @@ class Publishers:
             while key not in self._ready:
                 await self._try_to_open(key)
             return self._ready[key]
+        reason = self._client.why_away
         raise DeliveryTimeout(
-            f"the broker could not be reached within {DELIVERY_SECONDS_MAX:g} s; it was not written, send it again"
+            f"not sent within {DELIVERY_SECONDS_MAX:g} s; it was not written, send it again; {reason}",
+            reason=reason,
+            last_error=Unavailable.code,
         )
 
     async def _try_to_open(self, key: tuple[str, Acks]) -> None:

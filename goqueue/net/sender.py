@@ -26,8 +26,6 @@ from goqueue.errors import (
     ActorDied,
     BatchRefused,
     Closed,
-    DeliveryTimeout,
-    DeliveryUnknown,
     DuplicateMessage,
     GoQueueError,
     OutcomeUnknown,
@@ -43,6 +41,7 @@ from goqueue.net.followedtopic import FollowedTopic
 from goqueue.net.link import Link
 from goqueue.net.message import RepeatedPublished
 from goqueue.net.outcome import Outcome
+from goqueue.net.sendtroubles import SendTroubles
 from goqueue.types import Acks
 
 if TYPE_CHECKING:
@@ -86,6 +85,7 @@ class Sender:
         """Of all rows, until a partition forgets it. Nobody: without idempotence."""
         self._rows: dict[int, Row] = {}
         self._rounds = SendRounds[Row]()
+        self._troubles = SendTroubles(client)
         self._leaves_with: Link | None = None
         """Whose turn's end is waited for."""
         self._outcomes: deque[Outcome] = deque()
@@ -110,6 +110,8 @@ class Sender:
         while True:
             self._armed = math.inf
             self._give_up_the_late()
+            if self._outcomes:
+                self._troubles.look_for_broker(self.topic.name)
             self._pump_held()
             if self._outcomes:
                 self._arm(min(trio.current_time() + self._tick_seconds, self._deadline(self._outcomes[0])))
@@ -268,11 +270,12 @@ class Sender:
     def _take_answer(self, row: Row, batch: OutBatch, outcome: wire.ProducedBatch | GoQueueError) -> None:
         if isinstance(outcome, wire.ProducedBatch):
             row.messages.confirmed(batch)
+            self._troubles.note_confirmed(row.partition)
             self._confirm(row, batch, outcome.base_offset)
         elif isinstance(outcome, ConnectionLost | ActorDied):
             self._take_loss(row, batch)
             if isinstance(outcome, ActorDied):  # on a line that stands: it would be asked again and again meanwhile
-                row.paused_until = trio.current_time() + PAUSE_SECONDS
+                self._pause(row, outcome)
         else:
             self._take_refusal(row, batch, outcome)
 
@@ -306,9 +309,13 @@ class Sender:
             self._topic.begin_refresh()
         elif error.retryable:
             row.messages.not_written(batch)
-            row.paused_until = trio.current_time() + PAUSE_SECONDS
+            self._pause(row, error)
         else:
             self._fail(row.messages.refused(batch, range(batch.count)), error)
+
+    def _pause(self, row: Row, error: GoQueueError) -> None:
+        row.paused_until = trio.current_time() + PAUSE_SECONDS
+        self._troubles.note_refused(self.topic.name, row.partition, error)
 
     def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
         errors = {bad.index: bad.error for bad in refusal.records}
@@ -414,15 +421,15 @@ class Sender:
             self._outcomes.popleft()
         if not self._outcomes or self._deadline(self._outcomes[0]) > now:
             return
-        late = f"not confirmed within {self._delivery_timeout:g} s"
+        troubles, seconds = self._troubles, self._delivery_timeout
         for row in self._rows.values():
-            expired = row.messages.expire(now, self._delivery_timeout)
-            self._fail(expired.unwritten, DeliveryTimeout(f"{late}; it was not written, send it again"))
-            self._fail(expired.unknown, DeliveryUnknown(f"{late}; it may have been written or not"))
+            expired = row.messages.expire(now, seconds)
+            self._fail(expired.unwritten, troubles.unwritten(row.partition, seconds))
+            self._fail(expired.unknown, troubles.unknown(row.partition, seconds))
             if expired.begins_anew:
                 self._take_new_identity(row)
         while self._outcomes and self._deadline(self._outcomes[0]) <= now:
-            self._note_settled(self._outcomes.popleft().give_up(DeliveryTimeout(late)))
+            self._note_settled(self._outcomes.popleft().give_up(troubles.unwritten(None, seconds)))
 
     def _deadline(self, outcome: Outcome) -> float:
         return outcome.since + self._delivery_timeout

@@ -1,6 +1,7 @@
 """`goqueue produce`, against a broker on loopback."""
 
 import json
+import logging
 import os
 import pty
 import sys
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
-from goqueue.cli.produce import LINE_SIZE_MAX, BadLine, Line, Production, lines_of
+from goqueue.cli.produce import LINE_SIZE_MAX, BadLine, Line, Production, _telling_why_it_waits, lines_of
 from goqueue.cli.producemessages import message_in_json, message_in_line
 from goqueue.environment import SystemClock, TcpNetwork
 from goqueue.storage.disk import RealDisk
@@ -317,3 +318,10 @@ async def test_a_line_may_have_an_id_and_a_time_to_live(shell: Shell) -> None:
     for _ in range(2):
         await shell("produce", "orders", "--format", "ndjson", stdin=text.encode())
     assert sorted(message.value for message in await stored(shell)) == [b"once", b"other"]
+
+
+def test_why_it_waits_is_written_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with _telling_why_it_waits():
+        logging.getLogger("goqueue.producer").warning("orders/0 has refused messages for 1.0 s")
+    logging.getLogger("goqueue.producer").warning("said to nobody")
+    assert capsys.readouterr().err == "orders/0 has refused messages for 1.0 s\n"
