@@ -133,7 +133,15 @@ async def running_broker(
     actors = supervised("groupactors", lambda: Supervisor(width=WIDTH, report=report))
     groups = ChildSpec(
         "groups",
-        lambda: Groups(environment, volume, data, topics=topics.ref, register=register.ref, supervisor=actors.ref),
+        lambda: Groups(
+            environment,
+            volume,
+            data,
+            topics=topics.ref,
+            register=register.ref,
+            supervisor=actors.ref,
+            counts=statistics.groups,
+        ),
     )
     storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))
     children = [

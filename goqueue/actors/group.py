@@ -20,11 +20,13 @@ from goqueue.actors.bounded import call_within
 from goqueue.actors.deadletters import Undertaker
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groupcommits import check_open_to_outsiders, commit_each, keys_of
+from goqueue.actors.groupconfirming import LedgersDurable, confirmed
 from goqueue.actors.groupdescription import assigned, check_may_reset, describe_group, reset_group
-from goqueue.actors.groupentrance import enter, expect_back, freed, settings_asked_for
+from goqueue.actors.groupentrance import check_begun, enter, expect_back, freed, settings_asked_for
 from goqueue.actors.groupholdings import release, replace
 from goqueue.actors.groupoffsets import OffsetsFile
 from goqueue.actors.groupregister import (
+    NoteAttached,
     NoteBegun,
     NoteCeased,
     NoteGeneration,
@@ -56,10 +58,10 @@ from goqueue.actors.whyrequests import GatherFacts
 from goqueue.core import rebalance
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign, Effect, Expelled, Replaced, Tell
-from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start, may_miss
+from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, check_start
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.whyfacts import GroupFacts
-from goqueue.errors import GoQueueError, GroupConflict, Unavailable
+from goqueue.errors import GoQueueError, GroupConflict
 from goqueue.net.groupmessages import GroupDescription, Membership, ResetPartition
 from goqueue.storage.volume import Volume
 
@@ -86,8 +88,7 @@ class Group(Actor):
         self._seats = Seats(self._as_membership)
         self._postponed_until = 0.0
         self._remember_at: float | None = None
-        self._looks_again = False
-        self._roused = trio.Event()
+        self._looks_again, self._roused = False, trio.Event()
         self._starts: dict[str, str] = {}
         """Of topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
@@ -144,7 +145,7 @@ class Group(Actor):
         self._offsets.expect_changes()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
-        self._check_begun(message)
+        check_begun(self._name, message.subscription.resolve(self._there), self._starts, self._attachments)
         return self._seats.membership_of(message.member)
 
     async def _replace(self, effects: Sequence[Effect]) -> None:
@@ -153,14 +154,6 @@ class Group(Actor):
             if isinstance(effect, Replaced):
                 had = self._seats.had_by(effect.member)
                 await replace(self._name, effect, self._attachments.at(had), self._report)
-
-    def _check_begun(self, message: Join) -> None:
-        """G5: whoever is told that it is a member gets all that is published from then on."""
-        topics = message.subscription.resolve(self._there)
-        places = [place for name in topics for place in self._attachments.of_topic(name)]
-        unwritten = [self._starts[name] for name in topics & self._starts.keys()]
-        if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
-            raise Unavailable(f"group {self._name} has not begun on all partitions yet; try again")
 
     async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
         """Of the first member, if it may become one: tried on a group that nobody sees."""
@@ -420,7 +413,11 @@ class Group(Actor):
     # Partitions
 
     def _introduction(self, place: Attachment) -> AttachGroup:
-        return introduction(self._name, self._known.id, self._settings, self.ref, place)
+        return introduction(self._known, self._settings, self.ref, place)
+
+    @hears(LedgersDurable)
+    async def ledgers_durable(self, _sender: str, news: LedgersDurable) -> None:
+        await self._note(NoteAttached(self._name, news.topic, news.uuid, news.partitions))
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
@@ -432,6 +429,8 @@ class Group(Actor):
     async def _look_after_partitions(self) -> None:
         while True:
             await self._attachments.mend()
+            for news in await confirmed(self._name, self._attachments, list(self._known.topics.values())):
+                self.ref.news(self._name, news)
             if self._looks_again:
                 self._looks_again = False
                 self.ref.news(self._name, TopicsChanged())

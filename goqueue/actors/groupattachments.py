@@ -19,7 +19,7 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicrequests import FindPartitions
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
-from goqueue.core.groupregistry import SeenTopic, may_miss
+from goqueue.core.groupregistry import KnownGroup, SeenTopic, may_miss
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
@@ -78,14 +78,13 @@ class Attachment:
         return self.ref is not None and self.ref.restarts != self.lives
 
 
-def introduction(
-    group: str, group_id: int, settings: GroupSettings, listener: ActorRef, place: Attachment
-) -> AttachGroup:
+def introduction(known: KnownGroup, settings: GroupSettings, listener: ActorRef, place: Attachment) -> AttachGroup:
     """All that a partition is to know of a group."""
+    seen = known.topics.get(place.topic.name)
     buries = not place.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
     return AttachGroup(
-        group,
-        group_id,
+        known.name,
+        known.id,
         LedgerSettings(
             max_deliveries=settings.max_deliveries if buries else 0,
             key_order=settings.key_order,
@@ -97,6 +96,8 @@ def introduction(
         place.wanted.generation,
         settings.shared,
         settings.mode == "stream",
+        settings.to_plain(),
+        is_expected=seen is not None and seen.uuid == place.topic.uuid and place.number < seen.attached,
     )
 
 
@@ -131,6 +132,15 @@ class Attachments:
 
     def of_topic(self, name: str) -> list[Attachment]:
         return [place for place in self if place.topic.name == name]
+
+    def newly_begun(self, seen: SeenTopic) -> list[Attachment]:
+        """Partitions behind those of which the register knows that they have the group's ledger, without a gap."""
+        begun = list[Attachment]()
+        while (place := self.find(TopicPartition(seen.name, seen.attached + len(begun)))) is not None:
+            if not place.has_begun or place.topic.uuid != seen.uuid:
+                break
+            begun.append(place)
+        return begun
 
     def add(self, topic: SeenTopic, partitions: int) -> None:
         """The group reads this topic, which has so many partitions now. One made again replaces the old one."""

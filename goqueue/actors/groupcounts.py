@@ -32,6 +32,8 @@ GROUP_COUNTERS = {
     "settled.released": "given back unopened",
     "settled.stale": "messages whose receipts were no longer good",
     "dead_letters": "messages sent to dead-letter topics",
+    "groups.adopted": "brought back at the start from ledgers, since the register of groups had lost them",
+    "groups.ledgers_lost": "ledgers that lost entries or were lost, so that messages come again; see the log",
     "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
 }
 _SETTLED = {
@@ -51,6 +53,8 @@ class GroupCounts:
     expired: int = 0
     stale: int = 0
     dead_letters: int = 0
+    adopted: int = 0
+    ledgers_lost: int = 0
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
@@ -90,5 +94,7 @@ class GroupCounts:
             **{name: self.settled[action] for action, name in _SETTLED.items()},
             "settled.stale": self.stale,
             "dead_letters": self.dead_letters,
+            "groups.adopted": self.adopted,
+            "groups.ledgers_lost": self.ledgers_lost,
             "groups.bytes_kept": self.room.bytes_kept,
         }

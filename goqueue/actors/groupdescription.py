@@ -106,6 +106,8 @@ def _describe_partition(
         lanes=found.lanes,
         damaged=progress.damaged,
         damages=tuple(DamagedMessages(*each) for each in progress.damages),
+        progress_lost_at=None if found.lost is None else found.lost.at,
+        shown_before=None if found.lost is None else found.lost.shown,
     )
 
 

@@ -1,6 +1,6 @@
 """How a member enters its group, and what is known of one that was a member before the broker started."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import trio
@@ -10,8 +10,9 @@ from goqueue.actors.grouprequests import Join
 from goqueue.core import rebalance
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign, Effect
-from goqueue.core.groupregistry import KnownGroup
+from goqueue.core.groupregistry import KnownGroup, may_miss
 from goqueue.core.groupsettings import GroupSettings
+from goqueue.errors import Unavailable
 
 
 def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> GroupSettings:
@@ -31,6 +32,15 @@ def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list
         is_static=message.is_static,
         instance=message.instance,
     )
+
+
+def check_begun(group: str, topics: Set[str], starts: Mapping[str, str], attachments: Attachments) -> None:
+    """G5: whoever is told that it is a member gets all that is published from then on. `starts` are those that the
+    register has not taken yet."""
+    places = [place for name in topics for place in attachments.of_topic(name)]
+    unwritten = [starts[name] for name in topics & starts.keys()]
+    if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
+        raise Unavailable(f"group {group} has not begun on all partitions yet; try again")
 
 
 def expect_back(core: rebalance.Group, known: KnownGroup, attachments: Attachments) -> None:

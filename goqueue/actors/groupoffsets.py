@@ -2,7 +2,8 @@
 
     {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "crc32c": "…"}
 
-Nobody reads it back: progress belongs to the partitions. It is rewritten when something has changed, and at an
+No progress is taken from it: that belongs to the partitions. Where a ledger was lost, an operator is told what the
+file showed last. It is rewritten when something has changed, and at an
 orderly stop.
 
 A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
@@ -10,6 +11,7 @@ for a while after something was done to it, be it that its last member left; and
 changed since it was last asked is not asked again.
 """
 
+import json
 from collections.abc import Callable, Sequence
 
 import trio
@@ -19,11 +21,12 @@ from goqueue.actors.groupdescription import ask_each
 from goqueue.actors.grouprequests import FindCommitted
 from goqueue.actors.ref import ActorRef
 from goqueue.core.assignors import TopicPartition
-from goqueue.errors import GoQueueError
-from goqueue.storage.checkedjson import pack
+from goqueue.errors import GoQueueError, StorageError
+from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.volume import TEMPORARY, Volume
 
 OFFSETS, NAME = "offsets", "offsets.json"
+SIZE_MAX = 16 * 1024 * 1024
 SECONDS, IDLE_SECONDS = 5.0, 55.0
 LOOKS_AFTERWARDS = 12
 """After the last that was done to a group without members: who was expelled may settle until its leases end."""
@@ -101,6 +104,16 @@ class OffsetsFile:
         await self._volume.make_directories(self._directory)
         contents = pack({"group": self._group, "offsets": offsets}, indent=2)
         await self._volume.replace(self._directory, NAME, [contents])
+
+
+async def shown_offset(volume: Volume, data: str, group: str, topic: str, partition: int) -> int | None:
+    """The committed offset that the file shows; None when there is none, or the file is not sound."""
+    try:
+        fields = json.loads(await volume.read_whole(f"{data}/{OFFSETS}/{group}/{NAME}", SIZE_MAX))
+        shown = fields["offsets"][topic][str(partition)] if is_sound(fields) else None
+    except (FileNotFoundError, StorageError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return shown if isinstance(shown, int) and shown >= 0 else None
 
 
 def remove_offsets(volume: Volume, data: str, group: str) -> None:

@@ -1,7 +1,8 @@
 """The register of groups as an actor: what it was told is durable when it answers. One sync for all of a turn.
 
 A register that cannot be read is no reason to refuse the topics: every request hears what is wrong, and the file is
-left as it is.
+left as it is. That is so for a version that is not known. One that is damaged is used as far as it is sound, and
+the groups that it lacks are adopted from the partitions (groupadoption.py).
 """
 
 import logging
@@ -9,11 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
+import trio
+
 from goqueue.actors.base import Actor
 from goqueue.actors.handlers import answers
 from goqueue.actors.messages import Request
+from goqueue.core.durability import UNSYNCED_SECONDS_MAX
+from goqueue.core.groupadoption import Adoption
 from goqueue.core.groupmemory import RememberedMember
-from goqueue.core.groupregistry import GroupRegistry, KnownGroup, RegistryEntry
+from goqueue.core.groupregistry import EARLIEST, GroupRegistry, KnownGroup, RegistryEntry
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.groupregistry import StoredRegistry
@@ -30,6 +35,11 @@ class ReadRegister(Request[tuple[KnownGroup, ...]]):
 @dataclass(frozen=True, slots=True)
 class ReadLeaving(Request[tuple[KnownGroup, ...]]):
     """Those that were removed and that partitions may still have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDamage(Request[bool]):
+    """Whether entries were lost, or may have been, when the register was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,29 @@ class NoteBegun(Request[KnownGroup]):
 
 
 @dataclass(frozen=True, slots=True)
+class NoteAttached(Request[KnownGroup]):
+    """So many partitions, from the first on, have the group's ledger durably."""
+
+    name: str
+    topic: str
+    uuid: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAdopted(Request[KnownGroup]):
+    """The ledgers name what the register lacks."""
+
+    adoption: Adoption
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMended(Request[None]):
+    """All that could be found was adopted: a snapshot takes the place of the damaged file."""
+
+
+@dataclass(frozen=True, slots=True)
 class NoteCeased(Request[KnownGroup]):
     name: str
     topic: str
@@ -92,6 +125,7 @@ class NoteRemoved(Request[KnownGroup]):
 @dataclass(frozen=True, slots=True)
 class NoteForgotten(Request[None]):
     name: str
+    id: int
 
 
 class GroupRegister(Actor):
@@ -101,6 +135,7 @@ class GroupRegister(Actor):
         self._stored: StoredRegistry | None = None
         self._why_not = ""
         self._is_dirty = False
+        self._committed = trio.Event()
 
     async def start(self) -> None:
         try:
@@ -108,6 +143,18 @@ class GroupRegister(Actor):
         except UnknownFormat as error:
             self._why_not = error.message
             logger.error("no group can be used: %s", error.message)
+            return
+        for report in self._stored.reports:
+            logger.warning("%s", report)
+        self.background(self._claim_what_is_durable, endless=True)
+
+    async def _claim_what_is_durable(self) -> None:
+        """Once after each spell of changes."""
+        while True:
+            await self._committed.wait()
+            await trio.sleep(UNSYNCED_SECONDS_MAX)
+            self._committed = trio.Event()
+            self.stored.claim()
 
     async def stop(self) -> None:
         if self._stored is not None:
@@ -136,6 +183,7 @@ class GroupRegister(Actor):
             return
         self._is_dirty = False
         await self.stored.commit()
+        self._committed.set()
         if self.stored.wants_compaction:
             with suppress(DiskFull):  # the entries are there; the next turn tries again
                 await self.stored.compact()
@@ -149,6 +197,10 @@ class GroupRegister(Actor):
     @answers(ReadLeaving)
     async def read_leaving(self, _: ReadLeaving) -> tuple[KnownGroup, ...]:
         return tuple(self.registry.leaving())
+
+    @answers(ReadDamage)
+    async def read_damage(self, _: ReadDamage) -> bool:
+        return bool(self.stored.reports)
 
     @answers(ReadGroup)
     async def read_group(self, message: ReadGroup) -> KnownGroup:
@@ -183,6 +235,30 @@ class GroupRegister(Actor):
         self._write(self.registry.remember(message.name, message.members))
         return self.registry.group(message.name)
 
+    @answers(NoteAttached)
+    async def note_attached(self, message: NoteAttached) -> KnownGroup:
+        self._write(self.registry.attach(message.name, message.topic, message.uuid, message.partitions))
+        return self.registry.group(message.name)
+
+    @answers(NoteAdopted)
+    async def note_adopted(self, message: NoteAdopted) -> KnownGroup:
+        adoption, registry = message.adoption, self.registry
+        if adoption.is_unknown:
+            self._write(registry.remake(adoption.name, adoption.id))
+        if adoption.settings is not None:
+            self._write(registry.fix(adoption.name, adoption.settings))
+        self._write(registry.reserve(adoption.name, message.generation))
+        for topic in adoption.topics:
+            self._write(registry.begin(adoption.name, topic.name, topic.uuid, topic.partitions, EARLIEST))
+            self._write(registry.attach(adoption.name, topic.name, topic.uuid, topic.attached))
+        return registry.group(adoption.name)
+
+    @answers(NoteMended)
+    async def note_mended(self, _: NoteMended) -> None:
+        with suppress(DiskFull):  # then the next start finds the damage once more
+            await self.stored.compact()
+            self.stored.reports.clear()
+
     @answers(NoteCeased)
     async def note_ceased(self, message: NoteCeased) -> KnownGroup:
         self._write(self.registry.cease(message.name, message.topic, message.uuid))
@@ -196,4 +272,4 @@ class GroupRegister(Actor):
 
     @answers(NoteForgotten)
     async def note_forgotten(self, message: NoteForgotten) -> None:
-        self._write(self.registry.forget(message.name))
+        self._write(self.registry.forget(message.name, message.id))

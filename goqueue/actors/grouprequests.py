@@ -18,6 +18,7 @@ from goqueue.core.ledgerviews import Progress
 from goqueue.core.subscription import Subscription
 from goqueue.errors import GoQueueError
 from goqueue.net.groupmessages import Action, GroupDescription, LaneDescription, Membership, ResetPartition
+from goqueue.storage.ledgerjournal import LostProgress
 from goqueue.types import Buffer, Offset
 
 # To a partition.
@@ -42,6 +43,10 @@ class AttachGroup(Request[None]):
     is_shared: bool = False
     is_stream: bool = False
     """Members read by themselves and commit offsets; nothing is taken here."""
+    group_settings: dict[str, Any] | None = None
+    """All that the register knows of it, kept here for the case that the register is lost."""
+    is_expected: bool = False
+    """The register says that the group's ledger is here, durably: if it is not, it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,33 @@ class AssignPartition(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetGroup(Request[None]):
-    """The group was deleted: its progress goes."""
+class IsLedgerDurable(Request[bool]):
+    """Whether a power cut leaves this group's ledger there. Nothing is synced for the answer."""
 
     group: str
+
+
+class LedgerHolder(NamedTuple):
+    """A group as a partition's ledgers know it."""
+
+    group: str
+    group_id: int
+    settings: LedgerSettings
+    group_settings: dict[str, Any] | None
+    """None where an older goqueue wrote the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLedgers(Request[tuple[LedgerHolder, ...]]):
+    """The groups that have a ledger here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetGroup(Request[None]):
+    """The group was deleted: its progress goes. One of the same name with another id stays."""
+
+    group: str
+    group_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +197,8 @@ class LedgerView:
     oldest_unacked_ms: int | None
     lanes: tuple[LaneDescription, ...] = ()
     """One for each lane."""
+    lost: LostProgress | None = None
+    """Progress that was lost here, so that messages come again."""
 
 
 @dataclass(frozen=True, slots=True)

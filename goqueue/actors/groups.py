@@ -17,7 +17,9 @@ from goqueue.actors.base import Actor
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.child import ChildSpec
 from goqueue.actors.group import Group
+from goqueue.actors.groupadoption import Adopter
 from goqueue.actors.groupattachments import ANSWER_SECONDS_MAX
+from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.groupoffsets import remove_offsets
 from goqueue.actors.groupregister import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.grouprequests import (
@@ -63,6 +65,7 @@ class Groups(Actor):
         topics: ActorRef,
         register: ActorRef,
         supervisor: ActorRef,
+        counts: GroupCounts | None = None,
     ) -> None:
         self._environment = environment
         self._volume = volume
@@ -70,6 +73,7 @@ class Groups(Actor):
         self._topics = topics
         self._register = register
         self._supervisor = supervisor
+        self._adopter = Adopter(topics, register, environment.clock, counts or GroupCounts())
         self._refs: dict[str, ActorRef] = {}
         self._redriver: Redriver | None = None
         self._why_not = ""
@@ -87,6 +91,7 @@ class Groups(Actor):
     async def _start_groups(self) -> None:
         for leaving in await self._register.call(ReadLeaving()):
             await self._make_partitions_forget(leaving)
+        await self._adopter.run()  # before those that seem unused are removed
         known = [group for group in await self._register.call(ReadRegister()) if group.name != REDRIVE]
         for unused in [group for group in known if group.settings is None]:
             await self._register.call(NoteRemoved(unused.name))  # nobody ever joined it
@@ -183,7 +188,7 @@ class Groups(Actor):
         async def forget(place: tuple[UUID, int]) -> None:
             try:
                 ref = await self._topics.call(FindPartition(*place))
-                await call_within(ANSWER_SECONDS_MAX, ref, ForgetGroup(known.name))
+                await call_within(ANSWER_SECONDS_MAX, ref, ForgetGroup(known.name, known.id))
             except (UnknownTopic, UnknownPartition, UnknownGroup):
                 pass  # there is nothing left to forget
             except GoQueueError as error:
@@ -193,7 +198,7 @@ class Groups(Actor):
         if failed:
             logger.warning("%d partitions still know group %s: %s", len(failed), known.name, failed[0])
         else:
-            await self._register.call(NoteForgotten(known.name))
+            await self._register.call(NoteForgotten(known.name, known.id))
 
     def _group(self, name: str) -> Callable[[], Group]:
         return lambda: Group(name, self._volume, self._data, self._topics, self._register)

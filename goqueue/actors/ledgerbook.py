@@ -8,13 +8,15 @@ is said so.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import trio
 
 from goqueue.actors.asking import Askers
+from goqueue.actors.grouprequests import LedgerHolder
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverable import NO_BATCH, LastBatch
 from goqueue.core.deliverydeadlines import LedgerDeadlines
@@ -40,6 +42,7 @@ from goqueue.storage.journal import Journal
 from goqueue.storage.ledgerjournal import (
     NAME,
     LedgerJournal,
+    LostProgress,
     Payload,
     WrittenLedger,
     draw_producer_id,
@@ -55,6 +58,8 @@ from goqueue.types import Offset
 logger = logging.getLogger("goqueue.ledgers")
 
 GONE_MAX = 10_000
+ROUNDS_PER_CLAIM = 5
+"""While somebody writes all the time: what is durable is claimed at every fifth sync."""
 
 
 class StreamPlace(NamedTuple):
@@ -100,6 +105,8 @@ class GroupHere:
     """Somebody looks whether what is damaged can be read again."""
     held_letters: Run | None = None
     """Dead letters under way that cannot be read: they wait for a repair."""
+    begun_at_write: int = 0
+    """The write to the journal that began its ledger; 0 when the journal had it."""
 
     @property
     def name(self) -> str:
@@ -161,6 +168,8 @@ class LedgerBook:
         self.deadlines = LedgerDeadlines()
         self.is_doubtful = False
         """Groups may have been lost: who is not known begins at the earliest."""
+        self.lost_count = 0
+        """Ledgers that lost entries when the journal was opened."""
 
     @property
     def is_open(self) -> bool:
@@ -176,6 +185,16 @@ class LedgerBook:
         if here is None:
             raise UnknownGroup(f"group {group} does not read here; join it again")
         return here
+
+    def is_durable(self, group: str) -> bool:
+        here = self.groups.get(group)
+        return here is not None and self.journal.durable >= here.begun_at_write
+
+    def holders(self) -> tuple[LedgerHolder, ...]:
+        ledgers = [here.written for here in self.groups.values()]
+        return tuple(
+            LedgerHolder(each.group, each.group_id, each.settings, each.group_settings) for each in ledgers
+        )
 
     # The journal's life
 
@@ -193,7 +212,10 @@ class LedgerBook:
         for here in self.groups.values():
             here.inherited = here.ledger.deliveries_under_way()
             self._note_deadline(here)
+        for report in found.reports:
+            logger.warning("%s", report)
         if found.lost:
+            self.lost_count = len(self.groups)
             logger.warning(
                 "%s/%s lost entries: its groups fall back to where they stood before, and some messages come again",
                 self._directory,
@@ -222,11 +244,13 @@ class LedgerBook:
     async def keep(self) -> None:
         """Sync what was written, and put a snapshot in its place when it has grown, until closed."""
         with suppress(Closed):
-            while True:
+            for round_ in count():
                 await self._unsynced.wait()
                 await trio.sleep(UNSYNCED_SECONDS_MAX)
                 self._unsynced = trio.Event()
                 await self.journal.commit()
+                if not self._unsynced.is_set() or round_ % ROUNDS_PER_CLAIM == 0:
+                    self.journal.claim()
                 if self.journal.has_grown:
                     with suppress(DiskFull):
                         await self._compact()
@@ -269,10 +293,20 @@ class LedgerBook:
         begins = written.is_spent and any(isinstance(entry, Departing) for entry in entries)
         return [draw_producer_id(self._random)] if begins else []
 
-    def begin(self, group: str, group_id: int, settings: LedgerSettings, offset: Offset) -> GroupHere:
-        """A group comes for the first time, or anew under the same name."""
+    def begin(
+        self,
+        group: str,
+        group_id: int,
+        settings: LedgerSettings,
+        offset: Offset,
+        *,
+        group_settings: dict[str, Any] | None = None,
+        lost: LostProgress | None = None,
+    ) -> GroupHere:
+        """A group comes for the first time, or anew under the same name, or its ledger was lost."""
         wall, now, old = self._clock.now(), trio.current_time(), self.groups.get(group)
         written = WrittenLedger(group, group_id, draw_producer_id(self._random), Ledger(settings))
+        written.group_settings, written.lost = group_settings, lost
         began = written.ledger.begin(offset)
         parting = [forgotten(old.written, wall)] if old is not None else []
         self._append([*parting, reads_here(written, wall, settings), happened(written, wall, began, 1)])
@@ -280,15 +314,26 @@ class LedgerBook:
         written.number += 2
         if old is not None:
             old.removals += 1
-        self.groups[group] = here = GroupHere(written)
+        self.groups[group] = here = GroupHere(written, begun_at_write=self.journal.written)
         return here
 
-    def change_settings(self, here: GroupHere, settings: LedgerSettings) -> None:
-        if settings != here.ledger.settings:
-            self._append([reads_here(here.written, self._clock.now(), settings)])
-            here.ledger.settings = settings
+    def change_settings(
+        self, here: GroupHere, settings: LedgerSettings, group_settings: dict[str, Any] | None
+    ) -> None:
+        if (settings, group_settings) != (here.ledger.settings, here.written.group_settings):
+            changed = replace(here.written, group_settings=group_settings)
+            self._append([reads_here(changed, self._clock.now(), settings)])
+            here.ledger.settings, here.written.group_settings = settings, group_settings
             here.written.number += 1
             here.removals += 1  # what may be handed out beside others has changed
+
+    def forgive_loss(self, here: GroupHere) -> None:
+        """An operator has said where the group goes on: what was lost before is no news any more."""
+        if here.written.lost is not None:
+            changed = replace(here.written, lost=None)
+            self._append([reads_here(changed, self._clock.now(), here.ledger.settings)])
+            here.written.lost = None
+            here.written.number += 1
 
     def forget(self, here: GroupHere) -> None:
         self._append([forgotten(here.written, self._clock.now())])

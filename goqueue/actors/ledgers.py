@@ -25,7 +25,10 @@ from goqueue.actors.grouprequests import (
     DescribeLedger,
     FindCommitted,
     ForgetGroup,
+    IsLedgerDurable,
+    LedgerHolder,
     LedgerView,
+    ListLedgers,
     ReleaseMember,
     ReplaceMember,
     ResetLedger,
@@ -38,6 +41,7 @@ from goqueue.actors.grouprequests import (
 )
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.lanetaking import GatheredLanes, LaneShelf
+from goqueue.actors.ledgerbeginning import LedgerBeginning
 from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerdeparting import departure, next_to_leave, under_way
 from goqueue.actors.ledgerfacts import PendingDelays, gather_facts
@@ -95,6 +99,7 @@ class LedgerDesk(WaitingDesk):
         self._counts = counts
         self.book = LedgerBook(volume, clock, directory, random, self.note_change)
         self._wall_clock = clock
+        self._beginning = LedgerBeginning(self.book, volume, clock, directory, counts)
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
         self._indexes = BatchIndexes()
@@ -110,6 +115,7 @@ class LedgerDesk(WaitingDesk):
 
     async def open_ledgers(self) -> None:
         await self.book.open_if_there(self.log)
+        self._counts.ledgers_lost += self.book.lost_count
         if self.book.is_open:
             self.background(self.book.keep, endless=True)
 
@@ -126,7 +132,7 @@ class LedgerDesk(WaitingDesk):
     @defers(AttachGroup)
     async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
         here = await self._found_or_begun(message)
-        self.book.change_settings(here, message.settings)
+        self.book.change_settings(here, message.settings, message.group_settings)
         here.listener = message.listener
         here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
@@ -145,14 +151,15 @@ class LedgerDesk(WaitingDesk):
         if not self.book.is_open:
             await self.book.open()
             self.background(self.book.keep, endless=True)
-        here = self.book.groups.get(message.group)
-        if here is not None and here.written.group_id == message.group_id:
-            return here
-        offset = await start_in(self.log, parse_start(message.start))
-        if here is None and self.book.is_doubtful and offset > self.log.log_start:
-            logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
-            offset = self.log.log_start
-        return self.book.begin(message.group, message.group_id, message.settings, offset)
+        return await self._beginning.find_or_begin(self.log, message)
+
+    @answers(IsLedgerDurable)
+    async def is_ledger_durable(self, message: IsLedgerDurable) -> bool:
+        return self.book.is_durable(message.group)
+
+    @answers(ListLedgers)
+    async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:
+        return self.book.holders()
 
     @answers(AssignPartition)
     async def assign(self, message: AssignPartition) -> None:
@@ -165,7 +172,7 @@ class LedgerDesk(WaitingDesk):
     @defers(ForgetGroup)
     async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
         here = self.book.groups.get(message.group)
-        if here is None:
+        if here is None or here.written.group_id != message.group_id:
             reply.resolve(None)
             return
         self.book.forget(here)
@@ -410,6 +417,7 @@ class LedgerDesk(WaitingDesk):
         if message.dry_run:
             reply.resolve(offsets)
         else:
+            self.book.forgive_loss(here)
             self._write(here, [here.ledger.reset(offsets[1])], trio.current_time())
             self.background(self._answer, reply, self._commit_and_say, offsets)
 

@@ -42,7 +42,7 @@ async def view_of(here: GroupHere, log: Log, clock: WallClock, hidden: OffsetSet
     if here.is_stream:
         progress = _with_damage_ahead(progress, log)
     passed_over = hidden.count(progress.next_fresh, end - 1)
-    return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes))
+    return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes), here.written.lost)
 
 
 def _with_damage_ahead(progress: Progress, log: Log) -> Progress:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -126,6 +127,7 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         return
     click.echo(f"{printable(found.name)}  {found.state}, generation {found.generation}\n")
     write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
+    _write_losses(found.partitions)
     click.echo()
     damage = [row for each in found.partitions for row in _damage_rows(each)]
     if damage:
@@ -297,6 +299,15 @@ def _damage_rows(partition: GroupPartition) -> list[list[str]]:
         [*place, f"{each.first}-{each.last}", str(each.messages), printable(each.path)]
         for each in partition.damages
     ]
+
+
+def _write_losses(partitions: Sequence[GroupPartition]) -> None:
+    for each in partitions:
+        if each.progress_lost_at is not None:
+            place = f"{printable(each.topic)}/{each.partition}"
+            shown = "" if each.shown_before is None else f"; it was last shown at offset {each.shown_before}"
+            when = datetime.fromtimestamp(each.progress_lost_at, UTC).isoformat(timespec="seconds")
+            click.secho(f"{place}: progress was lost, as found at {when}: messages come again{shown}", fg="red")
 
 
 def _lane_rows(partition: GroupPartition) -> list[list[str]]:

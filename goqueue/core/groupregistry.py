@@ -9,10 +9,11 @@ An entry is a map: `v` (1), `kind`, `group`, and
     fixed       settings      by its first member, or altered
     reserved    generation    none above it has been given out; a start goes on from there
     began       topic, uuid, partitions, start    the group has seen this topic, which had so many partitions then
+    attached    topic, uuid, partitions    so many of them, from the first on, have the group's ledger durably
     ceased      topic, uuid   the topic is gone
     members     members       who was in the group a moment ago, and owned what; see groupmemory.py
     removed                   the group is gone; its partitions have yet to hear of it
-    forgotten                 they have
+    forgotten   id            they have; older entries lack the id and mean every group of this name
     snapshot    groups, leaving    stands for all entries before it
 
 `start` is kept because a partition may be down when its group first sees it. Partitions that the topic gets later
@@ -34,6 +35,8 @@ from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFor
 
 VERSION = 1
 GROUPS_MAX = 10_000
+LEAVING_MAX = 10_000
+"""Removed groups that wait for a partition to hear of it; beyond that the oldest are dropped."""
 GROUP_ID_BITS = 63
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -63,12 +66,14 @@ class SeenTopic:
     uuid: UUID
     partitions: int
     start: str
+    attached: int = 0
+    """So many partitions, from the first on, have the group's ledger: where it is missing it was lost."""
 
     def start_of(self, partition: int) -> str:
         return self.start if partition < self.partitions else EARLIEST
 
     def to_plain(self) -> list[Any]:
-        return [self.name, str(self.uuid), self.partitions, self.start]
+        return [self.name, str(self.uuid), self.partitions, self.start, self.attached]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class KnownGroup:
 class GroupRegistry:
     def __init__(self) -> None:
         self._groups: dict[str, KnownGroup] = {}
-        self._leaving: dict[str, KnownGroup] = {}
+        self._leaving: dict[tuple[str, int], KnownGroup] = {}
 
     def __iter__(self) -> Iterator[KnownGroup]:
         """Every group, in order of name."""
@@ -136,6 +141,14 @@ class GroupRegistry:
         seen = SeenTopic(topic, uuid, partitions, check_start(start))
         return _entry("began", self.group(name).name, seen=seen.to_plain())
 
+    def attach(self, name: str, topic: str, uuid: UUID, partitions: int) -> RegistryEntry:
+        """So many partitions of the topic, from the first on, have the group's ledger durably."""
+        return _entry("attached", self.group(name).name, topic=topic, uuid=str(uuid), partitions=partitions)
+
+    def remake(self, name: str, group_id: int) -> RegistryEntry:
+        """The group had this id before the register lost entries."""
+        return _entry("made", check_group_name(name, by_broker=True), id=group_id)
+
     def cease(self, name: str, topic: str, uuid: UUID) -> RegistryEntry:
         return _entry("ceased", self.group(name).name, topic=topic, uuid=str(uuid))
 
@@ -145,14 +158,19 @@ class GroupRegistry:
     def remove(self, name: str) -> RegistryEntry:
         return _entry("removed", self.group(name).name)
 
-    def forget(self, name: str) -> RegistryEntry:
-        return _entry("forgotten", name)
+    def forget(self, name: str, group_id: int) -> RegistryEntry:
+        return _entry("forgotten", name, id=group_id)
 
     def snapshot(self) -> RegistryEntry:
         groups, leaving = ([each.to_plain() for each in some] for some in (self, self._leaving.values()))
         return _entry("snapshot", "", groups=groups, leaving=leaving)
 
     # Entries
+
+    def fits(self, entry: object) -> bool:
+        """Whether it can be applied: where entries were lost, others may speak of a group that is not known."""
+        fields = _checked(entry)
+        return fields["kind"] not in _OF_A_GROUP or fields.get("group") in self._groups
 
     def apply(self, entry: object) -> None:
         """An entry is durable, or was. `UnknownFormat` changes nothing."""
@@ -166,7 +184,6 @@ class GroupRegistry:
         """What is left of an earlier group of this name is told apart by the id."""
         name = check_group_name(fields["group"], by_broker=True)
         self._groups[name] = KnownGroup(name, int(fields["id"]))
-        self._leaving.pop(name, None)
 
     def _fixed(self, fields: RegistryEntry) -> None:
         self._change(fields, settings=GroupSettings.from_plain(fields["settings"]))
@@ -177,6 +194,13 @@ class GroupRegistry:
     def _began(self, fields: RegistryEntry) -> None:
         seen = _seen_from(fields["seen"])
         self._change(fields, topics=_frozen({**self._groups[fields["group"]].topics, seen.name: seen}))
+
+    def _attached(self, fields: RegistryEntry) -> None:
+        topics, uuid = dict(self._groups[fields["group"]].topics), UUID(fields["uuid"])
+        seen = topics.get(fields["topic"])
+        if seen is not None and seen.uuid == uuid:
+            topics[seen.name] = replace(seen, attached=int(fields["partitions"]))
+        self._change(fields, topics=_frozen(topics))
 
     def _ceased(self, fields: RegistryEntry) -> None:
         """Of a topic made again under its name only the old one is meant."""
@@ -189,14 +213,21 @@ class GroupRegistry:
         self._change(fields, members=tuple(map(RememberedMember.from_plain, fields["members"])))
 
     def _removed(self, fields: RegistryEntry) -> None:
-        self._leaving[fields["group"]] = self._groups.pop(fields["group"])
+        group = self._groups.pop(fields["group"])
+        self._leaving[group.name, group.id] = group
+        if len(self._leaving) > LEAVING_MAX:
+            del self._leaving[next(iter(self._leaving))]
 
     def _forgotten(self, fields: RegistryEntry) -> None:
-        self._leaving.pop(fields["group"], None)
+        name, group_id = fields["group"], fields.get("id")
+        meant = [key for key in self._leaving if key[0] == name and group_id in (None, key[1])]
+        for key in meant:
+            del self._leaving[key]
 
     def _replaced(self, fields: RegistryEntry) -> None:
-        groups, leaving = (_groups_from(fields[key]) for key in ("groups", "leaving"))
-        self._groups, self._leaving = groups, leaving
+        groups, leaving = (list(_groups_from(fields[key])) for key in ("groups", "leaving"))
+        self._groups = {group.name: group for group in groups}
+        self._leaving = {(group.name, group.id): group for group in leaving}
 
     def _change(self, fields: RegistryEntry, **changes: Any) -> None:
         self._groups[fields["group"]] = replace(self._groups[fields["group"]], **changes)
@@ -207,12 +238,16 @@ _APPLIED: dict[str, Callable[[GroupRegistry, RegistryEntry], None]] = {
     "fixed": GroupRegistry._fixed,
     "reserved": GroupRegistry._reserved,
     "began": GroupRegistry._began,
+    "attached": GroupRegistry._attached,
     "ceased": GroupRegistry._ceased,
     "members": GroupRegistry._remembered,
     "removed": GroupRegistry._removed,
     "forgotten": GroupRegistry._forgotten,
     "snapshot": GroupRegistry._replaced,
 }
+
+
+_OF_A_GROUP = frozenset({"fixed", "reserved", "began", "attached", "ceased", "members", "removed"})
 
 
 def _entry(kind: str, group: str, **fields: Any) -> RegistryEntry:
@@ -227,9 +262,8 @@ def _checked(entry: object) -> RegistryEntry:
     return fields
 
 
-def _groups_from(plain: Any) -> dict[str, KnownGroup]:
-    groups = map(_group_from, plain)
-    return {group.name: group for group in groups}
+def _groups_from(plain: Any) -> Iterator[KnownGroup]:
+    return map(_group_from, plain)
 
 
 def _group_from(plain: Any) -> KnownGroup:
@@ -243,8 +277,10 @@ def _group_from(plain: Any) -> KnownGroup:
 
 
 def _seen_from(plain: Any) -> SeenTopic:
-    name, uuid, partitions, start = plain[:4]
-    return SeenTopic(str(name), UUID(uuid), int(partitions), check_start(start))
+    """Older files do not say how many partitions have a ledger."""
+    name, uuid, partitions, start, *later = plain
+    attached = int(later[0]) if later else 0
+    return SeenTopic(str(name), UUID(uuid), int(partitions), check_start(start), attached)
 
 
 def _frozen(topics: dict[str, SeenTopic]) -> Mapping[str, SeenTopic]:

@@ -246,6 +246,10 @@ class GroupPartition(NamedTuple):
     damaged: U63 = 0
     """Messages that wait until the log can be read again. The lag does not count them."""
     damages: Annotated[tuple[DamagedMessages, ...], Many] = ()
+    progress_lost_at: U63 | None = None
+    """In microseconds: the journal of the partition's ledgers was damaged or gone, and messages come again."""
+    shown_before: U63 | None = None
+    """Where all was lost: the committed offset that people were shown last."""
 
 
 class GroupDescription(NamedTuple):

@@ -72,6 +72,10 @@ class GroupPartition:
     """Messages that wait until the log can be read again; the lag does not count them."""
     damages: list[DamagedRange] = field(default_factory=list)
     """Where they lie."""
+    progress_lost_at: float | None = None
+    """When the broker found that progress here was lost, in seconds: messages come again. A reset clears it."""
+    shown_before: Offset | None = None
+    """Where all progress was lost: the committed offset that `offsets.json` showed last, if it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,7 @@ def _member_of(described: MemberDescription) -> GroupMember:
 
 
 def _partition_of(described: PartitionDescription) -> GroupPartition:
-    oldest = described.oldest_unacked_ms
+    oldest, lost_at = described.oldest_unacked_ms, described.progress_lost_at
     return GroupPartition(
         described.topic,
         described.partition,
@@ -160,6 +164,8 @@ def _partition_of(described: PartitionDescription) -> GroupPartition:
         _lanes_of(described.lanes),
         described.damaged,
         [DamagedRange(*each) for each in described.damages],
+        None if lost_at is None else lost_at / 1_000_000,
+        described.shown_before,
     )
 
 

@@ -1,7 +1,8 @@
 """The groups of a node on disk: the journal `{data}/groups/registry`, one entry a change.
 
-Damage stops the start: a group that is not known would be made again under another id, and all its progress would
-count for nothing (G13).
+A group that is not known would be made again under another id, and all its progress would count for nothing (G13).
+So what was lost is told: the groups are then looked for in the ledgers of the partitions, which name them
+(actors/groupadoption.py). Only a version that is not known stops the start.
 """
 
 import msgpack
@@ -19,7 +20,9 @@ GROWTH_MAX = 4
 
 
 class StoredRegistry:
-    def __init__(self, volume: Volume, journal: Journal, registry: GroupRegistry) -> None:
+    def __init__(self, volume: Volume, journal: Journal, registry: GroupRegistry, reports: list[str]) -> None:
+        self.reports = reports
+        """What was lost or cut when it was opened, and where the copy lies."""
         self._volume = volume
         self._journal = journal
         self._compacted_size = journal.size
@@ -30,7 +33,10 @@ class StoredRegistry:
     async def open(cls, volume: Volume, data: str) -> "StoredRegistry":
         journal, found = await Journal.open(volume, f"{data}/{GROUPS}", REGISTRY)
         try:
-            return cls(volume, journal, _replayed(found, f"{data}/{GROUPS}"))
+            registry, passed_over = replayed(found)
+            if passed_over:
+                found.reports.append(f"{passed_over} entries of {data}/{GROUPS}/{REGISTRY} speak of lost groups")
+            return cls(volume, journal, registry, found.reports)
         except BaseException:
             journal.abandon()
             raise
@@ -42,6 +48,10 @@ class StoredRegistry:
 
     async def commit(self) -> None:
         await self._journal.commit()
+
+    def claim(self) -> None:
+        """Say how much is durable, so that a start knows what it lost."""
+        self._journal.claim()
 
     @property
     def wants_compaction(self) -> bool:
@@ -66,13 +76,16 @@ class StoredRegistry:
         self._journal.abandon()
 
 
-def _replayed(found: Replay, directory: str) -> GroupRegistry:
-    if found.lost:
-        raise UnknownFormat(f"the list of groups is damaged; restore {directory} from a backup")
-    registry = GroupRegistry()
+def replayed(found: Replay) -> tuple[GroupRegistry, int]:
+    """The register, and how many entries did not fit since others were lost before them."""
+    registry, passed_over = GroupRegistry(), 0
     for payload in [*([found.snapshot] if found.snapshot is not None else []), *found.entries]:
-        registry.apply(_unpacked(payload))
-    return registry
+        entry = _unpacked(payload)
+        if found.lost and not registry.fits(entry):
+            passed_over += 1
+        else:
+            registry.apply(entry)
+    return registry, passed_over
 
 
 def _unpacked(payload: bytes) -> object:

@@ -8,9 +8,13 @@ whichever of the two a crash leaves.
 A new journal is made without waiting, under a name that says so, and gets its own with its first commit: nothing in
 it was promised before. What a crash leaves under the first name is taken up as far as it is sound, and the rest of
 it is no damage.
+
+`claim` says how far the journal is durable, so that a start tells rot from a torn tail: by a mark when nothing else
+is to be written, and beside the file. The owner calls it after a commit when it has time. It never waits.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 
 import trio
@@ -18,6 +22,7 @@ from crc32c import crc32c
 
 from goqueue.environment import File
 from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge
+from goqueue.storage.journalclaim import SUFFIX, read_claim, write_claim
 from goqueue.storage.journalfile import HEAD_SIZE, NEW, Kind, Replay, encode_frame, pack_entries, replay
 from goqueue.storage.volume import TEMPORARY, Volume
 
@@ -62,6 +67,7 @@ class Journal:
         found: Replay,
         *,
         state: Name = Name.DURABLE,
+        claimed: int = 0,
     ) -> None:
         self._volume = volume
         self._directory = directory
@@ -69,6 +75,11 @@ class Journal:
         self._state = state
         self._number = found.next_number
         self._durable = found.next_number
+        self._content_end = found.content_end
+        self._claimed = claimed
+        """Beside the file: of entries alone, since a mark that is lost is no loss."""
+        self._is_marked = found.ends_with_claim
+        """No entry follows the last claim in the file."""
         self._current = _Target(file, found.sound_size)
         self._gathering: list[list[bytes]] = []
         self._turn = trio.Lock()
@@ -82,25 +93,33 @@ class Journal:
         path = f"{directory}/{name}"
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
-        if not volume.disk.exists(path):
+        claim = await read_claim(volume, path)
+        is_gone = not volume.disk.exists(path)
+        if is_gone and not claim:
             return await cls._open_new(volume, directory, name)
+        if is_gone:
+            await _stand_in(volume, directory, name, claim)
         _check_size(path, volume.disk.size(path))
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
-        found = replay(data)
+        found = replay(data, claim=claim)
+        found.reports += [f"{path} is gone"] if is_gone else []
         await _keep_aside(volume, directory, name, data, found)
         file = volume.disk.open(path)
+        journal = cls(volume, directory, name, file, found, claimed=claim)
         try:
             file.truncate(found.sound_size)
             await volume.sync([file], [directory])
+            journal.claim()
         except BaseException:
             file.close()
             raise
-        return cls(volume, directory, name, file, found), found
+        return journal, found
 
     @staticmethod
     def is_there(volume: Volume, directory: str, name: str) -> bool:
+        """Also when only the claim is left of it: then it is lost."""
         path = f"{directory}/{name}"
-        return volume.disk.exists(path) or volume.disk.exists(path + NEW)
+        return any(volume.disk.exists(path + suffix) for suffix in ("", NEW, SUFFIX))
 
     @classmethod
     async def _open_new(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
@@ -119,6 +138,7 @@ class Journal:
         try:
             file.truncate(found.sound_size)
             await journal.commit()
+            journal.claim()
         except BaseException:
             file.close()
             raise
@@ -153,6 +173,7 @@ class Journal:
             _check_size(self._name, self.size + len(frame))
             self._write(frame)
             self._number += len(payloads)
+            self._content_end, self._is_marked = self._number, False
 
     def _write(self, frame: bytes) -> None:
         try:
@@ -186,6 +207,28 @@ class Journal:
         self._volume.disk.rename(path + NEW, path)
         self._state, self._current.file.path = Name.GIVEN, path
         await self._volume.sync(directories=[self._directory])
+
+    def claim(self) -> None:
+        """Say what is durable, for the next start. It costs no sync, and nothing when it was said before."""
+        if self._closed or self._failure is not None or self._state is not Name.DURABLE:
+            return
+        if self._number == self._durable and not self._is_marked:
+            with suppress(DiskFull):
+                self._mark()
+        self._claim_beside()
+
+    def _mark(self) -> None:
+        if self.size + HEAD_SIZE <= JOURNAL_SIZE_MAX:
+            self._write(encode_frame(Kind.MARK, self._number, self._durable))
+            self._number += 1
+            self._is_marked = True
+
+    def _claim_beside(self) -> None:
+        number = min(self._content_end, self._durable)
+        if self._claimed < number:
+            with suppress(StorageError):  # the journal itself is sound; it only lacks a witness
+                write_claim(self._volume, f"{self._directory}/{self._name}", number)
+                self._claimed = number
 
     async def compact(self, snapshot: bytes) -> None:
         """Let `snapshot`, which stands for everything appended until now, take the place of all entries."""
@@ -228,12 +271,17 @@ class Journal:
             try:
                 if self._failure is None:
                     await self._commit()
-                    self._write(encode_frame(Kind.MARK, self._number, self._durable))
-                    await self._commit()
+                    await self._close_with_claim()
             except DiskFull:
                 pass  # only the mark is missing
             finally:
                 self._current.file.close()
+
+    async def _close_with_claim(self) -> None:
+        if not self._is_marked:
+            self._mark()
+            await self._commit()
+        self._claim_beside()
 
     def abandon(self) -> None:
         """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
@@ -262,14 +310,35 @@ def _move(frames: list[bytes], target: _Target) -> None:
     frames.clear()
 
 
+async def _stand_in(volume: Volume, directory: str, name: str, claim: int) -> None:
+    """A journal in the place of one that is gone: its numbers go on, and it says that all before them are lost."""
+    path = f"{directory}/{name}"
+    if volume.disk.exists(path + NEW):  # made in its place, and never committed
+        unnamed = await volume.read_whole(path + NEW, JOURNAL_SIZE_MAX)
+        await _keep(volume, directory, f"{name}.{crc32c(unnamed):08x}{TORN}", unnamed)
+        volume.disk.remove(path + NEW)
+    marks = [encode_frame(Kind.MARK, number, number) for number in (0, claim)]
+    await volume.replace(directory, name, marks)
+
+
 async def _keep_aside(volume: Volume, directory: str, name: str, data: bytes, found: Replay) -> None:
     """Copy what was damaged and what will be cut, once each, and never over an earlier copy (G13)."""
+    path = f"{directory}/{name}"
     damaged = b"".join(data[lost.position : lost.end_position] for lost in found.lost)
+    copy = f"{name}.{crc32c(damaged):08x}{DAMAGED}"
     if damaged:
-        await _keep(volume, directory, f"{name}.{crc32c(damaged):08x}{DAMAGED}", data)
+        await _keep(volume, directory, copy, data)
+    for lost in found.lost:
+        kept = f"; a copy of the file is {directory}/{copy}" if damaged else ""
+        found.reports.append(f"{path} {lost}{kept}")
     if found.torn_size:
-        torn = data[found.sound_size :]
-        await _keep(volume, directory, f"{name}.{crc32c(torn):08x}{TORN}", torn)
+        torn, at = data[found.sound_size :], found.sound_size
+        copy = f"{name}.{crc32c(torn):08x}{TORN}"
+        await _keep(volume, directory, copy, torn)
+        found.reports.append(
+            f"{path} had a torn tail of {len(torn)} bytes from byte {at} on, which nobody was promised; "
+            f"it was cut, a copy is {directory}/{copy}"
+        )
 
 
 async def _keep(volume: Volume, directory: str, name: str, contents: bytes) -> None:

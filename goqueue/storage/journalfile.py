@@ -9,13 +9,15 @@ A file is a row of frames:
 
 One append is one frame, so that a crash or a full disk leaves all of it or nothing. Its payload is a row of
 entries, each with its length (4) before it, and its number is that of the first. Entries are numbered without a
-gap over the life of the journal. A mark takes a number like an entry and carries only its claim; an orderly close
-leaves one behind. A snapshot has the number of the last thing it stands for. A file begins with a snapshot, or
-with a mark when there was nothing yet; either was durable before the file got its name. Until then it is called
-`….new`, and whatever is damaged there is a torn tail.
+gap over the life of the journal. A mark takes a number like an entry and carries only its claim. The owner writes
+one when it has committed and has nothing else to write, and an orderly close leaves one behind. A snapshot has the
+number of the last thing it stands for. A file begins with a snapshot, or with a mark when there was nothing yet;
+either was durable before the file got its name. Until then it is called `….new`, and whatever is damaged there is a
+torn tail.
 
-Damage is a torn tail when no sound frame behind it claims it as durable, and the file's first frame is sound;
-else it is rot. Every sound entry is given back with the ranges that are lost: whether that will do is for the
+Damage is a torn tail when neither a sound frame behind it nor the claim beside the file (journalclaim.py) says that
+it was durable, and the file's first frame is sound; else it is rot. A file that ends below the claim lost its end.
+Every sound entry is given back with the ranges that are lost: whether that will do is for the
 owner of the journal to decide, since a lost vote and a lost acknowledgement are not the same.
 """
 
@@ -68,6 +70,12 @@ class LostEntries:
     first: int
     next: int
 
+    def __str__(self) -> str:
+        entries = f"lost entries {self.first} to {self.next - 1}" if self.next > self.first else "is damaged"
+        if self.position == self.end_position:
+            return f"{entries}, which were durable and are not there from byte {self.position} on"
+        return f"{entries}: bytes {self.position} to {self.end_position} were durable and are not sound any more"
+
 
 @dataclass(slots=True)
 class Replay:
@@ -81,6 +89,12 @@ class Replay:
     """Where to go on writing."""
     torn_size: int = 0
     """Bytes behind it that were cut off: a tail that was never durable."""
+    content_end: int = 0
+    """The number behind the last entry: what follows it, if anything, is a mark."""
+    ends_with_claim: bool = False
+    """The last frame claims all entries before it."""
+    reports: list[str] = field(default_factory=list)
+    """What was lost or cut, and where the copy lies; for the owner to log."""
 
     def follows(self, frame: Frame) -> bool:
         return self.sound_size == 0 or frame.number == self.next_number
@@ -93,11 +107,16 @@ class Replay:
             entries = unpack_entries(frame.payload)
             self.entries += entries
             self.next_number = frame.number + len(entries)
+        if frame.kind is not Kind.MARK:
+            self.content_end = self.next_number
+        self.ends_with_claim = frame.kind is not Kind.ENTRIES
         self.sound_size += frame.size
 
     def lose(self, end_position: int, next_number: int) -> None:
         self.lost.append(LostEntries(self.sound_size, end_position, self.next_number, next_number))
         self.sound_size, self.next_number = end_position, next_number
+        self.content_end = next_number
+        self.ends_with_claim = False
 
 
 def pack_entries(entries: Sequence[bytes]) -> bytes:
@@ -134,11 +153,14 @@ def decode_frame(data: Buffer, position: int) -> Frame | None:
     return Frame(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
 
 
-def replay(data: Buffer, *, is_new: bool = False) -> Replay:
-    """Everything sound in a journal's file; of one that is new, up to the first damage."""
+def replay(data: Buffer, *, claim: int = 0, is_new: bool = False) -> Replay:
+    """Everything sound in a journal's file; of one that is new, up to the first damage.
+
+    `claim` is what is claimed beside the file: below this number all was durable.
+    """
     found = Replay()
     if not data and not is_new:
-        found.lose(0, 1)
+        found.lose(0, max(1, claim))
     while found.sound_size < len(data):
         frame = decode_frame(data, found.sound_size)
         if frame is not None and found.follows(frame):
@@ -146,10 +168,12 @@ def replay(data: Buffer, *, is_new: bool = False) -> Replay:
             continue
         if is_new:
             break
-        behind = _look_behind(data, found)
+        behind = _look_behind(data, found, claim)
         if found.sound_size and behind.claim <= found.next_number:
             break
         found.lose(behind.position, behind.number)
+    if found.next_number < claim and not is_new:
+        found.lose(len(data), claim)
     found.torn_size = len(data) - found.sound_size
     return found
 
@@ -162,14 +186,13 @@ class Behind(NamedTuple):
     claim: int
 
 
-def _look_behind(data: Buffer, found: Replay) -> Behind:
+def _look_behind(data: Buffer, found: Replay, claim: int) -> Behind:
     first: tuple[int, int] | None = None
-    claim = 0
     for position, frame in _sound_frames(data, found.sound_size):
         if frame.number > found.next_number:
             first = first or (position, frame.number)
             claim = max(claim, frame.durable)
-    return Behind(*(first or (len(data), found.next_number + 1)), claim)
+    return Behind(*(first or (len(data), max(found.next_number + 1, claim))), claim)
 
 
 def _sound_frames(data: Buffer, position: int) -> Iterator[tuple[int, Frame]]:

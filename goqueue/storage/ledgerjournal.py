@@ -3,9 +3,13 @@
 Each payload is a msgpack array. Its first three fields name the group, its id and the wall time in microseconds:
 
     [group, id, wall, entry, number]                          something happened (core/ledgerentries.py)
-    [group, id, wall, [], number, producer, settings]         the group reads here, under these; the last one holds
+    [group, id, wall, [], number, producer, settings, about]    the group reads here, under these; the last holds
     [group, id, wall, nil]                                    the group is forgotten
-    snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger, is_spent] …]]
+    snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger, is_spent, about] …]]
+
+`about` is a map: `settings`, the group's own as the register has them, so that a register that is lost can be made
+again; `lost`, [wall, shown], that progress was lost here at this time, and the committed offset that people were
+shown last, or nil. Older files lack it.
 
 Numbers count what was written of one group, without a gap. So lost entries are noticed where they matter: what
 follows a gap is not applied, since it would be taken for more than it says, and the group falls back to where it
@@ -24,7 +28,7 @@ like one once it is damaged.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 import trio
@@ -48,6 +52,14 @@ _MILLION = 1_000_000
 Payload = list[Any]
 
 
+class LostProgress(NamedTuple):
+    """Some of what was journaled of a group is gone, so that messages come again."""
+
+    at: Microseconds
+    shown: int | None = None
+    """The committed offset that people were shown last, where all was lost."""
+
+
 @dataclass(slots=True, eq=False)
 class WrittenLedger:
     """A group's ledger as the journal has it."""
@@ -60,6 +72,9 @@ class WrittenLedger:
     """Of what is written next about it."""
     is_spent: bool = False
     """The producer id has no numbers left but those of the departure under way."""
+    group_settings: dict[str, Any] | None = None
+    """The settings of the group as the register has them; None where that is not known."""
+    lost: LostProgress | None = None
 
     @property
     def settings(self) -> LedgerSettings:
@@ -82,6 +97,8 @@ class Found:
     """Bytes that were lost now, or entries behind them that do not fit any more."""
     torn: int = 0
     """Bytes that were cut off at the end: promised to nobody, as far as can be seen."""
+    reports: list[str] = field(default_factory=list)
+    """Of what was lost or cut, and where the copy lies."""
 
 
 def draw_producer_id(random: Random) -> int:
@@ -91,7 +108,8 @@ def draw_producer_id(random: Random) -> int:
 class LedgerJournal:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._written = self._durable = 0
+        self.written = self.durable = 0
+        """How many writes there were, and how many of them are durable."""
         self._turn = trio.Lock()
         self._snapshot_size = 0
 
@@ -116,16 +134,20 @@ class LedgerJournal:
     def append(self, payloads: Sequence[Payload]) -> None:
         """In one write: it survives the end of the process. All or none; `DiskFull` changes nothing."""
         self._journal.append([msgpack.packb(payload) for payload in payloads])
-        self._written += 1
+        self.written += 1
 
     async def commit(self) -> None:
         """Everything written so far is durable. Whoever waits while another's sync covers it shares that one."""
-        wanted = self._written
+        wanted = self.written
         async with self._turn:
-            if self._durable < wanted:
-                reached = self._written
+            if self.durable < wanted:
+                reached = self.written
                 await self._journal.commit()
-                self._durable = reached
+                self.durable = reached
+
+    def claim(self) -> None:
+        """Say how much is durable, so that a start knows what it lost."""
+        self._journal.claim()
 
     async def compact(
         self, ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool
@@ -149,6 +171,11 @@ def snapshot_of(ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds
     return packed
 
 
+def ids_in(replayed: Replay) -> dict[str, int]:
+    """The groups that have a ledger in a journal, and their ids."""
+    return {name: written.group_id for name, written in _Replaying(0.0, 0).run(replayed).ledgers.items()}
+
+
 def happened(written: WrittenLedger, wall: Microseconds, entry: Entry, ahead: int = 0) -> Payload:
     """`ahead`: how many go before it in the same write."""
     return [written.group, written.group_id, wall, entry.to_plain(), written.number + ahead]
@@ -159,7 +186,7 @@ def reads_here(
 ) -> Payload:
     """`producer_id`: the one that takes the place of the one it has."""
     plain, producer = _settings_to_plain(settings), producer_id or written.producer_id
-    return [written.group, written.group_id, wall, [], written.number, producer, plain]
+    return [written.group, written.group_id, wall, [], written.number, producer, plain, _about(written)]
 
 
 def forgotten(written: WrittenLedger, wall: Microseconds) -> Payload:
@@ -176,6 +203,18 @@ def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
     ]
 
 
+def _about(written: WrittenLedger) -> dict[str, Any]:
+    return {"settings": written.group_settings, "lost": written.lost}
+
+
+def _take_about(written: WrittenLedger, later: Sequence[Any]) -> None:
+    """From what follows the known fields; older files have nothing there."""
+    if later:
+        written.group_settings = later[0].get("settings")
+        lost = later[0].get("lost")
+        written.lost = None if lost is None else LostProgress(*lost[:2])
+
+
 def _to_plain(written: WrittenLedger, now: float) -> list[Any]:
     settings = _settings_to_plain(written.settings)
     ledger = written.ledger.snapshot(now)
@@ -187,6 +226,7 @@ def _to_plain(written: WrittenLedger, now: float) -> list[Any]:
         written.number,
         ledger,
         written.is_spent,
+        _about(written),
     ]
 
 
@@ -202,12 +242,12 @@ class _Replaying:
     def run(self, replayed: Replay) -> Found:
         found = self._found
         found.lost = sum(lost.end_position - lost.position or 1 for lost in replayed.lost)
-        found.torn = replayed.torn_size
+        found.torn, found.reports = replayed.torn_size, replayed.reports
         try:
             self._restore(replayed.snapshot)
             for payload in replayed.entries:
                 self._take(msgpack.unpackb(payload))
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError) as error:
             raise UnknownFormat(
                 "the ledgers' journal is not as it is written; use the goqueue that wrote it"
             ) from error
@@ -215,6 +255,8 @@ class _Replaying:
         if found.lost or found.torn:
             for written in found.ledgers.values():
                 written.is_spent = True
+                if found.lost:
+                    written.lost = LostProgress(self._wall)
         return found
 
     def _at(self, wall: Microseconds) -> float:
@@ -231,6 +273,7 @@ class _Replaying:
         for group, group_id, producer_id, settings, number, plain, *later in ledgers:
             ledger = Ledger.restore(plain, LedgerSettings(*settings), at)
             written = WrittenLedger(group, group_id, producer_id, ledger, number, later[:1] == [True])
+            _take_about(written, later[1:])
             self._found.ledgers[group] = written
 
     def _take(self, payload: Payload) -> None:
@@ -247,6 +290,7 @@ class _Replaying:
         else:
             written.ledger.settings = LedgerSettings(*more[2])
             written.take_producer(more[1])
+            _take_about(written, more[3:])
         written.number += 1
 
     def _find(self, group: str, group_id: int, plain: list[Any], more: Payload) -> WrittenLedger | None:

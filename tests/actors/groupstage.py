@@ -19,8 +19,12 @@ from goqueue.actors.grouprequests import (
     DescribeLedger,
     FindCommitted,
     FindGroup,
+    ForgetGroup,
+    IsLedgerDurable,
     Join,
+    LedgerHolder,
     LedgerView,
+    ListLedgers,
     ResetLedger,
     TopicsChanged,
 )
@@ -55,6 +59,8 @@ class Script:
     hanging: set[Place] = field(default_factory=set)
     crashing: set[Place] = field(default_factory=set)
     committed: dict[Place, int] = field(default_factory=dict)
+    ledgers: dict[Place, tuple[LedgerHolder, ...]] = field(default_factory=dict)
+    """The groups that a partition says it has."""
     nothing_found: GoQueueError | None = None
     """What the topics' actor says when it is asked for partitions."""
     finding_hangs: bool = False
@@ -99,6 +105,12 @@ class ScriptedPartition(Actor):
             return LedgerView(progress, 100, 100 - committed, 7)
         if isinstance(message, FindCommitted):
             return committed
+        if isinstance(message, ListLedgers):
+            return self._script.ledgers.get(self._place, ())
+        if isinstance(message, IsLedgerDurable):
+            return True
+        if isinstance(message, ForgetGroup):
+            self._script.ledgers.pop(self._place, None)
         self.note_change()
         if isinstance(message, ResetLedger):
             if not message.dry_run:

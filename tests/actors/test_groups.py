@@ -2,6 +2,7 @@
 
 from random import Random
 
+import msgpack
 import pytest
 import trio
 from trio.testing import MockClock
@@ -13,7 +14,9 @@ from goqueue.actors.grouprequests import (
     DescribeGroup,
     FindGroup,
     ForgetGroup,
+    IsLedgerDurable,
     Leave,
+    LedgerHolder,
     ListGroups,
     RemoveGroup,
 )
@@ -27,9 +30,18 @@ from goqueue.errors import (
     UnknownGroup,
     UnknownMember,
 )
+from goqueue.storage.journal import Journal
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groupstage import heartbeat, join, on_stage, parts
 from tests.storage.journals import leave_room
+from tests.storage.logs import mounted
+
+REGISTRY = "/data/groups/registry"
+
+
+def holder_of(attached: AttachGroup) -> LedgerHolder:
+    """As the partition's ledgers name the group from then on."""
+    return LedgerHolder(attached.group, attached.group_id, attached.settings, attached.group_settings)
 
 
 @pytest.fixture
@@ -178,10 +190,10 @@ async def test_a_partition_that_was_down_forgets_a_removed_group_at_the_next_sta
         assert ("orders", 1) in [place for place, _ in stage.script.of(ForgetGroup)]
 
 
-async def test_what_was_removed_is_not_forgotten_again_once_its_name_is_in_use(
+async def test_what_was_removed_is_forgotten_by_its_id_once_its_name_is_in_use(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    """A partition knows groups by their names: it would forget the new one."""
+    """Else the partition would forget the new one; and the old one's ledger would come back as a group."""
     async with on_stage(disk) as stage:
         await stage.create("orders", 1)
         group = await stage.group()
@@ -192,7 +204,9 @@ async def test_what_was_removed_is_not_forgotten_again_once_its_name_is_in_use(
         stage.script.refusing.clear()
         await (await stage.group()).call(join("ann", "orders"))
     async with on_stage(disk, stage) as after:
-        assert stage.script.of(ForgetGroup) == []
+        [(_, forgotten)] = stage.script.of(ForgetGroup)
+        ids = [attached.group_id for _, attached in stage.script.of(AttachGroup)]
+        assert forgotten.group_id == ids[0] != ids[-1]
         assert await after.groups.call(ListGroups()) == ["billing"]
 
 
@@ -231,18 +245,89 @@ async def test_a_topic_that_the_register_had_no_room_for_is_read_once_it_has(
         assert (attached.member, attached.start) == ("ann", "latest")
 
 
-async def test_a_damaged_register_refuses_groups_and_nothing_else_and_is_left_as_it_is(
-    disk: SimulatedDisk, autojump_clock: MockClock
+async def flip_byte(disk: SimulatedDisk, path: str, position: int) -> None:
+    file = disk.open(path)
+    file.write(position, [bytes([255 - (await file.read(position, 1))[0]])])
+
+
+async def test_a_group_that_a_damaged_register_lost_is_adopted_from_the_ledgers(
+    disk: SimulatedDisk, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """G13: made again under another id, a group's progress would count for nothing."""
     async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        held = await (await stage.group()).call(join("ann", "orders", max_deliveries=8))
+    [before, _] = [attached for _, attached in stage.script.of(AttachGroup)][:2]
+    await flip_byte(disk, REGISTRY, 40)
+    stage.script.ledgers = {("orders", number): (holder_of(before),) for number in range(2)}
+    stage.script.heard.clear()
+    async with on_stage(disk, stage) as after:
+        assert await after.groups.call(ListGroups()) == ["billing"]
+        group = await after.groups.call(FindGroup("billing"))
+        again = await group.call(join("ann", "orders", max_deliveries=8, start="latest"))
+        assert again.generation > held.generation
+        attached = [attached for _, attached in stage.script.of(AttachGroup)]
+        assert {each.group_id for each in attached} == {before.group_id}
+        assert all(each.is_expected for each in attached)
+    texts = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert any(text.startswith("adopted group billing") for text in texts)
+    assert any("/data/groups/registry lost entries" in text for text in texts)
+    stage.script.ledgers.clear()
+    caplog.clear()
+    async with on_stage(disk, stage) as after:
+        assert await after.groups.call(ListGroups()) == ["billing"], "it is in the register again"
+    assert not [text for text in caplog.messages if "lost" in text]
+
+
+async def test_a_group_that_was_deleted_does_not_come_back(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Its ledger is there still: the partition was down when the group was deleted, and is again."""
+    async with on_stage(disk) as stage:
         await stage.create("orders", 1)
         await (await stage.group()).call(join("ann", "orders"))
-    file = disk.open("/data/groups/registry")
-    file.write(40, [bytes([255 - (await file.read(40, 1))[0]])])
-    damaged = await file.read(0, disk.size(file.path))
+        await (await stage.group()).call(Leave("ann"))
+        stage.script.refusing["orders", 0] = PartitionUnavailable("it cannot be opened")
+        await stage.groups.call(RemoveGroup("billing"))
+        stage.script.refusing.clear()
+    [(_, attached), *_] = stage.script.of(AttachGroup)
+    stage.script.ledgers["orders", 0] = (holder_of(attached),)
+    async with on_stage(disk, stage) as after:
+        assert await after.groups.call(ListGroups()) == []
+
+
+async def test_a_partition_is_told_once_that_its_ledger_is_expected(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """The register knows which partitions have the group's ledger durably: there a missing one was lost."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        stage.script.refusing["orders", 1] = PartitionUnavailable("it cannot be opened")
+        await (await stage.group()).call(join("ann", "orders"))
+        await trio.sleep(3)
+    first = stage.script.of(AttachGroup)
+    assert [attached.is_expected for _, attached in first] == [False]
+    stage.script.refusing.clear()
+    stage.script.heard.clear()
+    async with on_stage(disk.crash(), stage):
+        await trio.sleep(3)
+    expected = {place: attached.is_expected for place, attached in stage.script.of(AttachGroup)}
+    assert expected == {("orders", 0): True, ("orders", 1): False}
+    assert len(stage.script.of(IsLedgerDurable)) == 1
+
+
+async def test_a_register_of_a_newer_version_refuses_groups_and_nothing_else_and_is_left_as_it_is(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        await (await stage.group()).call(join("ann", "orders"))
+    async with mounted(disk) as volume:
+        journal, _ = await Journal.open(volume, "/data/groups", "registry")
+        journal.append([msgpack.packb({"v": 2, "kind": "new"})])
+        await journal.close()
+    file = disk.open(REGISTRY)
+    before = await file.read(0, disk.size(file.path))
     async with on_stage(disk, stage) as after:
         for request in (FindGroup("billing"), FindGroup("new", create=True), ListGroups(), RemoveGroup("billing")):
-            with pytest.raises(UnknownFormat, match="restore"):
+            with pytest.raises(UnknownFormat, match="goqueue that knows"):
                 await after.groups.call(request)
-    assert await file.read(0, disk.size(file.path)) == damaged
+    assert await file.read(0, disk.size(file.path)) == before

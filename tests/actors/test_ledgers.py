@@ -6,7 +6,13 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.grouprequests import AssignPartition, ForgetGroup, ReleaseMember, ResetLedger
+from goqueue.actors.grouprequests import (
+    AssignPartition,
+    FindCommitted,
+    ForgetGroup,
+    ReleaseMember,
+    ResetLedger,
+)
 from goqueue.actors.partitionrequests import Produce
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import encode_record
@@ -375,8 +381,10 @@ async def test_a_group_that_was_deleted_and_made_again_begins_anew(
         await there.settle(await there.take())
         await there.attach(group_id=8)
         assert offsets(await there.take()) == [0]
-        await there.ref.call(ForgetGroup(GROUP))
-        await there.ref.call(ForgetGroup(GROUP))
+        await there.ref.call(ForgetGroup(GROUP, 7))  # the one before: it is gone already
+        assert await there.ref.call(FindCommitted(GROUP)) == 0
+        await there.ref.call(ForgetGroup(GROUP, 8))
+        await there.ref.call(ForgetGroup(GROUP, 8))
         with pytest.raises(UnknownGroup):
             await there.take()
 

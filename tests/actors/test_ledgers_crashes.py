@@ -319,7 +319,7 @@ async def test_settings_survive_so_that_what_expires_before_the_group_is_back_is
 async def test_a_group_that_was_forgotten_stays_so(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk) as there:
         await there.attach(OTHER)
-        await there.ref.call(ForgetGroup(GROUP))
+        await there.ref.call(ForgetGroup(GROUP, 7))
         async with desk(disk.crash(), attached=False) as after:
             with pytest.raises(UnknownGroup):
                 await after.take()

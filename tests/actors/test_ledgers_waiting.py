@@ -88,7 +88,7 @@ async def test_a_member_is_woken_by_what_brings_messages_back(
                 case "assign":
                     await there.ref.call(AssignPartition(GROUP, "bob", 2))
                 case "forget":
-                    await there.ref.call(ForgetGroup(GROUP))
+                    await there.ref.call(ForgetGroup(GROUP, 7))
                 case "reset":
                     await there.ref.call(ResetLedger(GROUP, "earliest"))
                 case _:
@@ -173,7 +173,7 @@ async def test_a_group_that_changes_while_it_is_read_for_is_handed_nothing_old(
     async with desk(disk, SMALL) as there:
         for number in range(60):
             await there.publish(b"%d" % number * 20)
-        for change in (ResetLedger(GROUP, "offset:5"), AssignPartition(GROUP, "bob", 2), ForgetGroup(GROUP)):
+        for change in (ResetLedger(GROUP, "offset:5"), AssignPartition(GROUP, "bob", 2), ForgetGroup(GROUP, 7)):
             disk.faults.cold_read_odds, disk.faults.cold_read_seconds = 1.0, (5.0, 5.0)
             outcome = await outcome_amid(there, change)
             if isinstance(change, ResetLedger):

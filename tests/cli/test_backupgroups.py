@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from random import Random
 
+import msgpack
 import pytest
 import trio
 from trio.testing import MockClock
@@ -14,7 +15,9 @@ from goqueue.errors import IncompleteCopy, StorageError
 from goqueue.net.consumer import Consumer
 from goqueue.storage.backup import MANIFEST
 from goqueue.storage.checkedjson import pack
+from goqueue.storage.journal import Journal
 from tests.cli.backups import BACKUP, RESTORED, Machine, check_sound, contents
+from tests.storage.logs import mounted
 
 BACKUPS = 8
 LEASE_SECONDS = 31.0
@@ -111,11 +114,27 @@ async def test_a_broker_whose_register_cannot_be_read_is_not_backed_up(
         await fill(client, 3)
         async with client.consumer("orders", group="billing") as consumer:
             await drained(consumer)
-    machine.disk.flip_bit(f"/data/{REGISTRY}", 50, 1)
+    async with mounted(machine.disk) as volume:
+        journal, _ = await Journal.open(volume, "/data/groups", "registry")
+        journal.append([msgpack.packb({"v": 2, "kind": "new"})])
+        await journal.close()
     async with machine.both() as client:
-        with pytest.raises(StorageError, match="the list of groups is damaged"):
+        with pytest.raises(StorageError, match="a goqueue that knows it"):
             await machine.back_up(client)
     assert not machine.disk.exists(f"{BACKUP}/{MANIFEST}")
+
+
+async def test_groups_that_were_adopted_are_backed_up(machine: Machine, autojump_clock: MockClock) -> None:
+    async with machine.both() as client:
+        await fill(client, 3)
+        async with client.consumer("orders", group="billing") as consumer:
+            await drained(consumer)
+    machine.disk.flip_bit(f"/data/{REGISTRY}", 50, 1)
+    async with machine.both() as client:
+        await machine.back_up(client)
+        assert [group.name for group in await client.groups()] == ["billing"]
+    names = machine.disk.list(f"{BACKUP}/groups")
+    assert names == ["registry"], "a copy has no claims: it begins anew"
 
 
 async def test_more_than_an_answer_takes_is_said_and_the_connection_lives(

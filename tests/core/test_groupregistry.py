@@ -70,15 +70,20 @@ def test_a_removed_group_is_remembered_until_its_partitions_have_heard_of_it() -
     assert [group.name for group in registry.leaving()] == ["billing"]
     with pytest.raises(UnknownGroup):
         registry.group("billing")
-    written(registry, registry.forget("billing"))
+    written(registry, registry.forget("billing", 7))
     assert registry.leaving() == []
 
 
-def test_a_group_made_again_takes_the_place_of_what_is_left_of_the_old_one() -> None:
+def test_a_group_made_again_leaves_what_is_left_of_the_old_one_to_be_forgotten() -> None:
+    """A partition that was down has the old one's ledger still: it is not to come back as a group."""
     registry = billing()
     written(registry, registry.remove("billing"))
     written(registry, registry.make("billing", 8))
-    assert (registry.group("billing").id, registry.leaving()) == (8, [])
+    assert (registry.group("billing").id, [group.id for group in registry.leaving()]) == (8, [7])
+    written(registry, registry.remove("billing"), registry.forget("billing", 7))
+    assert [group.id for group in registry.leaving()] == [8]
+    written(registry, {"v": 1, "kind": "forgotten", "group": "billing"})  # as older ones are
+    assert registry.leaving() == []
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "__redrive", "x" * 197, None, 5])

@@ -1,7 +1,7 @@
 """What is known of any group, whatever its mode: who its messages are for, who owns what, and who is a member."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import trio
@@ -49,6 +49,10 @@ class GroupBook:
     _latest: dict[tuple[str, int], tuple[int, str]] = field(default_factory=dict)
     _moved_at: dict[tuple[str, int], float] = field(default_factory=dict)
     """Who has a partition since which generation, and when it came from another."""
+    _committed: dict[tuple[str, int], int] = field(default_factory=dict)
+    """As it was seen last."""
+    _fallen: dict[tuple[str, int], tuple[int, Callable[[str, int], bool]]] = field(default_factory=dict)
+    """Where it stood when a ledger was damaged, and whether the broker has said so."""
 
     # Consumers that come and go
 
@@ -107,6 +111,8 @@ class GroupBook:
 
     def lose_power(self) -> None:
         self._power_cut_at = trio.current_time()
+        self._committed.clear()
+        self._fallen.clear()
 
     def lose_time(self) -> None:
         """Of leases alone."""
@@ -114,6 +120,23 @@ class GroupBook:
     def counts(self, begun_at: float) -> bool:
         """Whether an answer that has come now, to what was said then, holds: no power cut is in between."""
         return begun_at > self._power_cut_at
+
+    def lose_ledger(self, key: tuple[str, int], before: int, is_told: Callable[[str, int], bool]) -> None:
+        """From now on the group may stand anywhere up to `before`; if it falls, that is told."""
+        self._fallen[key] = before, is_told
+
+    def committed_at(self, key: tuple[str, int]) -> int:
+        """Where it was seen last, since the power failed."""
+        return self._committed.get(key, 0)
+
+    def _check_fall(self, key: tuple[str, int], committed: int) -> None:
+        """G13: progress that was seen does not go without a word."""
+        before, is_told = self._fallen.get(key, (0, None))
+        if is_told is not None and committed < before and not is_told(*key):
+            raise Violation(
+                f"G13: {self.setup.name} stood at {before} of {key}, and at {committed}; nobody says so"
+            )
+        self._committed[key] = committed
 
     # What the group says of itself
 
@@ -138,6 +161,7 @@ class GroupBook:
         """As it was at some time from `since` to now."""
         for partition in view.partitions:
             if partition.error is None:
+                self._check_fall((partition.topic, partition.partition), partition.committed)
                 self._note_progress(partition.topic, partition.partition, partition.committed, since)
         for member in view.members:
             self.assign(member.member_id, view.generation, member.assignment)

@@ -1,13 +1,14 @@
 """Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from goqueue.actors import deadletters
+from goqueue.actors import deadletters, group, groupadoption
+from goqueue.actors.groupattachments import introduction
 from goqueue.actors.grouprequests import Taken
 from goqueue.actors.groupseats import Seats
 from goqueue.actors.ledgerbook import GroupHere
@@ -25,6 +26,7 @@ from goqueue.core.ledgerkeys import LedgerKeys, StandingSet
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
 from goqueue.net.consumerstock import Stock
+from goqueue.storage import journal
 from goqueue.storage.ledgerjournal import LedgerJournal, Payload
 from tests.sim.bugs import replaced
 from tests.sim.clientworld import ClientTally, ClientWorld
@@ -222,6 +224,28 @@ class FailsBehindTheJournal(Buggy):
         return replaced(HandingOut, "_journal_and_answer", journal_and_answer)
 
 
+class AdoptsNobody(Buggy):
+    """A group that the register lost is made again by its next consumer, and begins anew."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(groupadoption, "adoptions", lambda *_, **__: ())
+
+
+class ForgetsWhatWasClaimed(Buggy):
+    """A journal that is gone, or ends too early, looks as if it had never been more."""
+
+    @contextmanager
+    def bug(self) -> Iterator[None]:
+        async def read_claim(*_: object) -> int:
+            return 0
+
+        def introduced(*arguments: Any) -> Any:
+            return replace(introduction(*arguments), is_expected=False)
+
+        with replaced(journal, "read_claim", read_claim), replaced(group, "introduction", introduced):
+            yield
+
+
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
     "hands-out-before-journal": HandsOutBeforeJournal,
@@ -240,4 +264,6 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "ignores-keys": IgnoresKeys,
     "forgets-keys-at-restart": ForgetsKeysAtRestart,
     "fails-behind-the-journal": FailsBehindTheJournal,
+    "adopts-nobody": AdoptsNobody,
+    "forgets-what-was-claimed": ForgetsWhatWasClaimed,
 }

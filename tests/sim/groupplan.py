@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from tests.sim.clientplan import ClientLife, ClientPlan, Fault, Job, Trouble, _faults
+from tests.sim.journaldamage import JournalDamage, drawn_damage
 from tests.sim.plan import Ending
 from tests.sim.streamplan import StreamMemberPlan, drawn_stream_member
 
@@ -139,6 +140,7 @@ class FailingSync:
 class GroupPlan(ClientPlan):
     groups: tuple[GroupSetup, ...] = ()
     failing: tuple[FailingSync, ...] = ()
+    damage: tuple[JournalDamage, ...] = ()
     priorities: tuple[int, ...] = (2,)
     """Those that messages are published with; how often each is there says how often it is taken."""
     sizes: tuple[int, ...] = SIZES[0]
@@ -152,7 +154,7 @@ class GroupPlan(ClientPlan):
         groups = tuple(_group(random, f"g{number}", len(topics)) for number in range(random.choice([1, 2, 2, 3])))
         machines = 1 + sum(len(group.members) for group in groups)
         faults = _faults(random, lives, machines)
-        return cls(
+        plan = cls(
             topics=topics,
             segment_bytes=random.choice([1_024, 5_000, 10**6]),
             compression=random.choice(["none", "none", "zstd"]),
@@ -165,11 +167,23 @@ class GroupPlan(ClientPlan):
             sizes=Random(f"sizes {groups}").choice(SIZES),
             hides=not any(group.is_stream for group in groups),
         )
+        return plan if plan.failing else plan._with_damage(drawn_damage(str(groups), lives, topics))
+
+    def _with_damage(self, damage: tuple[JournalDamage, ...]) -> "GroupPlan":
+        costs_progress = any(each.place is not None for each in damage)
+        groups = tuple(map(_without_letters, self.groups)) if costs_progress else self.groups
+        return replace(self, damage=damage, groups=groups)
 
     def __str__(self) -> str:
         priorities = f"priorities {self.priorities}, sizes {self.sizes}{', hidden messages' if self.hides else ''}"
         return "\n".join(
-            [super(GroupPlan, self).__str__(), priorities, *map(str, self.failing), *map(str, self.groups)]
+            [
+                super(GroupPlan, self).__str__(),
+                priorities,
+                *map(str, self.failing),
+                *map(str, self.damage),
+                *map(str, self.groups),
+            ]
         )
 
     def topic_config(self) -> dict[str, Any]:
@@ -232,6 +246,15 @@ def _group(random: Random, name: str, topics: int) -> GroupSetup:
         lanes=Random(f"lanes {members}").choice(["weighted", "weighted", "strict"]),
         streams=tuple(drawn_stream_member(others, own) for own in ids) if is_stream else (),
     )
+
+
+def _without_letters(group: GroupSetup) -> GroupSetup:
+    """What left by entries that are lost leaves once more: nobody can know of it."""
+    members = [
+        replace(member, habits=tuple(habit for habit in member.habits if habit is not Habit.REJECT))
+        for member in group.members
+    ]
+    return replace(group, max_deliveries=0, has_poison=False, members=tuple(members))
 
 
 def _with_id(random: Random, member: MemberPlan, member_id: str | None) -> MemberPlan:

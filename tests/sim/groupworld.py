@@ -35,6 +35,7 @@ from tests.sim.groupmembers import Circumstances, Member, QueueMember, StreamMem
 from tests.sim.groupplan import FailingSync, GroupPlan, Habit, MemberPlan
 from tests.sim.groupshifts import Shift, Site
 from tests.sim.history import Violation
+from tests.sim.journaldamage import Reports
 from tests.sim.plan import Ending
 from tests.sim.streamhistory import StreamHistory
 from tests.sim.streamplan import StreamHabit, StreamMemberPlan
@@ -85,10 +86,11 @@ class GroupWorld(ClientWorld):
         ]
         self.history.may_have_gaps = self.plan.hides
         self.letters = LetterBox(self.history, self.plan.groups)
+        self._reports = Reports()
 
     async def run(self) -> ClientTally:
         names = self._generator("member names")
-        with replaced(membership, "uuid4", lambda: UUID(bytes=names.randbytes(16))):
+        with replaced(membership, "uuid4", lambda: UUID(bytes=names.randbytes(16))), self._reports:
             tally = await super().run()
         for group in self.groups:
             letters = of_group(self.letters.letters, group.setup.name)
@@ -203,7 +205,22 @@ class GroupWorld(ClientWorld):
         self._lose_members()
         disk = await super()._end(node, ending)
         self._lose_members()
+        self._damage_journals(disk)
         return disk
+
+    def _damage_journals(self, disk: SimulatedDisk) -> None:
+        """A lost register costs nothing. Lost ledgers cost progress, as a power cut does, and more."""
+        for damage in self.plan.damage:
+            if damage.life == self._lives - 1 and damage.strike(disk):
+                self.tally.counts[str(damage)] = 1
+                if damage.place is not None:
+                    self._lose_ledger((f"t{damage.place[0]}", damage.place[1]))
+
+    def _lose_ledger(self, key: tuple[str, int]) -> None:
+        stood = [group.committed_at(key) for group in self.groups]
+        self._lose_power()
+        for group, before in zip(self.groups, stood, strict=True):
+            group.lose_ledger(key, before, self._reports.name_loss)
 
     def _lose_power(self) -> None:
         for group in self.groups:

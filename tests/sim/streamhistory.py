@@ -6,7 +6,7 @@ What nothing can disturb is certain, and only of that more is asked than what ho
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import trio
@@ -209,6 +209,10 @@ class StreamHistory(GroupBook):
         for (topic, partition), progress in self._progress.items():
             kept = [each.offset for each in self.clients.kept if each[:2] == (topic, partition)]
             progress.lose_power(max(kept, default=-1) + 1)
+
+    def lose_ledger(self, key: Key, before: int, is_told: Callable[[str, int], bool]) -> None:
+        GroupBook.lose_ledger(self, key, before, is_told)
+        self.progress_of(key).begin_anew()
 
     # What the group says of itself
 

@@ -35,6 +35,11 @@ class Progress:
         """It may stand anywhere where it ever did, also for those who began to look before."""
         self._floors, self._power_cut_at, self._end_least = [(0.0, 0)], trio.current_time(), end_least
 
+    def begin_anew(self) -> None:
+        """Its ledger is lost: it may also stand at the beginning."""
+        if self.options[0] is not None:
+            self.options.insert(0, 0)
+
     def may_stand_at(self, offset: int, since: float) -> bool:
         """Somebody saw it there, at some time from `since` to now. Of several options it is the first. What was
         seen before the power failed excludes nothing."""

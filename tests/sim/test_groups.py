@@ -17,6 +17,7 @@ PLANTED = {**PLANTED_AMONG_GROUPS, **PLANTED_AMONG_LANES, **PLANTED_AMONG_STREAM
 SEEDS_PER_BUG_MAX = 40
 FOUND_FROM = {
     "accepts-stale-receipts": 1,
+    "adopts-nobody": 34,
     "answers-acks-before-journal": 7,
     "answers-commits-before-journal": 15,
     "begins-anew": 11,
@@ -30,6 +31,7 @@ FOUND_FROM = {
     "forgets-keys-at-restart": 31,
     "forgets-lanes-at-restart": 10,
     "forgets-what-is-given-back": 1,
+    "forgets-what-was-claimed": 88,
     "gives-back-what-the-replaced-held": 33,
     "hands-out-backwards": 7,
     "hands-out-before-journal": 17,

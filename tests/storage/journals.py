@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from goqueue.storage.journal import Journal
+from goqueue.storage.journalclaim import SUFFIX
 from goqueue.storage.journalfile import HEAD_SIZE, Replay, pack_entries
 from goqueue.storage.volume import Volume
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
@@ -45,7 +46,8 @@ def leave_room(disk: SimulatedDisk, size: int) -> None:
 
 
 def files(disk: SimulatedDisk, suffix: str = "") -> list[str]:
-    return [name for name in disk.list(DIRECTORY) if name.endswith(suffix)]
+    """But for the claim, which comes with the first commit."""
+    return [name for name in disk.list(DIRECTORY) if name.endswith(suffix) and name != NAME + SUFFIX]
 
 
 async def contents(disk: SimulatedDisk, name: str = NAME) -> bytes:

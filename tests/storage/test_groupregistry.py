@@ -78,19 +78,47 @@ async def test_on_a_full_disk_nothing_has_changed(
     assert await names_on(disk.crash()) == ["audit", "billing"]
 
 
-async def test_damage_stops_the_start(volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock) -> None:
-    """G13: a group that is not known would be made again under another id, and its progress count for nothing."""
+async def test_what_is_sound_in_a_damaged_register_is_used_and_the_rest_is_reported(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G13: the groups that it lacks are looked for in the ledgers."""
     stored = await made(volume, "billing")
     await stored.commit()
     middle = disk.size(PATH) - 10
-    stored.write(stored.registry.make("audit", 2))
+    for entry in (stored.registry.make("audit", 2), stored.registry.fix("billing", GroupSettings())):
+        stored.write(entry)
     await stored.commit()
     await stored.close()
     file = disk.open(PATH)
     file.write(middle, [bytes([255 - (await file.read(middle, 1))[0]])])
     async with mounted(disk) as again:
-        with pytest.raises(UnknownFormat, match="restore"):
-            await StoredRegistry.open(again, "/data")
+        stored = await StoredRegistry.open(again, "/data")
+        assert [group.name for group in stored.registry] == ["audit"]
+        assert any("lost entries 1 to 1" in report for report in stored.reports)
+        assert any("1 entries of /data/groups/registry" in report for report in stored.reports)
+        await stored.compact()
+    assert await names_on(disk) == ["audit"]
+
+
+@pytest.mark.parametrize("damage", ["cut to nothing", "removed", "cut between entries"])
+async def test_a_register_that_lost_its_end_says_so(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock, damage: str
+) -> None:
+    """G13"""
+    stored = await made(volume)
+    await stored.commit()
+    size = disk.size(PATH)
+    stored.write(stored.registry.make("billing", 7))
+    await stored.commit()
+    stored.claim()
+    if damage == "removed":
+        disk.remove(PATH)
+    else:
+        disk.cut(PATH, 0 if damage == "cut to nothing" else size)
+    async with mounted(disk.kill()) as again:
+        stored = await StoredRegistry.open(again, "/data")
+        assert list(stored.registry) == []
+        assert any("lost entries" in report for report in stored.reports)
 
 
 async def test_an_entry_of_a_newer_goqueue_stops_the_start(

@@ -18,6 +18,9 @@ class Kind(StrEnum):
     OVERLAPPING_SEGMENTS = "overlapping_segments"
     BAD_RECORDS = "bad_records"
     LOST_ENTRIES = "lost_entries"
+    LOST_JOURNAL = "lost_journal"
+    LOST_LEDGER = "lost_ledger"
+    LOST_GROUP = "lost_group"
     UNKNOWN_FORMAT = "unknown_format"
     UNREADABLE = "unreadable"
     INCOMPLETE = "incomplete"
@@ -46,6 +49,9 @@ DAMAGE = frozenset(
         Kind.OVERLAPPING_SEGMENTS,
         Kind.BAD_RECORDS,
         Kind.LOST_ENTRIES,
+        Kind.LOST_JOURNAL,
+        Kind.LOST_LEDGER,
+        Kind.LOST_GROUP,
         Kind.UNKNOWN_FORMAT,
         Kind.UNREADABLE,
         Kind.INCOMPLETE,

@@ -1,12 +1,13 @@
 """Any file that holds a journal: what its owner would find lost when it opens it.
 
 Some are known by their names: of these a start expects a journal, whatever is left of it. One that was cut between
-two entries looks as if it had never been longer.
+two entries looks as if it had never been longer: the claim beside it tells.
 """
 
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.journalclaim import SUFFIX, read_claim
 from goqueue.storage.journalfile import MAGIC, NEW, LostEntries, Replay, replay
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind
@@ -21,9 +22,10 @@ def is_known_journal(path: str) -> bool:
 
 async def check_journal(volume: Volume, path: str) -> JournalReport | None:
     """What a journal's file holds and lacks; None when it is something else, or has gone meanwhile."""
+    claim = await read_claim(volume, path)  # first: the journal of a running broker only grows
     try:
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
-        found = replay(data, is_new=path.endswith(NEW))
+        found = replay(data, claim=claim, is_new=path.endswith(NEW))
     except FileNotFoundError:
         return None
     except StorageError as error:
@@ -32,6 +34,14 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
     if not is_known_journal(path) and not is_journal(data, found):
         return None
     return JournalReport(path, len(data), len(found.entries), _findings(path, len(data), found))
+
+
+async def check_claim(volume: Volume, path: str) -> Finding | None:
+    """Of the claim beside a journal: whether the journal is gone."""
+    journal = path.removesuffix(SUFFIX)
+    if volume.disk.exists(journal) or not await read_claim(volume, journal) or volume.disk.exists(journal):
+        return None
+    return Finding(Kind.LOST_JOURNAL, journal, "the file is gone; restore it from a backup")
 
 
 def is_journal(data: bytes, found: Replay) -> bool:
@@ -49,5 +59,6 @@ def _findings(path: str, size: int, found: Replay) -> tuple[Finding, ...]:
 
 def _lost(path: str, lost: LostEntries) -> Finding:
     count = f"entries {lost.first} to {lost.next - 1} are" if lost.next > lost.first else "these bytes are"
-    text = f"{count} not sound any more; restore the file from a backup"
+    what = "not there any more" if lost.position == lost.end_position else "not sound any more"
+    text = f"{count} {what}; restore the file from a backup"
     return Finding(Kind.LOST_ENTRIES, path, text, lost.position, lost.end_position)

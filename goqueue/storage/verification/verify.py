@@ -13,11 +13,13 @@ from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_SIZE_MAX
 from goqueue.storage.journal import DAMAGED, TORN
+from goqueue.storage.journalclaim import SUFFIX
 from goqueue.storage.segment import LOG
 from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
 from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
-from goqueue.storage.verification.journalcheck import check_journal
+from goqueue.storage.verification.groupcheck import check_groups
+from goqueue.storage.verification.journalcheck import check_claim, check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
 from goqueue.storage.verification.segmentcheck import Progress
 from goqueue.storage.volume import TEMPORARY, Volume
@@ -91,6 +93,8 @@ class _Verification:
             await self._check_partition(folder)
         for file in files:
             await self._check_file(file)
+        if self._path not in folders:
+            self._others += await check_groups(self._volume, self._path, folders)
 
     async def _check_partition(self, folder: str) -> None:
         try:
@@ -112,6 +116,9 @@ class _Verification:
             self._others.append(Finding(Kind.INCOMPLETE, path, text))
         elif name == IDENTITY:
             await self._check_identity(path)
+        elif name.endswith(SUFFIX):
+            finding = await check_claim(self._volume, path)
+            self._others += [finding] if finding is not None else []
         elif is_delay_index(path):
             self._others += await check_delays(self._volume, path)
         elif not belongs_to_partition(name) and name not in (LOCK, META):

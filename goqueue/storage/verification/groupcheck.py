@@ -1,0 +1,94 @@
+"""The register of groups against the ledgers of the partitions: each names what the other has lost.
+
+A broker may be at work and make or delete a group between two reads. So everything is read twice, and only what is
+wrong both times is told.
+"""
+
+import json
+from collections.abc import Iterator
+from uuid import UUID
+
+from goqueue.core.groupregistry import GroupRegistry
+from goqueue.errors import StorageError
+from goqueue.storage.groupregistry import GROUPS, REGISTRY, replayed
+from goqueue.storage.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.journalclaim import read_claim
+from goqueue.storage.journalfile import Replay, replay
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
+from goqueue.storage.ledgerjournal import ids_in
+from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.volume import Volume
+
+
+async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Finding]:
+    """`folders` are those of the partitions. Nothing is said where the register or a journal cannot be read."""
+    found = await _Look(volume, data, folders).run()
+    if not found:
+        return []
+    again = await _Look(volume, data, folders).run()
+    return [finding for finding in found if finding in again]
+
+
+class _Look:
+    def __init__(self, volume: Volume, data: str, folders: list[str]) -> None:
+        self._volume = volume
+        self._path = f"{data}/{GROUPS}/{REGISTRY}"
+        self._folders = folders
+
+    async def run(self) -> list[Finding]:
+        try:
+            registry, _ = replayed(await self._journal(self._path))
+        except StorageError:
+            return []  # its own check says why
+        findings = list[Finding]()
+        for folder in self._folders:
+            ledgers = await self._ledgers(folder)
+            if ledgers is not None:
+                findings += self._lost_ledgers(registry, folder, ledgers, await self._uuid(folder))
+                findings += self._lost_groups(registry, folder, ledgers)
+        return findings
+
+    async def _journal(self, path: str) -> Replay:
+        """As a start would find it."""
+        claim = await read_claim(self._volume, path)
+        try:
+            data = await self._volume.read_whole(path, JOURNAL_SIZE_MAX)
+        except FileNotFoundError:
+            return Replay()
+        return replay(data, claim=claim)
+
+    async def _ledgers(self, folder: str) -> dict[str, int] | None:
+        try:
+            return ids_in(await self._journal(f"{folder}/{LEDGERS}"))
+        except StorageError:
+            return None
+
+    async def _uuid(self, folder: str) -> UUID | None:
+        try:
+            data = await self._volume.read_whole(f"{folder}/{IDENTITY}", IDENTITY_SIZE_MAX)
+            return UUID(json.loads(data)["uuid"])
+        except (FileNotFoundError, StorageError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+
+    def _lost_ledgers(
+        self, registry: GroupRegistry, folder: str, ledgers: dict[str, int], uuid: UUID | None
+    ) -> Iterator[Finding]:
+        *_, topic, number = folder.split("/")
+        for group in registry:
+            seen = group.topics.get(topic)
+            is_expected = (
+                seen is not None and seen.uuid == uuid and number.isdecimal() and int(number) < seen.attached
+            )
+            if is_expected and ledgers.get(group.name) != group.id:
+                text = (
+                    f"the ledger of group {group.name} is lost; at the next start the group begins at the earliest"
+                )
+                yield Finding(Kind.LOST_LEDGER, f"{folder}/{LEDGERS}", text)
+
+    def _lost_groups(self, registry: GroupRegistry, folder: str, ledgers: dict[str, int]) -> Iterator[Finding]:
+        leaving = {(group.name, group.id) for group in registry.leaving()}
+        for name, group_id in ledgers.items():
+            if registry.find(name) is None and (name, group_id) not in leaving:
+                text = f"it lacks group {name}, whose ledger is in {folder}; the next start adopts the group"
+                yield Finding(Kind.LOST_GROUP, self._path, text)
