@@ -117,6 +117,10 @@ class Actor:
         """Of what others look at: `ref.changes` tells them."""
         self._life.mailbox.counts.changes += 1
 
+    def show(self, board: object | None) -> None:
+        """Let others look at this without a message: `ref.board`. Take it back when it is no longer true."""
+        self._life.mailbox.board = board
+
     def retire(self) -> None:
         """Stop of its own will, as if asked: the actor's work is done."""
         self._life.ask_to_stop()

@@ -55,15 +55,15 @@ class Attachment:
     since: float = field(default_factory=trio.current_time)
     has_begun: bool = False
     """The partition has said that the group reads there."""
+    key: TopicPartition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = TopicPartition(self.topic.name, self.number)
 
     @property
     def begins_late(self) -> bool:
         """It is not known yet where the group begins, and what is published meanwhile would not be the group's."""
         return not self.has_begun and may_miss(self.start) and trio.current_time() < self.since + BEGIN_SECONDS_MAX
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic.name, self.number)
 
     @property
     def start(self) -> str:
@@ -171,13 +171,16 @@ class Attachments:
         await self._tell([place for place in self if place.trouble is None and not place.is_settled])
 
     async def mend(self) -> None:
-        await self._tell([place for place in self if not place.is_settled])
+        """Done each second for each group with members: where nothing is to be told it only looks."""
+        await self._tell([place for place in self._places.values() if not place.is_settled])
 
     @property
     def has_trouble(self) -> bool:
         return any(place.trouble is not None for place in self._places.values())
 
     async def _tell(self, places: Sequence[Attachment]) -> None:
+        if not places:
+            return
         await self._find([place for place in places if place.ref is None])
         await with_each(self._tell_one, [place for place in places if place.ref is not None])
         self._report_trouble([place for place in self if place.trouble is not None and not place.is_reported])

@@ -1,11 +1,15 @@
 """A group as people are shown it, and moved by them: both ask all of its partitions, side by side."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 from uuid import UUID
+
+import trio
 
 from goqueue.actors.bounded import call_within, with_each
 from goqueue.actors.groupattachments import Attachment
 from goqueue.actors.grouprequests import DescribeLedger, LedgerView, Reset, ResetLedger
+from goqueue.actors.ledgerboard import LedgerBoard
 from goqueue.actors.messages import Reply, ReplyT, Request
 from goqueue.core.assignors import Assignment, TopicPartition
 from goqueue.core.groupmember import MemberView
@@ -20,8 +24,11 @@ from goqueue.net.groupmessages import (
     MemberDescription,
     ResetPartition,
 )
+from goqueue.storage.slices import Slices
 
 ANSWER_SECONDS_MAX = 2.0
+
+Found: TypeAlias = LedgerView | GoQueueError | None
 
 
 async def describe_group(
@@ -30,7 +37,7 @@ async def describe_group(
     """A partition that does not answer is described by its error; the others are there all the same."""
     owners = {key: member.id for member in view.members for key in member.assignment}
     is_shared = view.settings is not None and view.settings.shared
-    ledgers = await ask_each(places, DescribeLedger(name))
+    ledgers = await look_at_each(places, name)
     return GroupDescription(
         name=name,
         state=view.state.name.lower(),
@@ -42,6 +49,41 @@ async def describe_group(
             for key, found in sorted(ledgers.items(), key=lambda item: item[0])
         ),
     )
+
+
+async def look_at_each(places: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
+    """From the boards of the partitions. Logs are read only where the group has something before it."""
+    found: dict[TopicPartition, Found] = {}
+    busy, slices = list[Attachment](), Slices()
+    for place in places:
+        board = place.ref.board if place.ref is not None else None
+        view = board.at_rest(group) if isinstance(board, LedgerBoard) else None
+        if view is None:
+            busy.append(place)
+        else:
+            found[place.key] = view
+        await slices.step()
+
+    async def look(place: Attachment) -> None:
+        found[place.key] = await _look_at(place, group)
+
+    await with_each(look, busy)
+    return found
+
+
+async def _look_at(place: Attachment, group: str) -> Found:
+    """A partition without a board is down, or being started: it says itself what is the matter."""
+    try:
+        if place.ref is None:
+            raise Unavailable(place.trouble or "the partition is not found yet; try again")
+        board = place.ref.board
+        if not isinstance(board, LedgerBoard):
+            return await call_within(ANSWER_SECONDS_MAX, place.ref, DescribeLedger(group))
+        with trio.move_on_after(ANSWER_SECONDS_MAX):
+            return await board.view(group)
+        raise Unavailable(f"the log of {place.ref.name} was not read within {ANSWER_SECONDS_MAX:g} s; try again")
+    except GoQueueError as error:
+        return error
 
 
 async def ask_each(

@@ -66,6 +66,8 @@ class Mailbox:
         self.size_max = size_max
         self.state = MailboxState.DOWN
         self.counts = Counts()
+        self.board: object | None = None
+        """What the actor shows to others while it lives."""
         self.idle = False
         self.unsettled: dict[Reply[Any], None] = {}
         self._accepts = False

@@ -19,6 +19,7 @@ from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.delaydesk import DelayDesk
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
+from goqueue.actors.ledgerboard import LedgerBoard
 from goqueue.actors.logkeeper import LogKeeper
 from goqueue.actors.messages import Reply
 from goqueue.actors.partitionrequests import (
@@ -110,6 +111,7 @@ class Partition(DelayDesk):
         self.background(self._keeper.run, endless=True)
         await self.open_ledgers()
         await self.open_delays()
+        self.show(LedgerBoard(self.book, self._open_log, self._clock, self.delays))
 
     def _report_what_recovery_found(self) -> None:
         found = self.log.statistics()
@@ -138,6 +140,7 @@ class Partition(DelayDesk):
         self.dismiss_members()
 
     def close(self) -> None:
+        self.show(None)
         if self._open_log is not None:
             self._volume.logs.leave(self._open_log)
             self._open_log.abandon()

@@ -62,6 +62,11 @@ class ActorRef:
         """As the actor itself counts them, over all restarts: whoever looks now and then need not ask in vain."""
         return self._mailbox.counts.changes
 
+    @property
+    def board(self) -> object | None:
+        """What the actor shows; None while nobody is there. Others only look."""
+        return self._mailbox.board
+
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
 

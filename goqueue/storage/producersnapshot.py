@@ -14,14 +14,14 @@ forgotten meanwhile is either in the file or covered by that id.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgpack
-import trio
 from crc32c import crc32c
 
 from goqueue.core.nodeproducers import ProducerLimits
 from goqueue.core.producers import ProducerStates
+from goqueue.storage.slices import Slices
 from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
@@ -69,19 +69,6 @@ class ProducerTail:
 
     def begin_at(self, offset: Offset, noted: int, appended_bytes: int, *, in_file: bool) -> None:
         self.begin, self._noted, self._bytes, self.in_file = offset, noted, appended_bytes, in_file
-
-
-@dataclass(slots=True)
-class Slices:
-    """Lets others run whenever a slice of time is over."""
-
-    _seconds: float
-    _since: float = field(default_factory=trio.current_time)
-
-    async def step(self) -> None:
-        if trio.current_time() - self._since >= self._seconds:
-            await trio.lowlevel.checkpoint()
-            self._since = trio.current_time()
 
 
 async def encode_producers(

@@ -1,0 +1,54 @@
+"""What a partition shows of its groups to whoever looks, between its turns and without a message.
+
+A partition puts its board on its mailbox (`Actor.show`), and a group reads it there: describing a group over many
+partitions wakes none of them. A group that has nothing before it and nothing in hand is described without a look at
+the log.
+"""
+
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.grouprequests import LedgerView
+from goqueue.actors.ledgerbook import LedgerBook
+from goqueue.actors.ledgerfacts import PendingDelays
+from goqueue.actors.ledgerview import view_of
+from goqueue.core.lanes import LANES
+from goqueue.core.ledger import Ledger
+from goqueue.environment import WallClock
+from goqueue.net.groupmessages import LaneDescription
+from goqueue.storage.log import Log
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBoard:
+    book: LedgerBook
+    log: Log
+    clock: WallClock
+    delays: PendingDelays
+
+    def has(self, group: str) -> bool:
+        return group in self.book.groups
+
+    def at_rest(self, group: str) -> LedgerView | None:
+        """The view of a group that has all of the log behind it; None when it has not, and has to be looked at."""
+        here = self.book.groups.get(group)
+        return None if here is None else view_at_rest(here.ledger, self.log)
+
+    async def view(self, group: str) -> LedgerView | None:
+        """None when the group has not begun here."""
+        here = self.book.groups.get(group)
+        return None if here is None else await view_of(here, self.log, self.clock, self.delays.hidden)
+
+
+def view_at_rest(ledger: Ledger, log: Log) -> LedgerView | None:
+    """As `view_of` would say, or None when there is something to count."""
+    end = log.end_offset
+    if ledger.committed < end or log.high_watermark < end:
+        return None
+    progress = ledger.progress(trio.current_time())
+    if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.departing:
+        return None
+    served = ledger.shares.served
+    lanes = tuple(LaneDescription(0, 0, served[lane], None) for lane in LANES)
+    return LedgerView(progress, end, progress.lag(end, 0), None, lanes)
