@@ -271,6 +271,16 @@ class PartitionUnavailable(StorageError):
     code = "partition_unavailable"
 
 
+class PartitionLost(PartitionUnavailable):
+    """The broker's list of topics has this partition and the disk does not: its folder or its segments are gone.
+
+    The broker does not begin it anew by itself, since that would assign its offsets a second time. Put the folder
+    back and restart the broker, or run `goqueue topic restore-partition`. The other partitions are served.
+    """
+
+    code = "partition_lost"
+
+
 class DirectoryNotEmpty(StorageError):
     """A backup or a restore goes into an empty or a missing directory, and this one holds something."""
 

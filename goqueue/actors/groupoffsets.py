@@ -1,9 +1,10 @@
 """`{data}/offsets/{group}/offsets.json`: the committed offsets of a group, for people.
 
-    {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "crc32c": "…"}
+    {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "topics": {"orders": UUID}, "crc32c": "…"}
 
 No progress is taken from it: that belongs to the partitions. Where a ledger was lost, an operator is told what the
-file showed last. It is rewritten when something has changed, and at an
+file showed last. Where a partition was lost, it says how far the partition had come (storage/namedoffsets.py). It is
+rewritten when something has changed, and at an
 orderly stop.
 
 A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
@@ -11,7 +12,6 @@ for a while after something was done to it, be it that its last member left; and
 changed since it was last asked is not asked again.
 """
 
-import json
 from collections.abc import Callable, Sequence
 
 import trio
@@ -21,12 +21,11 @@ from goqueue.actors.groupdescription import ask_each
 from goqueue.actors.grouprequests import FindCommitted
 from goqueue.actors.ref import ActorRef
 from goqueue.core.assignors import TopicPartition
-from goqueue.errors import GoQueueError, StorageError
-from goqueue.storage.checkedjson import is_sound, pack
+from goqueue.errors import GoQueueError
+from goqueue.storage.checkedjson import pack
+from goqueue.storage.namedoffsets import NAME, OFFSETS, offset_in, read_offsets
 from goqueue.storage.volume import TEMPORARY, Volume
 
-OFFSETS, NAME = "offsets", "offsets.json"
-SIZE_MAX = 16 * 1024 * 1024
 SECONDS, IDLE_SECONDS = 5.0, 55.0
 LOOKS_AFTERWARDS = 12
 """After the last that was done to a group without members: who was expelled may settle until its leases end."""
@@ -42,6 +41,8 @@ class OffsetsFile:
         self._report = report
         self._directory = f"{data}/{OFFSETS}/{group}"
         self._committed: dict[TopicPartition, int] = {}
+        self._uuids: dict[str, str] = {}
+        self._is_recalled = False
         self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
         """Each partition, another one after its topic was made again; and how often its ledgers had changed."""
         self._is_written = False
@@ -84,6 +85,8 @@ class OffsetsFile:
             self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
 
     async def _show(self, places: Sequence[Attachment]) -> None:
+        if not self._is_recalled:
+            await self._recall(places)
         # Noted before they are asked: what changes while others are asked is not in their answer.
         seen = {place.key: (place.ref, place.ref.changes) for place in places if place.ref is not None}
         moved = [place for place in places if seen.get(place.key) != self._seen.get(place.key)]
@@ -94,26 +97,32 @@ class OffsetsFile:
         committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
         if committed and (committed != self._committed or not self._is_written):
             self._committed, self._is_written = committed, False
+            self._uuids = {place.topic.name: str(place.topic.uuid) for place in places if place.key in committed}
             await self._write()
             self._is_written = True
+
+    async def _recall(self, places: Sequence[Attachment]) -> None:
+        """Keep what the file says of partitions that do not answer: of a lost one, it says how far it had come."""
+        fields = await read_offsets(self._volume, f"{self._directory}/{NAME}")
+        for place in places:
+            offset = offset_in(fields, place.topic.name, place.topic.uuid, place.number)
+            if offset is not None:
+                self._committed.setdefault(place.key, offset)
+        self._is_recalled = True
 
     async def _write(self) -> None:
         offsets: dict[str, dict[str, int]] = {}
         for (topic, partition), committed in sorted(self._committed.items()):
             offsets.setdefault(topic, {})[str(partition)] = committed
         await self._volume.make_directories(self._directory)
-        contents = pack({"group": self._group, "offsets": offsets}, indent=2)
+        contents = pack({"group": self._group, "offsets": offsets, "topics": self._uuids}, indent=2)
         await self._volume.replace(self._directory, NAME, [contents])
 
 
 async def shown_offset(volume: Volume, data: str, group: str, topic: str, partition: int) -> int | None:
     """The committed offset that the file shows; None when there is none, or the file is not sound."""
-    try:
-        fields = json.loads(await volume.read_whole(f"{data}/{OFFSETS}/{group}/{NAME}", SIZE_MAX))
-        shown = fields["offsets"][topic][str(partition)] if is_sound(fields) else None
-    except (FileNotFoundError, StorageError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return shown if isinstance(shown, int) and shown >= 0 else None
+    fields = await read_offsets(volume, f"{data}/{OFFSETS}/{group}/{NAME}")
+    return offset_in(fields, topic, None, partition)
 
 
 def remove_offsets(volume: Volume, data: str, group: str) -> None:

@@ -34,6 +34,7 @@ COUNTERS = {
     "topics": "how many there are",
     "partitions": "of all topics",
     "partitions.unavailable": "could not be opened; the broker's log says why",
+    "partitions.lost": "the disk lacks them; `goqueue topic restore-partition` says what is lost",
     "connections.open": "websockets, now",
     "connections.accepted": "websockets since the start",
     "requests": "of all connections",
@@ -79,6 +80,7 @@ class TopicCounts:
     topics: int
     partitions: int
     unavailable: int
+    lost: int
     depth_highest: int
 
 
@@ -151,6 +153,7 @@ class Statistics:
             "topics": topics.topics,
             "partitions": topics.partitions,
             "partitions.unavailable": topics.unavailable,
+            "partitions.lost": topics.lost,
             "connections.open": self.connections,
             "connections.accepted": self.accepted,
             "requests": self.requests,

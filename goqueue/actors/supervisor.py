@@ -74,6 +74,13 @@ class RemoveChildren(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReopenChild(Request[None]):
+    """Stop a child and start it again from its factory. Its ref stays, and no restart is counted against it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListChildren(Request[tuple[ActorStatistics, ...]]):
     """The children, in the order of their start."""
 
@@ -173,6 +180,23 @@ class Supervisor(Actor):
         for child in found:
             self._drop(child)
         reply.resolve(None)
+
+    @defers(ReopenChild)
+    async def reopen_child(self, message: ReopenChild, reply: Reply[None]) -> None:
+        child = self._family.find(message.name)
+        if child is None:
+            reply.fail(ValueError(f"{self.name} has no child {message.name}"))
+            return
+        if reply.asker is not None:
+            refuse_cycle(reply.asker, Wait(child.party))
+        await self._stop_in_reverse([child])
+        try:
+            await self._start_in_order([child])
+        except Exception as error:
+            self._drop(child)
+            reply.fail(error)
+        else:
+            reply.resolve(None)
 
     @answers(ListChildren)
     async def list_children(self, _message: ListChildren) -> tuple[ActorStatistics, ...]:

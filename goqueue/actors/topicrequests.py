@@ -70,6 +70,34 @@ class DescribeTopics(Request[tuple[TopicView, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class RestorationView:
+    """What is known of a lost partition, and what became, or would become, of it."""
+
+    name: str
+    partition: int
+    was_lost: bool
+    is_restored: bool
+    missing: str
+    highest: Offset | None
+    """The highest offset that is named outside of its folder."""
+    named_by: str
+    start: Offset
+    """Where it restarts, or would."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePartition(Request[RestorationView]):
+    """Restart a lost partition, empty. Without `accept_loss` nothing is done. One that is not lost is left alone."""
+
+    name: str
+    partition: int
+    accept_loss: bool = False
+    at_least: Offset = 0
+    """An offset that the asker knows of."""
+    known_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FindPartition(Request[ActorRef]):
     """Who holds this partition; the ref stays good until the topic is deleted."""
 

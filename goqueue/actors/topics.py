@@ -3,14 +3,17 @@
 A change is written to `__metadata`, durably, before anything else happens; then partitions are started or
 stopped to fit, some at a time. A start does the same from what was written, so a crash in between heals.
 
-A partition that cannot be opened is no reason to refuse the others: a stand-in answers for it and says why. Only a
-disk that fails ends the node.
+The folders of new partitions are made durable, then a second record says so, then the partitions start. So a start
+can tell a partition that was lost from one that was never made (core/partitionloss.py).
+
+A partition that cannot be opened, or was lost, is no reason to refuse the others: a stand-in answers for it and says
+why. Only a disk that fails ends the node.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
@@ -20,13 +23,14 @@ from goqueue.actors.child import ChildSpec
 from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
+from goqueue.actors.lostpartitions import LostPartitions
 from goqueue.actors.messages import Reply
 from goqueue.actors.partition import Partition
 from goqueue.actors.partitionrequests import Configure, Describe
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts
-from goqueue.actors.supervisor import AddChildren, RemoveChildren
+from goqueue.actors.supervisor import AddChildren, RemoveChildren, ReopenChild
 from goqueue.actors.topicrequests import (
     AddPartitions,
     AlterTopic,
@@ -36,6 +40,8 @@ from goqueue.actors.topicrequests import (
     FindPartition,
     FindPartitions,
     PartitionView,
+    RestorationView,
+    RestorePartition,
     TopicView,
 )
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, Watchers, WatchTopics
@@ -43,6 +49,7 @@ from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavai
 from goqueue.core.admission import DISK_FREE_MIN, Admission
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
+from goqueue.core.partitioner import check_partition
 from goqueue.environment import Environment
 from goqueue.errors import (
     ActorDied,
@@ -91,8 +98,9 @@ class Topics(Actor):
         self._folders = TopicFolders(volume, data, self._report)
         self._log: MetadataLog | None = None
         self._refs: dict[tuple[UUID, int], ActorRef] = {}
+        self._lost = LostPartitions(volume, data, self._folders, self._report)
         self._unavailable: set[tuple[UUID, int]] = set()
-        """Those with a stand-in."""
+        """Those that could not be opened."""
         self._watchers = Watchers(self._metadata)
         self.reports: list[str] = []
 
@@ -101,7 +109,9 @@ class Topics(Actor):
         for record in records:
             self._metadata.apply(record)
         await self._folders.clear(self._metadata)
-        await self._start_partitions([Place(topic, number) for topic in self._metadata for number in topic.numbers])
+        places = [Place(topic, number) for topic in self._metadata for number in topic.numbers]
+        await side_by_side(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
+        await self._start_partitions(places, self._sign_known)
 
     async def stop(self) -> None:
         if self._log is not None:
@@ -137,7 +147,8 @@ class Topics(Actor):
         await self._folders.make_way(message.name, self._metadata)
         await self._write(record)
         topic = self._metadata.topic(message.name)
-        await self._start_partitions([Place(topic, number) for number in topic.numbers])
+        places = [Place(topic, number) for number in topic.numbers]
+        await self._start_partitions(places, partial(self._sign_new, topic))
         self._watchers.tell(self.name)
         return topic
 
@@ -153,7 +164,8 @@ class Topics(Actor):
         before = self._metadata.topic(message.name)
         await self._write(self._metadata.add_partitions(message.name, message.total))
         topic = self._metadata.topic(message.name)
-        await self._start_partitions([Place(topic, number) for number in topic.numbers[before.partitions :]])
+        places = [Place(topic, number) for number in topic.numbers[before.partitions :]]
+        await self._start_partitions(places, partial(self._sign_new, topic))
         self._watchers.tell(self.name)
         await self._configure(topic, before.numbers)  # each has a smaller share of the limits
         self.background(self._tell_topic, topic, reply)
@@ -168,10 +180,27 @@ class Topics(Actor):
         await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
         for number in topic.numbers:
             self._refs.pop((topic.uuid, number), None)
+            self._lost.forget(topic, number)
             self._unavailable.discard((topic.uuid, number))
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
             await self._folders.discard(topic)
+
+    @answers(RestorePartition)
+    async def restore_partition(self, message: RestorePartition) -> RestorationView:
+        topic = self._metadata.topic(message.name)
+        check_partition(message.partition, topic.partitions)
+        plan = await self._lost.plan(topic, message)
+        if not (plan.was_lost and message.accept_loss):
+            return plan
+        await self._lost.restore(topic, message.partition, plan.start)
+        place = Place(topic, message.partition)
+        try:
+            await self._supervisor.call(ReopenChild(place.name))
+        except StorageError as error:
+            await self._stand_in_for({place: error})
+            raise
+        return replace(plan, is_restored=True)
 
     async def _write(self, record: MetadataRecord) -> None:
         """Durable first, true after."""
@@ -275,7 +304,7 @@ class Topics(Actor):
     async def count(self, _: CountTopics) -> TopicCounts:
         partitions = sum(topic.partitions for topic in self._metadata)
         deepest = max((ref.statistics().depth_highest for ref in self._refs.values()), default=0)
-        return TopicCounts(len(self._metadata), partitions, len(self._unavailable), deepest)
+        return TopicCounts(len(self._metadata), partitions, len(self._unavailable), len(self._lost), deepest)
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
@@ -298,8 +327,20 @@ class Topics(Actor):
 
     # Partitions
 
-    async def _start_partitions(self, places: "Sequence[Place]") -> None:
+    async def _start_partitions(
+        self, places: "Sequence[Place]", note_signed: "Callable[[Container[str]], Awaitable[None]]"
+    ) -> None:
         """Sign their folders, then start them; a stand-in takes the place of each that could not be opened."""
+        failures = await self._sign(places)
+        await note_signed({place.topic.name for place in failures})
+        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before our restart
+        failures |= await self._add(
+            {place: self._spec(place, self._partition_at(place)) for place in places if place not in failures}
+        )
+        await self._stand_in_for(failures)
+
+    async def _sign(self, places: "Sequence[Place]") -> "dict[Place, Exception]":
+        """Those whose folders could not be signed, and why. A lost one has none."""
         failures: dict[Place, Exception] = {}
 
         async def sign(place: Place) -> None:
@@ -308,12 +349,28 @@ class Topics(Actor):
             except StorageError as error:
                 failures[place] = error
 
-        await side_by_side(sign, places, WIDTH)
-        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before our restart
-        failures |= await self._add(
-            {place: self._spec(place, self._partition_at(place)) for place in places if place not in failures}
-        )
-        await self._stand_in_for(failures)
+        there = [place for place in places if self._lost.find(place.topic, place.number) is None]
+        await side_by_side(sign, there, WIDTH)
+        return failures
+
+    async def _sign_new(self, topic: Topic, failed: "Container[str]") -> None:
+        """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
+        if topic.name not in failed:
+            with suppress(DiskFull):
+                await self._write(self._metadata.sign_partitions(topic.name))
+
+    async def _sign_known(self, failed: "Container[str]") -> None:
+        """The same of topics that an earlier goqueue made, or a process that was killed."""
+        unsigned = [topic.name for topic in self._metadata if topic.signed < topic.partitions]
+        names = {name for name in unsigned if name not in failed}
+        if names:
+            with suppress(DiskFull):
+                await self._write_snapshot(self._metadata.signed_snapshot(names))
+
+    async def _write_snapshot(self, record: MetadataRecord) -> None:
+        assert self._log is not None
+        await self._log.write_snapshot(record, self._environment.clock.now())
+        self._metadata.apply(record)
 
     async def _stand_in_for(self, failures: "dict[Place, Exception]") -> None:
         specs = {}
@@ -345,7 +402,10 @@ class Topics(Actor):
     def _partition_at(self, place: "Place") -> Callable[[], Actor]:
         topic, folder = place.topic, self._folders.partition(place.topic, place.number)
 
-        def factory() -> Partition:
+        def factory() -> Actor:
+            loss = self._lost.look_again(topic, place.number)
+            if loss is not None:
+                return UnavailablePartition(loss)
             settings = _settings(self._metadata.find(topic.name) or topic)
             return Partition(
                 self._volume,

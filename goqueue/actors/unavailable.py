@@ -6,7 +6,7 @@ from typing import TypeGuard
 from goqueue.actors.base import Actor
 from goqueue.actors.messages import Letter
 from goqueue.core.metadata import Topic
-from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable, StorageError
+from goqueue.errors import DiskFailed, LogStopped, PartitionLost, PartitionUnavailable, StorageError
 
 
 class UnavailablePartition(Actor):
@@ -15,7 +15,7 @@ class UnavailablePartition(Actor):
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
         for letter in batch:
-            letter.reply.fail(PartitionUnavailable(self._reason.message, **self._reason.details))
+            letter.reply.fail(type(self._reason)(self._reason.message, **self._reason.details))
 
 
 def is_bearable(error: Exception) -> TypeGuard[StorageError]:
@@ -32,4 +32,16 @@ def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> 
         partition=number,
         path=folder,
         cause=error.code,
+    )
+
+
+def lost(topic: Topic, number: int, folder: str, missing: str) -> PartitionLost:
+    return PartitionLost(
+        f"partition {number} of topic {topic.name} is lost: {missing} ({folder}). Put the folder back from a backup "
+        f"and restart the broker, or run `goqueue topic restore-partition {topic.name}/{number}`, which says what is "
+        "lost and restarts it behind all offsets that are known of; the other partitions are served",
+        topic=topic.name,
+        partition=number,
+        path=folder,
+        missing=missing,
     )

@@ -7,10 +7,14 @@ A record is a map: `v` (1), `kind`, and
 
     create_topic     name, uuid, partitions, config, and token if the one who asked gave one
     alter_topic      name, uuid, config         the whole configuration, not the changes
-    add_partitions   name, uuid, partitions     the new total
+    add_partitions   name, uuid, partitions     the new total; and signed
     delete_topic     name, uuid
     snapshot         topics, deleted            a list of what create_topic has, and the UUIDs of the topics deleted
                                                 last; stands for all records before it
+
+`signed` counts the partitions whose folders are on disk, from 0 on. A record that raises it is written once these
+folders are durable and before their partitions start. So a partition below it whose folder is missing was lost, and
+one at or above it may not have been made yet. An older goqueue does not know the field, and keeps it.
 
 A topic made again under its old name has another UUID, and records say which of the two they mean. Commands are
 repeated when their answer is lost: a create says by its token, a delete by the UUID, that it was heard before.
@@ -20,7 +24,7 @@ deleted topic back. Fields that are not known are kept and written again, so tha
 what a newer one said.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from reprlib import repr as shortened
@@ -39,7 +43,7 @@ DELETED_MAX = 500
 
 MetadataRecord: TypeAlias = dict[str, Any]
 
-_KNOWN_FIELDS = frozenset({"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted"})
+_KNOWN_FIELDS = frozenset({"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted", "signed"})
 _KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
@@ -51,6 +55,8 @@ class Topic:
     config: TopicConfig
     token: UUID | None = None
     """Drawn by the one who asked for the topic, so that asking again finds the same one."""
+    signed: int = 0
+    """The folders of the partitions below this number were made."""
     unknown_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unknown_fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -67,6 +73,7 @@ class Topic:
             "partitions": self.partitions,
             "config": self.plain_config(self.config),
             **({"token": str(self.token)} if self.token is not None else {}),
+            **({"signed": self.signed} if self.signed else {}),
         }
 
     def plain_config(self, config: TopicConfig) -> dict[str, Any]:
@@ -157,6 +164,17 @@ class Metadata:
             )
         return _record("add_partitions", name=name, uuid=str(topic.uuid), partitions=checked)
 
+    def sign_partitions(self, name: str) -> MetadataRecord:
+        """The folders of all its partitions are durable."""
+        topic = self.topic(name)
+        total = topic.partitions
+        return _record("add_partitions", name=name, uuid=str(topic.uuid), partitions=total, signed=total)
+
+    def signed_snapshot(self, names: Container[str]) -> MetadataRecord:
+        """The same of several topics, in one record that stands for all before it."""
+        topics = [replace(each, signed=each.partitions) if each.name in names else each for each in self]
+        return self._snapshot_of(topics)
+
     def delete_topic(self, name: str, uuid: UUID | None = None, *, by_broker: bool = False) -> MetadataRecord:
         """With a UUID only that very topic, not one made again under its name."""
         topic = self._changeable(name, by_broker)
@@ -168,8 +186,11 @@ class Metadata:
 
     def snapshot(self) -> MetadataRecord:
         """One record that stands for all before it."""
-        topics, deleted = [topic.to_plain() for topic in self], list(map(str, self._gone))
-        return {**self._unknown_fields, **_record("snapshot", topics=topics, deleted=deleted)}
+        return self._snapshot_of(self)
+
+    def _snapshot_of(self, topics: Iterable[Topic]) -> MetadataRecord:
+        plain, deleted = [topic.to_plain() for topic in topics], list(map(str, self._gone))
+        return {**self._unknown_fields, **_record("snapshot", topics=plain, deleted=deleted)}
 
     def _changeable(self, name: str, by_broker: bool) -> Topic:
         if not by_broker:
@@ -215,7 +236,8 @@ class Metadata:
         partitions = _partitions_from(fields)
         if partitions < before.partitions:
             raise UnknownFormat(f"a record shrinks topic {before.name!r} to {partitions} partitions")
-        return [_changed(before, fields, partitions=partitions)]
+        signed = max(before.signed, _signed_from(fields, partitions))
+        return [_changed(before, fields, partitions=partitions, signed=signed)]
 
     def _deleted(self, fields: MetadataRecord) -> list[Change]:
         return [Change(self._meant(fields), None)]
@@ -277,10 +299,12 @@ def _topic_from(fields: object) -> Topic:
     if not isinstance(fields, dict):
         raise UnknownFormat(f"a topic is a map, not {type(fields).__name__}")
     config, unknown_settings = _config_from(fields)
+    partitions = _partitions_from(fields)
     return Topic(
         name=_name_from(fields),
         uuid=_uuid_from(fields),
-        partitions=_partitions_from(fields),
+        partitions=partitions,
+        signed=_signed_from(fields, partitions),
         config=config,
         token=_uuid_from(fields, "token") if fields.get("token") is not None else None,
         unknown_settings=unknown_settings,
@@ -342,6 +366,13 @@ def _partitions_from(fields: MetadataRecord) -> int:
         return _checked_partitions(fields.get("partitions"))
     except InvalidConfig as error:
         raise UnknownFormat(f"in a metadata record: {error.message}") from error
+
+
+def _signed_from(fields: MetadataRecord, partitions: int) -> int:
+    signed = fields.get("signed", 0)
+    if type(signed) is not int or not 0 <= signed <= partitions:
+        raise UnknownFormat(f"a metadata record has {shortened(signed)} signed of {partitions} partitions")
+    return signed
 
 
 def _config_from(fields: MetadataRecord) -> tuple[TopicConfig, dict[str, Any]]:

@@ -28,11 +28,10 @@ from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
 from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.growinglog import CopiedBatch
-from goqueue.storage.index import BEGINNING
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.log import Log
 from goqueue.storage.metadatalog import MetadataLog
-from goqueue.storage.recoverypoint import RecoveryPoint, write_recovery_point
+from goqueue.storage.recoverypoint import empty_at, write_recovery_point
 from goqueue.storage.topicfolders import TopicFolders
 from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds, Offset
@@ -251,16 +250,7 @@ class PartitionCopy:
 
     async def _open(self, base: Offset) -> Log:
         """An empty log that goes on at `base`."""
-        point = RecoveryPoint(
-            offset=base,
-            log_start=base,
-            leader_epoch=self.copied.leader_epoch,
-            append_time=0,
-            compacted_to=0,
-            scan_from=BEGINNING,
-            growing=b"",
-        )
-        await write_recovery_point(self._volume, self._folder, point)
+        await write_recovery_point(self._volume, self._folder, empty_at(base, self.copied.leader_epoch))
         self._log = await Log.open(self._volume, self._folder, self._config)
         return self._log
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
-from goqueue.storage.index import Place
+from goqueue.storage.index import BEGINNING, Place
 from goqueue.storage.summary import HEAD_SIZE, History, SummaryHead, decode_head, decode_history
 from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds, Offset
@@ -42,6 +42,19 @@ class RecoveryPoint:
 
     def growing_history(self, head: SummaryHead) -> History | None:
         return decode_history(head, self.growing[HEAD_SIZE:])
+
+
+def empty_at(offset: Offset, leader_epoch: int = 0) -> RecoveryPoint:
+    """Of a log without segments that begins, and goes on, at this offset."""
+    return RecoveryPoint(
+        offset=offset,
+        log_start=offset,
+        leader_epoch=leader_epoch,
+        append_time=0,
+        compacted_to=0,
+        scan_from=BEGINNING,
+        growing=b"",
+    )
 
 
 async def write_recovery_point(volume: Volume, directory: str, point: RecoveryPoint) -> None:

@@ -9,13 +9,22 @@ A folder that belongs to another topic of the same name is moved away, never tak
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 from goqueue.core.metadata import Metadata, Topic
 from goqueue.core.names import METADATA_LOG
+from goqueue.core.partitionloss import Remains, loss_of
 from goqueue.errors import UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
+from goqueue.storage.delayindex import NAME as DELAYS
+from goqueue.storage.ledgerjournal import NAME as LEDGERS
+from goqueue.storage.namedoffsets import CommittedOffsets, NamedOffset
+from goqueue.storage.recovery import SEGMENT_NAME
+from goqueue.storage.recoverypoint import NAME as POINT
+from goqueue.storage.recoverypoint import empty_at, read_recovery_point, write_recovery_point
 from goqueue.storage.volume import Volume
+from goqueue.types import Offset
 
 IDENTITY = "topic.json"
 IDENTITY_SIZE_MAX = 4_096
@@ -43,6 +52,61 @@ class TopicFolders:
             await self._volume.replace(folder, IDENTITY, [pack(identity)])
         elif await self._owner(folder) not in (None, topic.uuid):
             raise UnknownFormat(f"{folder}/{IDENTITY} names another topic than {topic.uuid}; move the folder away")
+
+    async def loss_of(self, topic: Topic, number: int, committed: CommittedOffsets) -> str | None:
+        """What is missing of a partition that was lost; None of any other, also of one that was never made."""
+        folder = self.partition(topic, number)
+        if self._volume.disk.exists(folder) and not self._volume.disk.is_directory(folder):
+            return None  # something else stands in its place: whoever opens it says so
+        remains = await self._remains(folder)
+        if not remains.has_segments and not remains.is_point_sound:
+            named = await committed.highest(topic, number)
+            remains = replace(remains, named=named.offset if named is not None else 0)
+        return loss_of(remains, is_signed=number < topic.signed)
+
+    async def _remains(self, folder: str) -> Remains:
+        if not self._volume.disk.is_directory(folder):
+            return Remains()
+        names = self._volume.disk.list(folder)
+        point = await read_recovery_point(self._volume, folder)
+        return Remains(
+            has_folder=True,
+            has_identity=IDENTITY in names,
+            has_segments=any(map(SEGMENT_NAME.fullmatch, names)),
+            has_companions=LEDGERS in names or DELAYS in names,
+            has_point=POINT in names,
+            is_point_sound=point is not None,
+            log_start=point.log_start if point is not None else 0,
+            recovery_point=point.offset if point is not None else 0,
+        )
+
+    async def point_of(self, topic: Topic, number: int) -> NamedOffset | None:
+        """Up to where the recovery point, if it is left, says that the log was durable."""
+        folder = self.partition(topic, number)
+        point = await read_recovery_point(self._volume, folder)
+        return NamedOffset(point.offset, f"{folder}/{POINT}") if point is not None else None
+
+    async def begin_again(self, topic: Topic, number: int, start: Offset) -> str | None:
+        """Let a lost partition go on, empty, at this offset; where its remains were set aside.
+
+        The recovery point comes first: a folder with nothing but a signature would begin at 0. Without a recovery
+        point it is still lost, so a crash at any step leaves it lost or restored.
+        """
+        folder = self.partition(topic, number)
+        aside = await self._set_remains_aside(topic, number)
+        self._volume.forget_folders(folder)
+        await self._volume.make_directories(folder)
+        await write_recovery_point(self._volume, folder, empty_at(start))
+        await self.sign(topic, number)
+        return aside
+
+    async def _set_remains_aside(self, topic: Topic, number: int) -> str | None:
+        folder = self.partition(topic, number)
+        if not self._volume.disk.exists(folder) or not self._volume.disk.list(folder):
+            return None
+        place = self._unused(f"{STRAY}/{topic.name}-{topic.uuid}-{number}")
+        await self._move_folder(folder, place)
+        return place
 
     async def clear(self, metadata: Metadata) -> None:
         """Finish deletions that a crash cut short; set aside what belongs to no topic.
@@ -102,9 +166,12 @@ class TopicFolders:
         return None
 
     async def _move(self, name: str, place: str) -> None:
+        await self._move_folder(self.topic(name), place)
+
+    async def _move_folder(self, folder: str, place: str) -> None:
         target = f"{self._data}/{place}"
         above = target.rpartition("/")[0]
         await self._volume.make_directories(above)
-        self._volume.disk.rename(self.topic(name), target)
-        self._volume.forget_folders(self.topic(name))
-        await self._volume.sync(directories=[f"{self._data}/{LOGS}", above])
+        self._volume.disk.rename(folder, target)
+        self._volume.forget_folders(folder)
+        await self._volume.sync(directories=[folder.rpartition("/")[0], above])

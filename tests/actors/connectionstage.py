@@ -240,7 +240,7 @@ class StageTopics(Actor):
 
     @answers(CountTopics)
     async def count(self, _: CountTopics) -> TopicCounts:
-        return TopicCounts(1, len(self._partitions), 0, 0)
+        return TopicCounts(1, len(self._partitions), 0, 0, 0)
 
 
 @dataclass

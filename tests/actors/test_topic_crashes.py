@@ -45,7 +45,9 @@ def shape(topic: TopicView) -> Shape:
 
 
 async def shapes(running: Broker) -> set[Shape]:
-    return {shape(topic) for topic in await running.topics.call(DescribeTopics())}
+    topics = await running.topics.call(DescribeTopics())
+    assert all(view.error is None for topic in topics for view in topic.partitions), "none is taken for lost"
+    return {shape(topic) for topic in topics}
 
 
 async def told(change: Callable[[Broker], Awaitable[Any]], end: End) -> Story:
