@@ -18,6 +18,7 @@ from goqueue.errors import (
     NotDamaged,
     OffsetOutOfRange,
     OutcomeUnknown,
+    PartitionLost,
     PublishFailed,
     SparkNotReady,
     StaleGeneration,
@@ -48,7 +49,7 @@ from goqueue.net.groupviews import (
 from goqueue.net.message import Message, Published
 from goqueue.net.producer import Producer
 from goqueue.net.reader import Reader
-from goqueue.net.topicviews import DamagedRange
+from goqueue.net.topicviews import DamagedRange, RestoredPartition
 from goqueue.net.worker import Worker, worker
 from goqueue.net.working import Worked
 from goqueue.types import Acks, Priority
@@ -88,6 +89,7 @@ __all__ = [
     "OffsetOutOfRange",
     "OutcomeUnknown",
     "Partition",
+    "PartitionLost",
     "Priority",
     "Producer",
     "PublishFailed",
@@ -95,6 +97,7 @@ __all__ = [
     "Reader",
     "Redriven",
     "ResetPartition",
+    "RestoredPartition",
     "SparkNotReady",
     "StaleGeneration",
     "StaleReceipt",

@@ -19,11 +19,11 @@ from goqueue.actors.ref import ActorRef
 from goqueue.actors.topicrequests import FindPartitions
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupeffects import Assign
-from goqueue.core.groupregistry import KnownGroup, SeenTopic, may_miss
+from goqueue.core.groupregistry import EARLIEST, KnownGroup, SeenTopic, may_miss
 from goqueue.core.groupsettings import GroupSettings
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, PartitionLost
 
 ANSWER_SECONDS_MAX = 0.5
 """So long a group waits for a partition, once; then others are served first."""
@@ -60,6 +60,9 @@ class Attachment:
     def __post_init__(self) -> None:
         self.key = TopicPartition(self.topic.name, self.number)
 
+    was_lost: bool = False
+    """Once it is restored, all that it holds was published after the group began."""
+
     @property
     def begins_late(self) -> bool:
         """It is not known yet where the group begins, and what is published meanwhile would not be the group's."""
@@ -67,7 +70,7 @@ class Attachment:
 
     @property
     def start(self) -> str:
-        return self.topic.start_of(self.number)
+        return EARLIEST if self.was_lost else self.topic.start_of(self.number)
 
     @property
     def is_settled(self) -> bool:
@@ -191,6 +194,7 @@ class Attachments:
             await self._speak(place, place.ref)
         except GoQueueError as error:
             place.trouble = error.message
+            place.was_lost |= isinstance(error, PartitionLost)
         else:
             place.trouble, place.is_reported = None, False
 

@@ -3,9 +3,8 @@
     {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "topics": {"orders": UUID}, "crc32c": "…"}
 
 No progress is taken from it: that belongs to the partitions. Where a ledger was lost, an operator is told what the
-file showed last. Where a partition was lost, it says how far the partition had come (storage/namedoffsets.py). It is
-rewritten when something has changed, and at an
-orderly stop.
+file showed last. Where a partition was lost, it says how far that had come (storage/namedoffsets.py). It is
+rewritten when something has changed, and at an orderly stop.
 
 A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
 for a while after something was done to it, be it that its last member left; and a partition whose ledgers have not

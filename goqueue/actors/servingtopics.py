@@ -10,6 +10,7 @@ from goqueue.actors.desk import Desk
 from goqueue.actors.grouprequests import ListGroups
 from goqueue.actors.lanefigures import lane_figures
 from goqueue.actors.partitionrequests import DeleteBefore
+from goqueue.actors.servingrestoration import restore_partition
 from goqueue.actors.statistics import CountTopics
 from goqueue.actors.topicrequests import (
     AddPartitions,
@@ -19,7 +20,7 @@ from goqueue.actors.topicrequests import (
     DescribeTopics,
     TopicView,
 )
-from goqueue.errors import StorageError, Unavailable, UnknownFormat
+from goqueue.errors import PartitionLost, StorageError, Unavailable, UnknownFormat
 from goqueue.net import messages as wire
 from goqueue.net.failures import error_body
 from goqueue.storage.backupgroups import pack_with
@@ -55,8 +56,9 @@ async def delete_topic(desk: Desk, request: wire.DeleteTopic) -> wire.Done:
 async def purge(desk: Desk, request: wire.Purge) -> wire.Done:
     [topic] = await desk.broker.topics.call(DescribeTopics((request.name,)))
     for view in topic.partitions:
-        ref = await desk.partition(topic.uuid.bytes, view.partition)
-        await ref.call(DeleteBefore(None))
+        if not isinstance(view.error, PartitionLost):  # of a lost one nothing is left to delete
+            ref = await desk.partition(topic.uuid.bytes, view.partition)
+            await ref.call(DeleteBefore(None))
     return wire.Done()
 
 
@@ -102,6 +104,7 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
     wire.DeleteBefore: delete_before,
     wire.Stats: stats,
     wire.TakeSnapshot: take_snapshot,
+    wire.RestorePartition: restore_partition,
 }
 
 

@@ -87,7 +87,7 @@ class RestorationView:
 
 @dataclass(frozen=True, slots=True)
 class RestorePartition(Request[RestorationView]):
-    """Restart a lost partition, empty. Without `accept_loss` nothing is done. One that is not lost is left alone."""
+    """Restart a lost partition, empty. Without `accept_loss` nothing is done. Any other is left alone."""
 
     name: str
     partition: int

@@ -6,8 +6,8 @@ stopped to fit, some at a time. A start does the same from what was written, so 
 The folders of new partitions are made durable, then a second record says so, then the partitions start. So a start
 can tell a partition that was lost from one that was never made (core/partitionloss.py).
 
-A partition that cannot be opened, or was lost, is no reason to refuse the others: a stand-in answers for it and says
-why. Only a disk that fails ends the node.
+A partition that cannot be opened, or was lost, is no reason to refuse the others: a stand-in answers for it and
+says why. Only a disk that fails ends the node.
 """
 
 import logging

@@ -37,9 +37,9 @@ def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> 
 
 def lost(topic: Topic, number: int, folder: str, missing: str) -> PartitionLost:
     return PartitionLost(
-        f"partition {number} of topic {topic.name} is lost: {missing} ({folder}). Put the folder back from a backup "
-        f"and restart the broker, or run `goqueue topic restore-partition {topic.name}/{number}`, which says what is "
-        "lost and restarts it behind all offsets that are known of; the other partitions are served",
+        f"partition {number} of topic {topic.name} is lost: {missing} ({folder}). Stop the broker and put the "
+        f"folder back, or run `goqueue topic restore-partition {topic.name}/{number}`, which says what is lost and "
+        "what it would do; the other partitions are served",
         topic=topic.name,
         partition=number,
         path=folder,

@@ -19,6 +19,7 @@ from goqueue.net.groupviews import DamagedSkipped, Group, Redriven, ResetPartiti
 from goqueue.net.message import Published
 from goqueue.net.moments import Moment
 from goqueue.net.reader import Start
+from goqueue.net.topicviews import RestoredPartition
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
@@ -59,6 +60,16 @@ class Client:
 
     def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
         ask(self._host, self._client.delete_before, topic, partition, offset)
+
+    def restore_partition(
+        self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
+    ) -> RestoredPartition:
+        """Restart a lost partition, empty, behind every offset that is known of. Without `accept_loss` a dry run.
+
+        `at_least` is an offset that the broker may not know of, such as the partition's end in a backup.
+        """
+        restore = partial(self._client.restore_partition, accept_loss=accept_loss, at_least=at_least)
+        return ask(self._host, restore, topic, partition)
 
     def stats(self) -> Mapping[str, Any]:
         return ask(self._host, self._client.stats)

@@ -19,6 +19,7 @@ FILES = {
     "group": "group",
     "log": "log",
     "produce": "produce",
+    "recover": "recover",
     "restore": "backup",
     "serve": "serve",
     "spark": "spark",

@@ -37,7 +37,7 @@ class Outcome:
 
 
 @asynccontextmanager
-async def _mounted(disk: Disk) -> AsyncIterator[Volume]:
+async def mounted(disk: Disk) -> AsyncIterator[Volume]:
     volume = Volume(disk)
     async with PlainNursery() as nursery:
         await nursery.start(volume.run)
@@ -62,7 +62,7 @@ async def _copy_into(volume: Volume, path: str) -> AsyncIterator[DirectoryCopy]:
 
 async def back_up(client: Client, disk: Disk, path: str, progress: Progress) -> Outcome:
     """Copy everything that the broker has at this moment into an empty directory."""
-    async with _mounted(disk) as volume, _copy_into(volume, path) as copy:
+    async with mounted(disk) as volume, _copy_into(volume, path) as copy:
         return await _Backup(client, copy, await take_snapshot(client), progress).run()
 
 
@@ -133,7 +133,7 @@ class _Backup:
 
 async def restore(disk: Disk, backup: str, path: str, progress: Progress) -> Outcome:
     """Copy a backup into an empty directory, checking every batch on the way."""
-    async with _mounted(disk) as volume:
+    async with mounted(disk) as volume:
         source = BackupSource(volume, backup)
         manifest = await source.manifest()
         metadata = await source.metadata(manifest)

@@ -9,10 +9,11 @@ import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.restorepartition import restore_partition
 from goqueue.cli.running import Misuse
 from goqueue.core.topicconfig import SETTINGS, Hours, Whole
-from goqueue.errors import GoQueueError
-from goqueue.net.client import Client, Topic
+from goqueue.errors import GoQueueError, PartitionLost
+from goqueue.net.client import Client, Partition, Topic
 
 DEFAULT = "default"
 KINDS = {setting.name: setting.kind for setting in SETTINGS}
@@ -40,6 +41,9 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.group()
 def topic() -> None:
     """Make, change and look at topics."""
+
+
+topic.add_command(restore_partition)
 
 
 @topic.command()
@@ -79,9 +83,10 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         write_json(topic_fields(found))
         return
     click.echo(f"{printable(found.name)}  {found.uuid}\n")
-    write_table(
-        PARTITION_COLUMNS, [[str(each.number), str(each.start), str(each.end)] for each in found.partitions]
-    )
+    write_table(PARTITION_COLUMNS, [_partition_row(each) for each in found.partitions])
+    for each in found.partitions:
+        if each.error is not None:
+            click.secho(printable(f"{_state(each)}: {each.error.message}"), fg="red", bold=True)
     click.echo()
     damage = [
         [str(each.number), f"{some.first}-{some.last}", printable(some.path)]
@@ -199,12 +204,28 @@ def confirm(yes: bool, question: str) -> None:
 
 
 def topic_fields(topic: Topic) -> dict[str, Any]:
-    partitions = [
-        {"partition": each.number, "start": each.start, "end": each.end}
-        | ({"damage": [asdict(some) for some in each.damage]} if each.damage else {})
-        for each in topic.partitions
-    ]
+    partitions = [_partition_fields(each) for each in topic.partitions]
     return {"name": topic.name, "uuid": str(topic.uuid), "partitions": partitions, "config": dict(topic.config)}
+
+
+def _partition_fields(partition: Partition) -> dict[str, Any]:
+    fields: dict[str, Any] = {"partition": partition.number, "start": partition.start, "end": partition.end}
+    if partition.damage:
+        return {**fields, "damage": [asdict(some) for some in partition.damage]}
+    if partition.error is None:
+        return fields
+    return {**fields, "state": _state(partition), "error": partition.error.message}
+
+
+def _partition_row(partition: Partition) -> list[str]:
+    """Of one that cannot be used, nothing is known."""
+    if partition.error is not None:
+        return [str(partition.number), _state(partition), "-"]
+    return [str(partition.number), str(partition.start), str(partition.end)]
+
+
+def _state(partition: Partition) -> str:
+    return "lost" if isinstance(partition.error, PartitionLost) else "unavailable"
 
 
 def _list_row(topic: Topic) -> list[str]:

@@ -43,7 +43,9 @@ DELETED_MAX = 500
 
 MetadataRecord: TypeAlias = dict[str, Any]
 
-_KNOWN_FIELDS = frozenset({"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted", "signed"})
+_KNOWN_FIELDS = frozenset(
+    {"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted", "signed"}
+)
 _KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
@@ -173,7 +175,7 @@ class Metadata:
     def signed_snapshot(self, names: Container[str]) -> MetadataRecord:
         """The same of several topics, in one record that stands for all before it."""
         topics = [replace(each, signed=each.partitions) if each.name in names else each for each in self]
-        return self._snapshot_of(topics)
+        return self.snapshot_of(topics)
 
     def delete_topic(self, name: str, uuid: UUID | None = None, *, by_broker: bool = False) -> MetadataRecord:
         """With a UUID only that very topic, not one made again under its name."""
@@ -186,9 +188,10 @@ class Metadata:
 
     def snapshot(self) -> MetadataRecord:
         """One record that stands for all before it."""
-        return self._snapshot_of(self)
+        return self.snapshot_of(self)
 
-    def _snapshot_of(self, topics: Iterable[Topic]) -> MetadataRecord:
+    def snapshot_of(self, topics: Iterable[Topic]) -> MetadataRecord:
+        """The same, as if these were all topics that there are."""
         plain, deleted = [topic.to_plain() for topic in topics], list(map(str, self._gone))
         return {**self._unknown_fields, **_record("snapshot", topics=plain, deleted=deleted)}
 

@@ -7,7 +7,7 @@ The choice is made once, by the producer, and travels with the batch as its part
 chooses again: a second choice would tear it apart from what was checked, counted and promised for the first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import mmh3
 
@@ -37,6 +37,7 @@ class Partitioner:
         assert partitions >= 1
         self._partitions = partitions
         self._keyless = first % partitions
+        self._avoided: frozenset[int] = frozenset()
 
     @property
     def partitions(self) -> int:
@@ -47,10 +48,24 @@ class Partitioner:
         assert partitions >= 1
         self._partitions = partitions
         self._keyless %= partitions
+        self._avoided = frozenset()
+
+    def avoid(self, numbers: Iterable[int]) -> None:
+        """Messages without a key go round these partitions, which cannot be written to. Unless none is left."""
+        self._avoided = frozenset(numbers)
+        if self._keyless in self._avoided:
+            self.begin_next_batch()
+
+    def avoid_also(self, number: int) -> bool:
+        """One more; whether there is another one to go to."""
+        self.avoid(self._avoided | {number})
+        return len(self._avoided) < self._partitions
 
     def begin_at(self, number: int) -> None:
         """Where the next batch of keyless messages goes, modulo the number of partitions."""
         self._keyless = number % self._partitions
+        if self._keyless in self._avoided:
+            self.begin_next_batch()
 
     def choose(self, key: bytes | None = None, partition: int | None = None) -> int:
         """Where a message goes. Without a key it is the same answer until the next batch begins."""
@@ -67,4 +82,7 @@ class Partitioner:
 
     def begin_next_batch(self) -> None:
         """The batch of keyless messages is on its way."""
-        self._keyless = (self._keyless + 1) % self._partitions
+        for _ in range(self._partitions):
+            self._keyless = (self._keyless + 1) % self._partitions
+            if self._keyless not in self._avoided:
+                break

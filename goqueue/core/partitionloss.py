@@ -1,8 +1,8 @@
 """Whether a partition was lost, judged by what is left of it.
 
-A partition that was lost must not begin anew at offset 0: its offsets would be assigned a second time (G3). One that
-was being made when the process was killed must begin at 0. Two marks tell them apart. The record of the topic counts
-the folders that were durable (`Topic.signed`). And a partition that was ever started has a recovery point.
+A partition that was lost must not begin anew at offset 0: its offsets would be assigned a second time (G3). One
+that was being made when the process was killed must begin at 0. Two marks tell them apart. The record of the topic
+counts the folders that were durable (`Topic.signed`). And a partition that was ever started has a recovery point.
 """
 
 from dataclasses import dataclass

@@ -42,6 +42,8 @@ class Kind(IntEnum):
     STATS_REPORT = 41
     TAKE_SNAPSHOT = 42
     SNAPSHOT = 43
+    RESTORE_PARTITION = 44
+    PARTITION_RESTORED = 45
 
     JOIN_GROUP = 48
     MEMBERSHIP = 49
@@ -92,6 +94,7 @@ Request: TypeAlias = (
     | wire.OffsetAtTime
     | wire.Stats
     | wire.TakeSnapshot
+    | wire.RestorePartition
     | group.JoinGroup
     | group.Heartbeat
     | group.LeaveGroup
@@ -120,6 +123,7 @@ Answer: TypeAlias = (
     | wire.OffsetFound
     | wire.StatsReport
     | wire.Snapshot
+    | wire.PartitionRestored
     | group.Membership
     | group.Received
     | group.Settled
@@ -163,6 +167,8 @@ BODIES: dict[int, type[Body]] = {
     Kind.STATS_REPORT: wire.StatsReport,
     Kind.TAKE_SNAPSHOT: wire.TakeSnapshot,
     Kind.SNAPSHOT: wire.Snapshot,
+    Kind.RESTORE_PARTITION: wire.RestorePartition,
+    Kind.PARTITION_RESTORED: wire.PartitionRestored,
     Kind.JOIN_GROUP: group.JoinGroup,
     Kind.MEMBERSHIP: group.Membership,
     Kind.HEARTBEAT: group.Heartbeat,
@@ -211,6 +217,7 @@ ANSWERS: dict[type[Body], type[Body]] = {
     wire.OffsetAtTime: wire.OffsetFound,
     wire.Stats: wire.StatsReport,
     wire.TakeSnapshot: wire.Snapshot,
+    wire.RestorePartition: wire.PartitionRestored,
     group.JoinGroup: group.Membership,
     group.Heartbeat: group.Membership,
     group.LeaveGroup: wire.Done,

@@ -34,7 +34,7 @@ from goqueue.net.publishers import Publishers
 from goqueue.net.reader import Reader, Start
 from goqueue.net.streamconsumer import StreamConsumer
 from goqueue.net.streamoutside import commit_from_outside
-from goqueue.net.topicviews import Partition, Topic, only_topic, topic_of
+from goqueue.net.topicviews import Partition, RestoredPartition, Topic, only_topic, topic_of
 from goqueue.nursery import PlainNursery
 from goqueue.types import Acks, Offset, Priority
 
@@ -95,6 +95,17 @@ class Client(Connected):
     async def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
         check_publishable(topic)
         await self.call(wire.DeleteBefore(topic, partition, offset), wire.Done)
+
+    async def restore_partition(
+        self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
+    ) -> RestoredPartition:
+        """Restart a lost partition, empty, behind every offset that is known of. Without `accept_loss` a dry run.
+
+        `at_least` is an offset that the broker may not know of, such as the partition's end in a backup.
+        """
+        check_topic_name(topic, by_broker=True)
+        request = wire.RestorePartition(topic, partition, accept_loss, at_least)
+        return RestoredPartition(*await self.call(request, wire.PartitionRestored))
 
     async def stats(self) -> Mapping[str, Any]:
         return (await self.call(wire.Stats(), wire.StatsReport)).counters

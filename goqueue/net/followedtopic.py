@@ -30,6 +30,7 @@ class FollowedTopic:
         self._client = client
         self.now = topic
         self.partitioner = Partitioner(len(topic.partitions))
+        self.partitioner.avoid(_unusable(topic))
         self._on_refreshed, self._on_gone, self._on_unanswered = on_refreshed, on_gone, on_unanswered
         self._refreshed_at = trio.current_time()
         self._is_refreshing = False
@@ -61,4 +62,10 @@ class FollowedTopic:
         is_other = topic.uuid != self.now.uuid
         self.now = topic
         self.partitioner.resize(len(topic.partitions))
+        self.partitioner.avoid(_unusable(topic))
         self._on_refreshed(is_other)
+
+
+def _unusable(topic: "Topic") -> list[int]:
+    """The partitions that were lost or could not be opened."""
+    return [each.number for each in topic.partitions if each.error is not None]

@@ -149,6 +149,31 @@ class DeleteBefore(NamedTuple):
     offset: U63
 
 
+class RestorePartition(NamedTuple):
+    """Restart a lost partition, empty, behind all offsets that are known of. Without `accept_loss` only say where.
+
+    `at_least` is an offset that the client knows of, such as the end in a backup.
+    """
+
+    name: Name
+    partition: U32
+    accept_loss: bool
+    at_least: U63 = 0
+
+
+class PartitionRestored(NamedTuple):
+    """What became of it, or would. One that was not lost is left alone, and the rest says nothing."""
+
+    name: Name
+    partition: U32
+    was_lost: bool
+    is_restored: bool
+    missing: Prose
+    highest: U63 | None
+    named_by: Prose
+    start: U63
+
+
 # Producing.
 
 

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import trio
 
 from goqueue.errors import GoQueueError
+from goqueue.net import messages as wire
+from goqueue.net.bodies import Answer
+from goqueue.net.failures import error_of
 from goqueue.net.message import Published
 from goqueue.types import Offset
 
@@ -169,3 +172,12 @@ class Outcome:
         if not self.remaining and self._done is not None:
             self._done.set()
         return count
+
+
+def produced_in(answer: Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
+    """What became of the one batch of a request."""
+    if isinstance(answer, GoQueueError):
+        return answer
+    assert isinstance(answer, wire.Produced)
+    [produced] = answer.batches
+    return produced if produced.error is None else error_of(produced.error)

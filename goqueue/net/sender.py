@@ -30,17 +30,17 @@ from goqueue.errors import (
     GoQueueError,
     OutcomeUnknown,
     OutOfOrderSequence,
+    PartitionUnavailable,
     UnknownProducer,
     UnknownTopic,
 )
 from goqueue.net import messages as wire
 from goqueue.net.bodies import Answer
 from goqueue.net.errors import ConnectionLost
-from goqueue.net.failures import error_of
 from goqueue.net.followedtopic import FollowedTopic
 from goqueue.net.link import Link
 from goqueue.net.message import RepeatedPublished
-from goqueue.net.outcome import Outcome
+from goqueue.net.outcome import Outcome, produced_in
 from goqueue.net.sendtroubles import SendTroubles
 from goqueue.types import Acks
 
@@ -260,7 +260,7 @@ class Sender:
     def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
         ends_round = self._rounds.note_answered()
         if row.messages.awaits(batch, attempt):
-            self._take_answer(row, batch, _outcome(answer))
+            self._take_answer(row, batch, produced_in(answer))
         if ends_round:
             self._rounds.hold(row)
             self._pump_held()
@@ -307,6 +307,8 @@ class Sender:
             row.messages.not_written(batch)
             row.paused_until = math.inf
             self._topic.begin_refresh()
+        elif isinstance(error, PartitionUnavailable):
+            self._take_elsewhere(row, batch, error)
         elif error.retryable:
             row.messages.not_written(batch)
             self._pause(row, error)
@@ -316,6 +318,16 @@ class Sender:
     def _pause(self, row: Row, error: GoQueueError) -> None:
         row.paused_until = trio.current_time() + PAUSE_SECONDS
         self._troubles.note_refused(self.topic.name, row.partition, error)
+
+    def _take_elsewhere(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
+        """The partition cannot be used. What has no key, and was certainly not written, goes to another one."""
+        movable = self._topic.partitioner.avoid_also(row.partition) and not batch.may_be_written
+        for chunk in row.messages.refused(batch, range(batch.count)):
+            if movable and chunk.partition is None and chunk.keys is None:
+                self._distribute(chunk, cast(Outcome, chunk.call).since)
+            else:
+                self._fail([chunk], error)
+        self.pump_all()
 
     def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
         errors = {bad.index: bad.error for bad in refusal.records}
@@ -439,11 +451,3 @@ class Sender:
         if deadline < self._armed:
             self._armed = deadline
             self._rearm.set()
-
-
-def _outcome(answer: Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
-    if isinstance(answer, GoQueueError):
-        return answer
-    assert isinstance(answer, wire.Produced)
-    [produced] = answer.batches
-    return produced if produced.error is None else error_of(produced.error)

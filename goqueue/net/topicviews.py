@@ -44,6 +44,25 @@ class Topic:
     partitions: list[Partition]
 
 
+@dataclass(frozen=True, slots=True)
+class RestoredPartition:
+    """What is lost of a partition, and what became of it."""
+
+    topic: str
+    partition: int
+    was_lost: bool
+    """False: it is there, and was left alone."""
+    is_restored: bool
+    """False after a dry run."""
+    missing: str
+    """What the disk lacks."""
+    highest: Offset | None
+    """The highest offset that is named outside of the partition's folder."""
+    named_by: str
+    start: Offset
+    """Where it restarts, or would."""
+
+
 def only_topic(answer: wire.Topics) -> Topic:
     [description] = answer.topics
     return topic_of(description)

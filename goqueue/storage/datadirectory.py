@@ -4,6 +4,7 @@
 {data}/meta.json   {"format": 1, "cluster": UUID, "node": id, "crc32c": of these}; every format has its number there
 {data}/logs/{topic}/{partition}/…
 {data}/incomplete  while a backup or a restore is being written here, and after one that was cut short
+{data}/recovered-topics  while `goqueue recover topics` works, and after one that was cut short
 """
 
 import json
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
+from goqueue.core.names import METADATA_LOG
 from goqueue.environment import DirectoryLock
 from goqueue.errors import IncompleteCopy, UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
@@ -20,6 +22,8 @@ from goqueue.storage.volume import Volume
 
 FORMAT = 1
 LOCK, META, INCOMPLETE = "lock", "meta.json", "incomplete"
+RECOVERED_TOPICS = "recovered-topics"
+"""The rebuilt list of topics, on its way to its place."""
 META_SIZE_MAX = 64 * 1024
 
 
@@ -44,6 +48,7 @@ class DataDirectory:
         lock = volume.disk.lock(f"{path}/{LOCK}")
         try:
             _check_complete(volume, path)
+            _check_recovered(volume, path)
             meta, reports = await _read_or_write_meta(volume, path, Meta(_new_uuid(random), node))
         except BaseException:
             lock.release()
@@ -64,6 +69,18 @@ def _check_complete(volume: Volume, path: str) -> None:
             f"{path} holds a backup or a restore that is under way or was cut short; "
             "remove all that is in it and run it again, or choose another directory"
         )
+
+
+def _check_recovered(volume: Volume, path: str) -> None:
+    """Between its two moves there is no list of topics, and all topics would be taken for unknown ones."""
+    if volume.disk.exists(f"{path}/{RECOVERED_TOPICS}") and not volume.disk.exists(f"{path}/logs/{METADATA_LOG}"):
+        raise UnknownFormat(
+            f"the recovery of the list of topics in {path} was cut short; run `{recovery_command(path)} --write`"
+        )
+
+
+def recovery_command(path: str) -> str:
+    return f"goqueue recover topics --data {path}"
 
 
 def _new_uuid(random: Random) -> UUID:

@@ -11,8 +11,10 @@ import msgpack
 
 from goqueue.config import LogConfig
 from goqueue.core.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
+from goqueue.core.names import METADATA_LOG
 from goqueue.core.record import decode_records, encode_record
 from goqueue.errors import DamagedData, DiskFull, UnknownFormat
+from goqueue.storage.datadirectory import recovery_command
 from goqueue.storage.log import Log
 from goqueue.storage.volume import Volume
 from goqueue.types import Buffer, Microseconds
@@ -69,12 +71,18 @@ async def _read_all(log: Log) -> list[object]:
         try:
             found = await log.read(offset, READ_SIZE)
         except DamagedData as damage:
-            raise UnknownFormat(
-                f"the list of topics is damaged: {damage.message}; restore {log.directory} from a backup"
-            ) from damage
+            raise _damaged(log.directory, damage) from damage
         records += [value for place, value in _values(found.data) if place >= offset]
         offset = found.next_offset
     return records
+
+
+def _damaged(directory: str, damage: DamagedData) -> UnknownFormat:
+    data = directory.removesuffix(f"/logs/{METADATA_LOG}/0")
+    return UnknownFormat(
+        f"the list of topics is damaged: offsets {damage.offset} to {damage.end_offset - 1} of {directory} cannot "
+        f"be read; run `{recovery_command(data)}`, which rebuilds it from the partitions' folders"
+    )
 
 
 def _values(data: Buffer) -> Iterator[tuple[int, object]]:

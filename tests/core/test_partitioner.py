@@ -110,3 +110,20 @@ def test_every_choice_is_a_partition_there_is_also_after_the_number_changed(
 def test_keyless_batches_reach_every_partition_in_one_round(partitions: int, first: int) -> None:
     partitioner = Partitioner(partitions, first)
     assert {partitioner.choose_all([None])[0] for _ in range(partitions)} == set(range(partitions))
+
+
+@given(st.integers(1, 9), st.sets(st.integers(0, 8)), st.integers(0, 20), st.integers(0, 20))
+def test_keyless_batches_go_round_what_is_avoided_and_keys_stay_where_they_are(
+    partitions: int, avoided: set[int], first: int, steps: int
+) -> None:
+    """G4"""
+    partitioner = Partitioner(partitions, first)
+    partitioner.avoid(avoided)
+    usable = set(range(partitions)) - avoided
+    for _ in range(steps):
+        partitioner.begin_next_batch()
+    assert partitioner.choose() in (usable or range(partitions))
+    assert partitioner.choose(b"key") == partition_of_key(b"key", partitions)
+    partitioner.begin_at(first)
+    assert partitioner.choose() in (usable or range(partitions))
+    assert not usable or {partitioner.choose_all([None])[0] for _ in range(partitions)} == usable

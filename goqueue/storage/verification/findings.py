@@ -24,6 +24,7 @@ class Kind(StrEnum):
     UNKNOWN_FORMAT = "unknown_format"
     UNREADABLE = "unreadable"
     INCOMPLETE = "incomplete"
+    PARTITION_LOST = "partition_lost"
 
     TORN_TAIL = "torn_tail"
     INDEX_MISSING = "index_missing"
@@ -55,6 +56,7 @@ DAMAGE = frozenset(
         Kind.UNKNOWN_FORMAT,
         Kind.UNREADABLE,
         Kind.INCOMPLETE,
+        Kind.PARTITION_LOST,
     }
 )
 

@@ -22,6 +22,7 @@ from goqueue.storage.verification.groupcheck import check_groups
 from goqueue.storage.verification.journalcheck import check_claim, check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
 from goqueue.storage.verification.segmentcheck import Progress
+from goqueue.storage.verification.topiccheck import check_topics
 from goqueue.storage.volume import TEMPORARY, Volume
 
 LOGS, DELETED = "logs", "deleted"
@@ -89,6 +90,7 @@ class _Verification:
     async def _check(self, folders: list[str], files: list[str]) -> None:
         if self._path not in folders:
             await self._check_meta()
+            self._others += await check_topics(self._volume, self._path)
         for folder in folders:
             await self._check_partition(folder)
         for file in files:

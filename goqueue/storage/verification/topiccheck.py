@@ -1,0 +1,39 @@
+"""Whether every partition that the list of topics names is on disk."""
+
+from goqueue.core.metadata import Topic
+from goqueue.storage.namedoffsets import CommittedOffsets
+from goqueue.storage.topicfolders import TopicFolders
+from goqueue.storage.topiclist import LIST, read_topic_list
+from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.volume import Volume
+
+
+async def check_topics(volume: Volume, data: str) -> list[Finding]:
+    """One finding for each partition that was lost.
+
+    A broker may be at work and delete a topic between two looks. So what looks lost counts only if the list, read
+    once more, still has it.
+    """
+    findings = await _lost(volume, data)
+    return [each for each in await _lost(volume, data) if each in findings] if findings else []
+
+
+async def _lost(volume: Volume, data: str) -> list[Finding]:
+    listed = await read_topic_list(volume, f"{data}/{LIST}/0")
+    folders = TopicFolders(volume, data, lambda _: None)
+    committed = CommittedOffsets(volume, data)
+    findings = []
+    for topic in listed.metadata:
+        for number in topic.numbers:
+            missing = await folders.loss_of(topic, number, committed)
+            if missing is not None:
+                findings.append(_finding(folders.partition(topic, number), topic, number, missing))
+    return findings
+
+
+def _finding(folder: str, topic: Topic, number: int, missing: str) -> Finding:
+    text = (
+        f"partition {number} of topic {topic.name} is lost: {missing}; put the folder back, or run "
+        f"`goqueue topic restore-partition {topic.name}/{number}` against the running broker"
+    )
+    return Finding(Kind.PARTITION_LOST, folder, text)
