@@ -41,6 +41,7 @@ from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.core.nodeproducers import NodeProducers
 from goqueue.environment import Environment
 from goqueue.storage.datadirectory import DataDirectory, Meta
+from goqueue.storage.reserve import RESERVE_BYTES
 from goqueue.storage.volume import Volume
 
 TOPICS_STOP_SECONDS = 10.0
@@ -69,11 +70,12 @@ class Identify(Request[Meta]):
 class Storage(Actor):
     """Holds the data directory and runs its committer, for as long as anybody writes."""
 
-    def __init__(self, environment: Environment, volume: Volume, data: str, node: str) -> None:
+    def __init__(self, environment: Environment, volume: Volume, data: str, node: str, reserve_bytes: int) -> None:
         self._environment = environment
         self._volume = volume
         self._data = data
         self._node = node
+        self._reserve_bytes = reserve_bytes
         self._directory: DataDirectory | None = None
 
     async def start(self) -> None:
@@ -84,6 +86,8 @@ class Storage(Actor):
         )
         for report in self._directory.reports:
             logger.warning("%s", report)
+        self._volume.reserve.keep_in(self._data, self._reserve_bytes)
+        await self._volume.reserve.refill()
 
     @answers(Identify)
     async def identify(self, _: Identify) -> Meta:
@@ -104,6 +108,7 @@ async def running_broker(
     node: str = "node-1",
     disk_free_min: int = DISK_FREE_MIN,
     process: Process | None = None,
+    reserve_bytes: int = RESERVE_BYTES,
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
@@ -143,7 +148,7 @@ async def running_broker(
             counts=statistics.groups,
         ),
     )
-    storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node))
+    storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node, reserve_bytes))
     children = [
         storage,
         timers,

@@ -1,7 +1,8 @@
 """The janitor: goes round the partitions and lets go what has outlived its time, and empties `deleted/`.
 
 It asks one partition after the other, so that no more than one works on its old segments at a time, and a topic
-that is deleted meanwhile is no matter. What deleted topics left goes file by file, with pauses.
+that is deleted meanwhile is no matter. What deleted topics left goes file by file, with pauses. Once there is room
+again, it makes the reserve that a delete has used up.
 """
 
 import logging
@@ -31,6 +32,7 @@ class Janitor(Actor):
     def __init__(self, topics: ActorRef, volume: Volume, data: str, refusals: RefusalLog | None = None) -> None:
         self._topics = topics
         self._refusals = refusals
+        self._reserve = volume.reserve
         self._disposal = Disposal(volume, data, partial(trio.sleep, PAUSE_SECONDS))
         self.rounds = 0
 
@@ -43,6 +45,7 @@ class Janitor(Actor):
             await trio.sleep(DISPOSAL_SECONDS)
             for name, error in (await self._disposal.empty()).items():
                 logger.warning("deleted/%s cannot be removed: %s; remove it by hand", name, error.message)
+            await self._reserve.refill()
 
     async def _go_round_for_ever(self) -> None:
         while True:

@@ -367,6 +367,8 @@ class Partition(DelayDesk):
 
     @answers(DeleteBefore)
     async def delete_before(self, message: DeleteBefore) -> None:
+        if message.offset is None or message.offset > self.log.high_watermark:
+            self._show(await self.log.commit())  # what is written and not synced yet goes too
         end = self.log.high_watermark
         await self.log.delete_before(end if message.offset is None else message.offset)
         self.note_removed()

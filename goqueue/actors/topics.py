@@ -13,7 +13,7 @@ says why. Only a disk that fails ends the node.
 import logging
 from collections.abc import Awaitable, Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -26,11 +26,12 @@ from goqueue.actors.handlers import answers, defers
 from goqueue.actors.lostpartitions import LostPartitions
 from goqueue.actors.messages import Reply
 from goqueue.actors.partition import Partition
-from goqueue.actors.partitionrequests import Configure, Describe
+from goqueue.actors.partitionrequests import Describe
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts
 from goqueue.actors.supervisor import AddChildren, RemoveChildren, ReopenChild
+from goqueue.actors.topicplaces import Place, partition_view, settings_of
 from goqueue.actors.topicrequests import (
     AddPartitions,
     AlterTopic,
@@ -39,14 +40,13 @@ from goqueue.actors.topicrequests import (
     DescribeTopics,
     FindPartition,
     FindPartitions,
-    PartitionView,
     RestorationView,
     RestorePartition,
     TopicView,
 )
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, Watchers, WatchTopics
 from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
-from goqueue.core.admission import DISK_FREE_MIN, Admission
+from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.partitioner import check_partition
@@ -60,7 +60,6 @@ from goqueue.errors import (
     UnknownPartition,
     UnknownTopic,
 )
-from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.metadatalog import MetadataLog
 from goqueue.storage.topicfolders import TopicFolders
 from goqueue.storage.volume import Volume
@@ -154,7 +153,7 @@ class Topics(Actor):
 
     @defers(AlterTopic)
     async def alter(self, message: AlterTopic, reply: Reply[TopicView]) -> None:
-        await self._write(self._metadata.alter_topic(message.name, message.changes))
+        await self._write_with_reserve(self._metadata.alter_topic(message.name, message.changes))
         topic = self._metadata.topic(message.name)
         await self._configure(topic, topic.numbers)
         self.background(self._tell_topic, topic, reply)
@@ -176,7 +175,7 @@ class Topics(Actor):
             return
         record = self._metadata.delete_topic(message.name, message.uuid)
         topic = self._metadata.topic(message.name)
-        await self._write(record)
+        await self._write_with_reserve(record)
         await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
         for number in topic.numbers:
             self._refs.pop((topic.uuid, number), None)
@@ -184,7 +183,7 @@ class Topics(Actor):
             self._unavailable.discard((topic.uuid, number))
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
-            await self._folders.discard(topic)
+            await self._volume.reserve.with_room(partial(self._folders.discard, topic))
 
     @answers(RestorePartition)
     async def restore_partition(self, message: RestorePartition) -> RestorationView:
@@ -202,6 +201,10 @@ class Topics(Actor):
             raise
         return replace(plan, is_restored=True)
 
+    async def _write_with_reserve(self, record: MetadataRecord) -> None:
+        """A change that frees room, or lets it be freed: on a full disk it has the reserve."""
+        await self._volume.reserve.with_room(partial(self._write, record))
+
     async def _write(self, record: MetadataRecord) -> None:
         """Durable first, true after."""
         assert self._log is not None
@@ -213,7 +216,7 @@ class Topics(Actor):
                 await self._log.write_snapshot(self._metadata.snapshot(), now)
 
     async def _configure(self, topic: Topic, numbers: Sequence[int]) -> None:
-        settings = _settings(topic)
+        settings = settings_of(topic)
 
         async def tell(number: int) -> None:
             with suppress(PartitionUnavailable, ActorDied):  # who is started again takes them from us
@@ -275,7 +278,7 @@ class Topics(Actor):
     async def _view(self, topic: Topic) -> TopicView:
         try:
             asked = [await self._ref(topic, number).ask(Describe()) for number in topic.numbers]
-            views = [await _partition_view(number, each) for number, each in enumerate(asked)]
+            views = [await partition_view(number, each) for number, each in enumerate(asked)]
         except ActorDied:
             self._check_there(topic)
             raise
@@ -328,7 +331,7 @@ class Topics(Actor):
     # Partitions
 
     async def _start_partitions(
-        self, places: "Sequence[Place]", note_signed: "Callable[[Container[str]], Awaitable[None]]"
+        self, places: Sequence[Place], note_signed: Callable[[Container[str]], Awaitable[None]]
     ) -> None:
         """Sign their folders, then start them; a stand-in takes the place of each that could not be opened."""
         failures = await self._sign(places)
@@ -339,7 +342,7 @@ class Topics(Actor):
         )
         await self._stand_in_for(failures)
 
-    async def _sign(self, places: "Sequence[Place]") -> "dict[Place, Exception]":
+    async def _sign(self, places: Sequence[Place]) -> dict[Place, Exception]:
         """Those whose folders could not be signed, and why. A lost one has none."""
         failures: dict[Place, Exception] = {}
 
@@ -353,13 +356,13 @@ class Topics(Actor):
         await side_by_side(sign, there, WIDTH)
         return failures
 
-    async def _sign_new(self, topic: Topic, failed: "Container[str]") -> None:
+    async def _sign_new(self, topic: Topic, failed: Container[str]) -> None:
         """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
         if topic.name not in failed:
             with suppress(DiskFull):
                 await self._write(self._metadata.sign_partitions(topic.name))
 
-    async def _sign_known(self, failed: "Container[str]") -> None:
+    async def _sign_known(self, failed: Container[str]) -> None:
         """The same of topics that an earlier goqueue made, or a process that was killed."""
         unsigned = [topic.name for topic in self._metadata if topic.signed < topic.partitions]
         names = {name for name in unsigned if name not in failed}
@@ -372,7 +375,7 @@ class Topics(Actor):
         await self._log.write_snapshot(record, self._environment.clock.now())
         self._metadata.apply(record)
 
-    async def _stand_in_for(self, failures: "dict[Place, Exception]") -> None:
+    async def _stand_in_for(self, failures: dict[Place, Exception]) -> None:
         specs = {}
         for place, error in failures.items():
             if not is_bearable(error):
@@ -385,7 +388,7 @@ class Topics(Actor):
         for error in (await self._add(specs)).values():
             raise error
 
-    async def _add(self, specs: "dict[Place, ChildSpec]") -> "dict[Place, Exception]":
+    async def _add(self, specs: dict[Place, ChildSpec]) -> dict[Place, Exception]:
         """Start these; those that could not be started, and why."""
         outcomes = await self._supervisor.call(AddChildren(tuple(specs.values()))) if specs else ()
         failures: dict[Place, Exception] = {}
@@ -396,17 +399,17 @@ class Topics(Actor):
                 failures[place] = outcome
         return failures
 
-    def _spec(self, place: "Place", factory: Callable[[], Actor]) -> ChildSpec:
+    def _spec(self, place: Place, factory: Callable[[], Actor]) -> ChildSpec:
         return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX, kind="partition")
 
-    def _partition_at(self, place: "Place") -> Callable[[], Actor]:
+    def _partition_at(self, place: Place) -> Callable[[], Actor]:
         topic, folder = place.topic, self._folders.partition(place.topic, place.number)
 
         def factory() -> Actor:
             loss = self._lost.look_again(topic, place.number)
             if loss is not None:
                 return UnavailablePartition(loss)
-            settings = _settings(self._metadata.find(topic.name) or topic)
+            settings = settings_of(self._metadata.find(topic.name) or topic)
             return Partition(
                 self._volume,
                 self._environment.clock,
@@ -421,27 +424,3 @@ class Topics(Actor):
             )
 
         return factory
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Place:
-    """A partition's place among the supervisor's children."""
-
-    topic: Topic
-    number: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic.name}/{self.number} {self.topic.uuid}"
-
-
-async def _partition_view(number: int, asked: Reply[LogStatistics]) -> PartitionView:
-    try:
-        found = await asked.wait()
-    except PartitionUnavailable as error:
-        return PartitionView(number, 0, 0, 0, error)
-    return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset, damage=tuple(found.damage))
-
-
-def _settings(topic: Topic) -> Configure:
-    return Configure(topic.config.to_log_config(), Admission.of(topic.config, topic.partitions))

@@ -305,7 +305,7 @@ class GrowingLog:
     def _producers_outgrew(self) -> bool:
         return self._producer_tail.has_outgrown(self.producers, self._appended_bytes)
 
-    async def _checkpoint(self, encoded: EncodedProducers | None = None) -> None:
+    async def _checkpoint(self, encoded: EncodedProducers | None = None, *, seals: bool = True) -> None:
         self._history.forget(self._log_start, self._append_time)
         if encoded is not None and encoded.replay_from < self._producer_tail.begin:
             encoded = None  # a newer one is there, which a compaction may rely on
@@ -328,7 +328,8 @@ class GrowingLog:
                 self._producer_tail.begin_at(point.offset, noted, self._appended_bytes, in_file=False)
         # Seals come last. They only make the next start faster, and on a slow disk many of them take longer than a
         # stop may; whoever closes the log does not even wait for those of a checkpoint that is under way.
-        await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing)
+        if seals:
+            await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing)
 
     async def _encode_producers(self) -> EncodedProducers:
         limits = self._volume.producers.limits

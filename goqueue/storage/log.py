@@ -14,11 +14,12 @@ replicas; readers see what lies below it.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import trio
 
 from goqueue.config import LogConfig
-from goqueue.errors import Closed, DamagedData, OffsetOutOfRange
+from goqueue.errors import Closed, DamagedData, DiskFull, OffsetOutOfRange
 from goqueue.storage.compaction import Keeps, Rewrite, Untouched, joined, put_in_place, put_joined_in_place, rewrite
 from goqueue.storage.growinglog import GrowingLog
 from goqueue.storage.logviews import LogSlice
@@ -182,7 +183,13 @@ class Log(GrowingLog):
         await self._volume.sync(directories=[self.directory])
 
     async def delete_before(self, offset: Offset) -> None:
-        """Let the log begin at this offset; durable when it returns. Whole segments before it are removed."""
+        """Let the log begin at this offset; durable when it returns. Whole segments before it are removed.
+
+        Up to the end, that is all of them: a new segment is begun. A full disk has a reserve for this.
+        """
+        await self._volume.reserve.with_room(partial(self._delete_before, offset))
+
+    async def _delete_before(self, offset: Offset) -> None:
         async with self._exclusively():
             self._check_readable(max(offset, self._log_start), self._high_watermark)
             if offset == self._end:
@@ -196,10 +203,15 @@ class Log(GrowingLog):
 
     async def _begin_at(self, offset: Offset) -> None:
         """Say durably where the log begins, then remove what lies before."""
-        if offset > self._log_start:
+        before = self._log_start
+        if offset > before:
             self._log_start = offset
             self.past_changes += 1
-            await self._checkpoint()
+            try:
+                await self._checkpoint(seals=False)  # of what is about to go, most likely
+            except DiskFull:
+                self._log_start = before  # it was not said durably, and a repeat is to say it
+                raise
             self._segments.remove([old for old in self._segments.finished() if old.end_offset <= offset])
             await self._commit()
 

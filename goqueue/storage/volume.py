@@ -16,6 +16,7 @@ from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
 from goqueue.storage.openjournals import OpenJournals
 from goqueue.storage.openlogs import OpenLogs
+from goqueue.storage.reserve import Reserve
 from goqueue.types import Buffer
 
 OPEN_FILES_MAX = 256
@@ -61,6 +62,7 @@ class Volume:
         self.logs = OpenLogs()
         self.journals = OpenJournals()
         self.producers = NodeProducers() if producers is None else producers
+        self.reserve = Reserve(disk, self.replace)
         self.waits = Histogram()
         """How long those waited who wanted something durable."""
         self._open_files_max = open_files_max

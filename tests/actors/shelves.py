@@ -20,9 +20,12 @@ from tests.storage.logs import records_in
 
 
 @asynccontextmanager
-async def broker(disk: Disk, clock: SimulatedClock | None = None, data: str = "/data") -> AsyncIterator[Broker]:
+async def broker(
+    disk: Disk, clock: SimulatedClock | None = None, data: str = "/data", reserve_bytes: int = 0
+) -> AsyncIterator[Broker]:
+    """Without a reserve, unless a test wants one: a disk that keeps images of itself would copy it each time."""
     environment = Environment(disk, TcpNetwork(), clock or SimulatedClock(), Random(getattr(disk, "pid", 0)))
-    async with running_broker(environment, data) as running:
+    async with running_broker(environment, data, reserve_bytes=reserve_bytes) as running:
         yield running
 
 

@@ -14,6 +14,7 @@ from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_SIZE_MAX
 from goqueue.storage.journal import DAMAGED, TORN
 from goqueue.storage.journalclaim import SUFFIX
+from goqueue.storage.reserve import RESERVE
 from goqueue.storage.segment import LOG
 from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
 from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
@@ -113,6 +114,8 @@ class _Verification:
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
             self._others.append(Finding(Kind.KEPT_ASIDE, path, text))
+        elif path == f"{self._path}/{RESERVE}":
+            return
         elif path == f"{self._path}/{INCOMPLETE}":
             text = "a backup or restore into this directory was not finished; make it again, into an empty one"
             self._others.append(Finding(Kind.INCOMPLETE, path, text))
