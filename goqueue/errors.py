@@ -221,10 +221,22 @@ class DiskFull(StorageError):
     retryable = True
 
 
+class TooManyFiles(DiskFull):
+    """The process, or the system, has no descriptor left to open a file. Nothing was changed; try again later."""
+
+    code = "too_many_files"
+
+
 class DiskFailed(StorageError):
     """The operating system reported an input or output error."""
 
     code = "disk_failed"
+
+
+class UnexpectedFile(DiskFailed):
+    """A file stands where a directory is expected, or something that is no file where a file is expected."""
+
+    code = "unexpected_file"
 
 
 class LogStopped(StorageError):

@@ -28,6 +28,7 @@ from goqueue.actors.groups import Groups
 from goqueue.actors.handlers import answers
 from goqueue.actors.janitor import Janitor
 from goqueue.actors.messages import Request
+from goqueue.actors.partitionopening import WIDTH
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.reports import ChildReport, log_report
 from goqueue.actors.restarts import Strategy
@@ -35,7 +36,7 @@ from goqueue.actors.root import running
 from goqueue.actors.statistics import Statistics
 from goqueue.actors.supervisor import Supervisor
 from goqueue.actors.timers import Timers
-from goqueue.actors.topics import WIDTH, Topics
+from goqueue.actors.topics import Topics
 from goqueue.actors.watchdog import Process, Watchdog
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.core.nodeproducers import NodeProducers

@@ -37,7 +37,7 @@ from goqueue.core.ledgerentries import (
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.offsetset import Run
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, DiskFull, StaleGeneration, UnknownGroup
+from goqueue.errors import Closed, DiskFull, StaleGeneration, TooManyFiles, UnknownGroup
 from goqueue.storage.journal import Journal
 from goqueue.storage.ledgerjournal import (
     NAME,
@@ -248,7 +248,11 @@ class LedgerBook:
                 await self._unsynced.wait()
                 await trio.sleep(UNSYNCED_SECONDS_MAX)
                 self._unsynced = trio.Event()
-                await self.journal.commit()
+                try:
+                    await self.journal.commit()
+                except TooManyFiles:
+                    self._unsynced.set()  # once there is a descriptor
+                    continue
                 if not self._unsynced.is_set() or round_ % ROUNDS_PER_CLAIM == 0:
                     self.journal.claim()
                 if self.journal.has_grown:

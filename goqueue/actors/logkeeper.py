@@ -5,15 +5,21 @@ as the write. It works when it is told that something is due, and goes on while 
 was written meanwhile does not wait for the partition too.
 """
 
+import logging
 import math
 from collections.abc import Callable
 
 import trio
 
 from goqueue.core.durability import CheckpointSchedule, SyncSchedule, idle_seconds_of
-from goqueue.errors import DiskFull
+from goqueue.errors import DiskFull, TooManyFiles
 from goqueue.storage.log import Log
 from goqueue.types import Offset
+
+logger = logging.getLogger("goqueue.partition")
+
+RETRY_SECONDS = 1.0
+"""Before a sync is tried again for which no descriptor was left."""
 
 
 class LogKeeper:
@@ -68,10 +74,15 @@ class LogKeeper:
 
     async def _do_what_is_due(self, now: float) -> None:
         self._syncs.begin()
-        if self._checkpoints.is_due(now):
-            await self._checkpoint()
-        else:
-            self._show(await self._log.commit())
+        try:
+            if self._checkpoints.is_due(now):
+                await self._checkpoint()
+            else:
+                self._show(await self._log.commit())
+        except TooManyFiles as error:
+            logger.warning("%s", error.message)
+            await trio.sleep(RETRY_SECONDS)
+            self.note_written(0, awaited=True)
 
     async def _checkpoint(self) -> None:
         self._checkpoints.begin()

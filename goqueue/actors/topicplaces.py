@@ -7,7 +7,7 @@ from goqueue.actors.partitionrequests import Configure
 from goqueue.actors.topicrequests import PartitionView
 from goqueue.core.admission import Admission
 from goqueue.core.metadata import Topic
-from goqueue.errors import PartitionUnavailable
+from goqueue.errors import DiskFull, PartitionUnavailable
 from goqueue.storage.logviews import LogStatistics
 
 
@@ -26,7 +26,7 @@ class Place:
 async def partition_view(number: int, asked: Reply[LogStatistics]) -> PartitionView:
     try:
         found = await asked.wait()
-    except PartitionUnavailable as error:
+    except (PartitionUnavailable, DiskFull) as error:
         return PartitionView(number, 0, 0, 0, error)
     return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset, damage=tuple(found.damage))
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from goqueue.actors.messages import Request
 from goqueue.actors.ref import ActorRef
-from goqueue.errors import GoQueueError, PartitionUnavailable
+from goqueue.errors import GoQueueError, StorageError
 from goqueue.storage.scan import Damage
 from goqueue.types import Offset
 
@@ -18,7 +18,7 @@ class PartitionView:
     leader_epoch: int
     start: Offset
     end: Offset
-    error: PartitionUnavailable | None = None
+    error: StorageError | None = None
     """Why nothing is known of it."""
     damage: tuple[Damage, ...] = ()
 

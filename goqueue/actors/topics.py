@@ -19,18 +19,17 @@ from uuid import UUID
 
 from goqueue.actors.backup import SnapshotView, TakeSnapshot, snapshot_of
 from goqueue.actors.base import Actor
-from goqueue.actors.child import ChildSpec
 from goqueue.actors.delaycounts import DelayCounts
 from goqueue.actors.groupcounts import GroupCounts
 from goqueue.actors.handlers import answers, defers
 from goqueue.actors.lostpartitions import LostPartitions
 from goqueue.actors.messages import Reply
 from goqueue.actors.partition import Partition
+from goqueue.actors.partitionopening import WIDTH, PartitionOpening
 from goqueue.actors.partitionrequests import Describe
 from goqueue.actors.ref import ActorRef
 from goqueue.actors.sidebyside import side_by_side
 from goqueue.actors.statistics import CountTopics, TopicCounts
-from goqueue.actors.supervisor import AddChildren, RemoveChildren, ReopenChild
 from goqueue.actors.topicplaces import Place, partition_view, settings_of
 from goqueue.actors.topicrequests import (
     AddPartitions,
@@ -45,7 +44,6 @@ from goqueue.actors.topicrequests import (
     TopicView,
 )
 from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, Watchers, WatchTopics
-from goqueue.actors.unavailable import UnavailablePartition, is_bearable, unavailable
 from goqueue.core.admission import DISK_FREE_MIN
 from goqueue.core.metadata import Metadata, MetadataRecord, Topic
 from goqueue.core.names import METADATA_LOG
@@ -56,7 +54,6 @@ from goqueue.errors import (
     DiskFull,
     GoQueueError,
     PartitionUnavailable,
-    StorageError,
     UnknownPartition,
     UnknownTopic,
 )
@@ -66,9 +63,6 @@ from goqueue.storage.volume import Volume
 
 logger = logging.getLogger("goqueue.topics")
 
-STOP_SECONDS_MAX = 20.0
-WIDTH = 16
-"""So many partitions are signed, started, told or stopped at a time."""
 SNAPSHOT_LOOKS_MAX = 100
 """For a moment at which all partitions are there."""
 
@@ -91,15 +85,12 @@ class Topics(Actor):
         self._delay_counts = delay_counts or DelayCounts()
         self._environment = environment
         self._volume = volume
-        self._supervisor = partitions
         self._disk_free_min = disk_free_min
         self._metadata = Metadata()
         self._folders = TopicFolders(volume, data, self._report)
         self._log: MetadataLog | None = None
-        self._refs: dict[tuple[UUID, int], ActorRef] = {}
         self._lost = LostPartitions(volume, data, self._folders, self._report)
-        self._unavailable: set[tuple[UUID, int]] = set()
-        """Those that could not be opened."""
+        self._opening = PartitionOpening(self._folders, self._lost, partitions, self._partition_at, self._report)
         self._watchers = Watchers(self._metadata)
         self.reports: list[str] = []
 
@@ -176,11 +167,7 @@ class Topics(Actor):
         record = self._metadata.delete_topic(message.name, message.uuid)
         topic = self._metadata.topic(message.name)
         await self._write_with_reserve(record)
-        await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
-        for number in topic.numbers:
-            self._refs.pop((topic.uuid, number), None)
-            self._lost.forget(topic, number)
-            self._unavailable.discard((topic.uuid, number))
+        await self._opening.remove(topic)
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
             await self._volume.reserve.with_room(partial(self._folders.discard, topic))
@@ -193,13 +180,14 @@ class Topics(Actor):
         if not (plan.was_lost and message.accept_loss):
             return plan
         await self._lost.restore(topic, message.partition, plan.start)
-        place = Place(topic, message.partition)
-        try:
-            await self._supervisor.call(ReopenChild(place.name))
-        except StorageError as error:
-            await self._stand_in_for({place: error})
-            raise
+        await self._opening.reopen(Place(topic, message.partition))
         return replace(plan, is_restored=True)
+
+    def next_deadline(self) -> float | None:
+        return self._opening.retry_at
+
+    async def tick(self, now: float) -> None:
+        await self._sign_known(await self._opening.retry())
 
     async def _write_with_reserve(self, record: MetadataRecord) -> None:
         """A change that frees room, or lets it be freed: on a full disk it has the reserve."""
@@ -289,7 +277,7 @@ class Topics(Actor):
             raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
 
     def _ref(self, topic: Topic, number: int) -> ActorRef:
-        ref = self._refs.get((topic.uuid, number))
+        ref = self._opening.refs.get((topic.uuid, number))
         if ref is None:
             self._check_there(topic)
             raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
@@ -306,19 +294,21 @@ class Topics(Actor):
     @answers(CountTopics)
     async def count(self, _: CountTopics) -> TopicCounts:
         partitions = sum(topic.partitions for topic in self._metadata)
-        deepest = max((ref.statistics().depth_highest for ref in self._refs.values()), default=0)
-        return TopicCounts(len(self._metadata), partitions, len(self._unavailable), len(self._lost), deepest)
+        deepest = max((ref.statistics().depth_highest for ref in self._opening.refs.values()), default=0)
+        return TopicCounts(
+            len(self._metadata), partitions, len(self._opening.unavailable), len(self._lost), deepest
+        )
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:
         place = message.topic, message.partition
-        if place not in self._refs:
+        if place not in self._opening.refs:
             raise self._why_not(*place)
-        return self._refs[place]
+        return self._opening.refs[place]
 
     @answers(FindPartitions)
     async def find_many(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
-        return tuple(self._refs.get(place) or self._why_not(*place) for place in message.places)
+        return tuple(self._opening.refs.get(place) or self._why_not(*place) for place in message.places)
 
     def _why_not(self, uuid: UUID, number: int) -> GoQueueError:
         for topic in self._metadata:
@@ -333,28 +323,10 @@ class Topics(Actor):
     async def _start_partitions(
         self, places: Sequence[Place], note_signed: Callable[[Container[str]], Awaitable[None]]
     ) -> None:
-        """Sign their folders, then start them; a stand-in takes the place of each that could not be opened."""
-        failures = await self._sign(places)
+        """Folders first, then the record that counts them, then the partitions."""
+        failures = await self._opening.sign(places)
         await note_signed({place.topic.name for place in failures})
-        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before our restart
-        failures |= await self._add(
-            {place: self._spec(place, self._partition_at(place)) for place in places if place not in failures}
-        )
-        await self._stand_in_for(failures)
-
-    async def _sign(self, places: Sequence[Place]) -> dict[Place, Exception]:
-        """Those whose folders could not be signed, and why. A lost one has none."""
-        failures: dict[Place, Exception] = {}
-
-        async def sign(place: Place) -> None:
-            try:
-                await self._folders.sign(place.topic, place.number)
-            except StorageError as error:
-                failures[place] = error
-
-        there = [place for place in places if self._lost.find(place.topic, place.number) is None]
-        await side_by_side(sign, there, WIDTH)
-        return failures
+        await self._opening.start(places, failures)
 
     async def _sign_new(self, topic: Topic, failed: Container[str]) -> None:
         """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
@@ -375,52 +347,17 @@ class Topics(Actor):
         await self._log.write_snapshot(record, self._environment.clock.now())
         self._metadata.apply(record)
 
-    async def _stand_in_for(self, failures: dict[Place, Exception]) -> None:
-        specs = {}
-        for place, error in failures.items():
-            if not is_bearable(error):
-                raise error
-            folder = self._folders.partition(place.topic, place.number)
-            reason = unavailable(place.topic, place.number, folder, error)
-            self._report(reason.message)
-            specs[place] = self._spec(place, partial(UnavailablePartition, reason))
-            self._unavailable.add((place.topic.uuid, place.number))
-        for error in (await self._add(specs)).values():
-            raise error
-
-    async def _add(self, specs: dict[Place, ChildSpec]) -> dict[Place, Exception]:
-        """Start these; those that could not be started, and why."""
-        outcomes = await self._supervisor.call(AddChildren(tuple(specs.values()))) if specs else ()
-        failures: dict[Place, Exception] = {}
-        for place, outcome in zip(specs, outcomes, strict=True):
-            if isinstance(outcome, ActorRef):
-                self._refs[place.topic.uuid, place.number] = outcome
-            else:
-                failures[place] = outcome
-        return failures
-
-    def _spec(self, place: Place, factory: Callable[[], Actor]) -> ChildSpec:
-        return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX, kind="partition")
-
-    def _partition_at(self, place: Place) -> Callable[[], Actor]:
-        topic, folder = place.topic, self._folders.partition(place.topic, place.number)
-
-        def factory() -> Actor:
-            loss = self._lost.look_again(topic, place.number)
-            if loss is not None:
-                return UnavailablePartition(loss)
-            settings = settings_of(self._metadata.find(topic.name) or topic)
-            return Partition(
-                self._volume,
-                self._environment.clock,
-                folder,
-                settings.config,
-                admission=settings.admission,
-                disk_free_min=self._disk_free_min,
-                random=self._environment.random,
-                counts=self._counts,
-                timers=self._timers,
-                delay_counts=self._delay_counts,
-            )
-
-        return factory
+    def _partition_at(self, place: Place) -> Partition:
+        settings = settings_of(self._metadata.find(place.topic.name) or place.topic)
+        return Partition(
+            self._volume,
+            self._environment.clock,
+            self._folders.partition(place.topic, place.number),
+            settings.config,
+            admission=settings.admission,
+            disk_free_min=self._disk_free_min,
+            random=self._environment.random,
+            counts=self._counts,
+            timers=self._timers,
+            delay_counts=self._delay_counts,
+        )

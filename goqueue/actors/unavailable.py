@@ -6,11 +6,11 @@ from typing import TypeGuard
 from goqueue.actors.base import Actor
 from goqueue.actors.messages import Letter
 from goqueue.core.metadata import Topic
-from goqueue.errors import DiskFailed, LogStopped, PartitionLost, PartitionUnavailable, StorageError
+from goqueue.errors import DiskFailed, LogStopped, PartitionLost, PartitionUnavailable, StorageError, UnexpectedFile
 
 
 class UnavailablePartition(Actor):
-    def __init__(self, reason: PartitionUnavailable) -> None:
+    def __init__(self, reason: StorageError) -> None:
         self._reason = reason
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
@@ -20,7 +20,8 @@ class UnavailablePartition(Actor):
 
 def is_bearable(error: Exception) -> TypeGuard[StorageError]:
     """Whether the others can be served all the same. A disk that fails is not to be trusted with them either."""
-    return isinstance(error, StorageError) and not isinstance(error, DiskFailed | LogStopped)
+    is_failure = isinstance(error, DiskFailed | LogStopped) and not isinstance(error, UnexpectedFile)
+    return isinstance(error, StorageError) and not is_failure
 
 
 def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> PartitionUnavailable:
@@ -32,6 +33,15 @@ def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> 
         partition=number,
         path=folder,
         cause=error.code,
+    )
+
+
+def not_yet(topic: Topic, number: int, error: StorageError) -> StorageError:
+    """There was no room, or no descriptor, to open it: whoever asks may ask again, and so does the broker."""
+    return type(error)(
+        f"partition {number} of topic {topic.name} is not open yet: {error.message}; the broker tries again",
+        topic=topic.name,
+        partition=number,
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import trio
 
 from goqueue.environment import Disk, File, SyncTarget
-from goqueue.errors import Closed
+from goqueue.errors import Closed, TooManyFiles
 from goqueue.storage.syncing import sync_one
 
 
@@ -88,7 +88,7 @@ class Committer:
         found = {target: failures[target] for target in targets if target in failures}
         for target in found:
             self._unheard.pop(target, None)
-        for failure in found.values():
+        for failure in sorted(found.values(), key=_is_harmless):
             raise failure
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -122,3 +122,8 @@ class Committer:
             await sync_one(self._disk, target)
         except Exception as error:
             current.failures[target] = self._unheard[target] = error
+
+
+def _is_harmless(failure: Exception) -> bool:
+    """It may be tried again, and must not hide a sync that failed for good."""
+    return isinstance(failure, TooManyFiles)

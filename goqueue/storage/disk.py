@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import resource
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -18,8 +19,9 @@ from typing import TypeVar
 import trio
 
 from goqueue.environment import Space, SyncTarget
-from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull
+from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull, TooManyFiles, UnexpectedFile
 from goqueue.storage.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Refused, Request
+from goqueue.storage.sparedescriptors import NO_DESCRIPTOR, SpareDescriptors
 from goqueue.storage.syncing import sync_each
 from goqueue.storage.threads import Threads
 from goqueue.types import Buffer
@@ -46,7 +48,35 @@ def typed_errors(path: str) -> Iterator[None]:
 def typed(error: OSError, path: str) -> DiskFull | DiskFailed:
     if error.errno in NO_ROOM:
         return DiskFull(f"no room to write {path}; free some space, then try again", path=path)
+    if error.errno in NO_DESCRIPTOR:
+        return TooManyFiles(
+            f"no descriptor is left to open {path}; close connections, or raise the limit of open files (ulimit)",
+            path=path,
+        )
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return UnexpectedFile(_file_in_the_way(path), path=path)
+    if error.errno == errno.EISDIR:
+        return UnexpectedFile(f"{path} is a directory, where a file is expected; move it away", path=path)
     return DiskFailed(f"{path}: {error.strerror}; look at the system's log", path=path)
+
+
+def _file_in_the_way(path: str) -> str:
+    """Of a path that leads through a file, or to one instead of a directory."""
+    while not os.path.lexists(path) and path.rpartition("/")[0]:
+        path = path.rpartition("/")[0]
+    return f"{path} is a file, where a directory is expected; move it away"
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a file, and nothing that only looks like one: who opens a fifo waits for its other end for ever."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISDIR(mode):
+        os.close(descriptor)
+        kind = "directory" if stat.S_ISDIR(mode) else "fifo"
+        raise UnexpectedFile(f"{path} is a {kind}, where a file is expected; move it away", path=path)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 class RealFile:
@@ -199,13 +229,14 @@ class RealLock:
 class RealDisk:
     def __init__(self) -> None:
         _allow_descriptors()
+        self._spares = SpareDescriptors()
         self._threads = Threads(THREADS_MAX)
         self._kernel = KernelSync(SYNCS_MAX)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> RealFile:
-        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0)
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT if create else 0)
         with typed_errors(path):
-            return RealFile(path, os.open(path, flags, 0o644), self._threads, self._kernel)
+            return RealFile(path, _open_file(path, flags), self._threads, self._kernel)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -240,7 +271,7 @@ class RealDisk:
     async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> RealFile:
         """In one go: a thousand files are made where each step on its own would go to a thread and back."""
         with typed_errors(path):
-            descriptor = await self._threads.run(lambda: _put(temporary, path, contents))
+            descriptor = await self._threads.run(lambda: _put(temporary, path, contents, self._spares))
         return RealFile(path, descriptor, self._threads, self._kernel)
 
     def remove(self, path: str) -> None:
@@ -253,7 +284,7 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         with typed_errors(path):
-            await self._threads.run(lambda: _sync_directory(path))
+            await self._threads.run(lambda: _sync_directory(path, self._spares))
 
     async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
         """So many together, since each folder among them takes a descriptor meanwhile."""
@@ -266,14 +297,18 @@ class RealDisk:
         failures: dict[SyncTarget, Exception] = {}
         with ExitStack() as borrowed:
             requests: dict[SyncTarget, Request] = {}
+            one_by_one: list[SyncTarget] = []
             for target in targets:
                 try:
                     requests[target] = borrowed.enter_context(_descriptor_of(target))
+                except TooManyFiles:
+                    one_by_one.append(target)
                 except Exception as error:
                     failures[target] = error
             results = dict(zip(requests, await self._in_kernel([*requests.values()]), strict=True))
         failures |= {target: _failure_of(target, result) for target, result in results.items() if result}
-        return failures | await sync_each(self, [target for target, result in results.items() if result is None])
+        one_by_one += [target for target, result in results.items() if result is None]
+        return failures | await sync_each(self, one_by_one)
 
     async def _in_kernel(self, requests: Sequence[Request]) -> Sequence[int | None]:
         try:
@@ -289,10 +324,11 @@ class RealDisk:
     def rest(self) -> None:
         self._threads.dismiss_all()
         self._kernel.close()
+        self._spares.close()
 
     def lock(self, path: str) -> RealLock:
         with typed_errors(path):
-            lock = RealLock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            lock = RealLock(_open_file(path, os.O_RDWR | os.O_CREAT))
             try:
                 lock.take(path)
             except BaseException:
@@ -321,8 +357,8 @@ def _locked_by(holder: str, path: str) -> DataDirectoryLocked:
     )
 
 
-def _put(temporary: str, path: str, contents: Sequence[Buffer]) -> int:
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def _put(temporary: str, path: str, contents: Sequence[Buffer], spares: SpareDescriptors) -> int:
+    descriptor = spares.open(lambda: _open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
     try:
         _write_all(descriptor, contents, 0)
         os.fdatasync(descriptor)
@@ -333,7 +369,7 @@ def _put(temporary: str, path: str, contents: Sequence[Buffer]) -> int:
             os.unlink(temporary)
         raise
     try:
-        _sync_directory(os.path.dirname(path))
+        _sync_directory(os.path.dirname(path), spares)
     except BaseException:
         os.close(descriptor)
         raise
@@ -357,16 +393,21 @@ def _descriptor_of(target: SyncTarget) -> Iterator[Request]:
     else:
         assert isinstance(target, str), "a disk syncs its own files"
         with typed_errors(target):
-            descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = _open_directory(target)
         try:
             yield FSYNC, descriptor
         finally:
             os.close(descriptor)
 
 
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync_directory(path: str, spares: SpareDescriptors) -> None:
+    descriptor = spares.open(lambda: _open_directory(path))
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+        spares.refill()
+
+
+def _open_directory(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -14,7 +14,7 @@ import trio
 from goqueue.config import LogConfig
 from goqueue.core.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.core.producers import ProducerStates
-from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, StorageError
+from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, StorageError, TooManyFiles
 from goqueue.storage.index import BEGINNING
 from goqueue.storage.logviews import LogStatistics
 from goqueue.storage.producersnapshot import EncodedProducers, ProducerTail, encode_producers, write_producers
@@ -282,6 +282,8 @@ class GrowingLog:
         directories = [self.directory] if names != self._names_synced else []
         try:
             await self._volume.sync(self._segments.unsynced(self._durable), directories)
+        except TooManyFiles:
+            raise  # nothing was tried that could have failed halfway
         except StorageError as error:
             raise self._stop(error) from error
         for segment in cut:

@@ -21,7 +21,7 @@ import trio
 from crc32c import crc32c
 
 from goqueue.environment import File
-from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge
+from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge, TooManyFiles
 from goqueue.storage.journalclaim import SUFFIX, read_claim, write_claim
 from goqueue.storage.journalfile import HEAD_SIZE, NEW, Kind, Replay, encode_frame, pack_entries, replay
 from goqueue.storage.volume import TEMPORARY, Volume
@@ -198,6 +198,8 @@ class Journal:
             await self._volume.sync([self._current.file], directories)
             if self._state is Name.NEW:
                 await self._take_name()
+        except TooManyFiles:
+            raise  # the next commit does what is missing
         except StorageError as error:
             raise self._stop(error) from error
         self._durable, self._state = number, Name.DURABLE

@@ -12,7 +12,7 @@ from random import Random
 from typing import TypeAlias, TypeVar
 
 from goqueue.environment import Disk
-from goqueue.errors import DiskFull
+from goqueue.errors import DiskFull, TooManyFiles
 from goqueue.types import Buffer
 
 logger = logging.getLogger("goqueue.reserve")
@@ -66,6 +66,8 @@ class Reserve:
         """Do what frees room; on a full disk once more, with the reserve released. `delete` may be repeated."""
         try:
             return await delete()
+        except TooManyFiles:
+            raise  # room does not help
         except DiskFull:
             self.release()
             return await delete()

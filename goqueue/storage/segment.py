@@ -76,7 +76,7 @@ class Segment:
     def create(cls, volume: Volume, directory: str, base_offset: Offset) -> "Segment":
         """A new, empty, growing segment; its name is durable once the folder is synced."""
         segment = cls(volume, directory, Summary(base_offset, base_offset))
-        segment._writer = volume.disk.open(segment.path(), create=True)
+        segment._writer = volume.open(segment.path(), create=True)
         return segment
 
     @classmethod
@@ -107,7 +107,7 @@ class Segment:
     def writer(self) -> File:
         assert not self.sealed, "a sealed segment never grows"
         if self._writer is None:
-            self._writer = self.volume.disk.open(self.path())
+            self._writer = self.volume.open(self.path())
         return self._writer
 
     def rest(self) -> None:
@@ -124,10 +124,11 @@ class Segment:
     def append(self, envelopes: Sequence[Envelope], buffers: Sequence[Buffer]) -> None:
         """Write batches behind the last one, all or none."""
         self.volume.rouse(self)
+        writer = self.writer
         try:
-            self.writer.write(self.summary.size, buffers)
+            writer.write(self.summary.size, buffers)
         except StorageError:
-            self.writer.truncate(self.summary.size)
+            writer.truncate(self.summary.size)
             self.unsynced_cut = True
             raise
         for envelope in envelopes:

@@ -11,7 +11,7 @@ import trio
 from goqueue.core.histogram import Histogram
 from goqueue.core.nodeproducers import NodeProducers
 from goqueue.environment import Disk, File
-from goqueue.errors import DiskFailed
+from goqueue.errors import DiskFailed, TooManyFiles
 from goqueue.storage.committer import Committer
 from goqueue.storage.index import SparseIndex
 from goqueue.storage.openjournals import OpenJournals
@@ -92,7 +92,7 @@ class Volume:
         """The file behind this name, for as long as the block lasts, even if the name goes meanwhile."""
         entry = self._open_files.get(path)
         if entry is None:
-            entry = self._open_files[path] = OpenFile(self.disk.open(path, writable=False))
+            entry = self._open_files[path] = OpenFile(self.open(path, writable=False))
             if len(self._open_files) > self._open_files_max:
                 self.forget(next(iter(self._open_files)))
         self._open_files.move_to_end(path)
@@ -102,6 +102,21 @@ class Volume:
         finally:
             entry.readers -= 1
             entry.close_when_unread()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """A file that stays open. Without a descriptor for it, those are closed that can be opened again."""
+        try:
+            return self.disk.open(path, create=create, writable=writable)
+        except TooManyFiles:
+            self._close_what_rests()
+            return self.disk.open(path, create=create, writable=writable)
+
+    def _close_what_rests(self) -> None:
+        for path in [path for path, entry in self._open_files.items() if not entry.readers]:
+            self.forget(path)
+        while self._resting:
+            growing, _ = self._resting.popitem(last=False)
+            growing.close_writer()
 
     def forget(self, path: str) -> None:
         """The file behind this name is removed, replaced or not needed."""

@@ -17,7 +17,7 @@ from random import Random
 import trio
 
 from goqueue.environment import File, Space, SyncTarget
-from goqueue.errors import DataDirectoryLocked, DiskFailed
+from goqueue.errors import DataDirectoryLocked, DiskFailed, TooManyFiles
 from goqueue.storage.syncing import sync_each
 from goqueue.testing.contents import Contents
 from goqueue.testing.faults import Counts, Faults
@@ -41,6 +41,8 @@ class SimulatedDisk:
     # What the process does.
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimulatedFile:
+        if self.faults.no_descriptors:
+            raise TooManyFiles(f"no descriptor is left to open {path}", path=path)
         if create and not self.exists(path):
             self._create(path, Contents())
         return SimulatedFile(path, self._names.find_file(path), self._medium, writable=writable)

@@ -18,6 +18,8 @@ class Faults:
     sync_failure_odds: float = 0.0
     cold_read_odds: float = 0.0
     cold_read_seconds: Seconds = (0.000_5, 0.02)
+    no_descriptors: bool = False
+    """No file can be opened. Those that are open stay so."""
     garbage_odds: float = 0.0
     """Holes left by a power loss hold garbage instead of zeros."""
 

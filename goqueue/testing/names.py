@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from errno import ENOENT
 from typing import TypeAlias
 
-from goqueue.errors import DiskFailed
+from goqueue.errors import DiskFailed, UnexpectedFile
 from goqueue.testing.contents import Contents
 
 
@@ -84,13 +84,13 @@ class Names:
     def find_file(self, path: str) -> Contents:
         node = self.find(path)
         if isinstance(node, Folder):
-            raise DiskFailed(f"{path} is a directory", path=path)
+            raise UnexpectedFile(f"{path} is a directory, where a file is expected; move it away", path=path)
         return node
 
     def find_folder(self, path: str) -> Folder:
         node = self.find(path)
         if isinstance(node, Contents):
-            raise DiskFailed(f"{path} is not a directory", path=path)
+            raise UnexpectedFile(f"{path} is a file, where a directory is expected; move it away", path=path)
         return node
 
     def place(self, path: str) -> Place:
@@ -189,7 +189,7 @@ def _folder_on_the_way(node: Node | None, path: str) -> Folder:
     if node is None:
         raise FileNotFoundError(ENOENT, "no such file or directory", path)
     if isinstance(node, Contents):
-        raise DiskFailed(f"{path} leads through a file", path=path)
+        raise UnexpectedFile(f"{path} leads through a file, where a directory is expected", path=path)
     return node
 
 

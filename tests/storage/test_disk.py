@@ -2,13 +2,15 @@
 
 import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from goqueue.errors import DiskFailed, DiskFull
+from goqueue.errors import DiskFailed, DiskFull, TooManyFiles, UnexpectedFile
 from goqueue.storage.disk import BUFFERS_PER_CALL_MAX, RealDisk
 
 MEBIBYTE = 1024 * 1024
@@ -87,10 +89,14 @@ async def test_more_buffers_than_one_call_takes_are_written_in_order(tmp_path: P
 async def test_what_the_system_refuses_is_named_with_its_path(tmp_path: Path) -> None:
     disk = RealDisk()
     (tmp_path / "file").touch()
-    with pytest.raises(DiskFailed, match=r"file/below: .*directory"):
-        disk.open(str(tmp_path / "file" / "below"))
-    with pytest.raises(DiskFailed, match="file"):
+    for call in (disk.open, disk.make_directory, disk.list):
+        with pytest.raises(UnexpectedFile, match=f"{tmp_path}/file is a file, where a directory is expected"):
+            call(str(tmp_path / "file" / "below"))
+    with pytest.raises(UnexpectedFile, match=f"{tmp_path}/file is a file, where a directory is expected"):
         disk.make_directory(str(tmp_path / "file"))
+    for writable in (True, False):
+        with pytest.raises(UnexpectedFile, match=f"{tmp_path} is a directory, where a file is expected"):
+            disk.open(str(tmp_path), writable=writable)
     reader = disk.open(str(tmp_path / "file"), writable=False)
     with pytest.raises(DiskFailed):
         reader.write(0, [b"x"])
@@ -118,3 +124,54 @@ def test_the_disk_takes_as_many_descriptors_as_the_system_grants() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_fifo_in_place_of_a_file_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "fifo")
+    os.mkfifo(path)
+    disk = RealDisk()
+    for writable in (True, False):
+        with pytest.raises(UnexpectedFile, match="is a fifo, where a file is expected"):
+            disk.open(path, writable=writable)
+    with pytest.raises(UnexpectedFile, match="is a fifo"):
+        disk.lock(path)
+    with pytest.raises(UnexpectedFile, match="is a fifo"):
+        await disk.put(path, str(tmp_path / "file"), [bytes(100_000)])
+
+
+@contextmanager
+def no_descriptors_left() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, hard))
+    try:
+        for _ in range(10_000):
+            try:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                break
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+async def test_without_a_descriptor_files_are_put_and_folders_synced_and_what_is_opened_is_told(
+    tmp_path: Path,
+) -> None:
+    """A log that cannot sync its folder would have to stop."""
+    disk, folder = RealDisk(), str(tmp_path)
+    (await disk.put(f"{folder}/a.tmp", f"{folder}/a", [b"before"])).close()
+    with no_descriptors_left():
+        with pytest.raises(TooManyFiles, match="ulimit") as refusal:
+            disk.open(f"{folder}/a")
+        assert refusal.value.retryable
+        for _ in range(20):
+            await disk.sync_directory(folder)
+            assert await disk.sync_all([folder, f"{folder}/."]) == {}
+            (await disk.put(f"{folder}/b.tmp", f"{folder}/b", [b"kept"])).close()
+    file = disk.open(f"{folder}/b")
+    assert bytes(await file.read(0, 10)) == b"kept"
+    file.close()
+    disk.rest()
