@@ -186,7 +186,7 @@ class Topics(Actor):
     def next_deadline(self) -> float | None:
         return self._opening.retry_at
 
-    async def tick(self, now: float) -> None:
+    async def tick(self, _now: float) -> None:
         await self._sign_known(await self._opening.retry())
 
     async def _write_with_reserve(self, record: MetadataRecord) -> None:

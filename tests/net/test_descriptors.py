@@ -23,11 +23,11 @@ async def test_publishing_and_consuming_go_on_and_what_needs_a_file_works_later(
             made = await client.create_topic("others")
             assert all(isinstance(view.error, TooManyFiles) and view.error.retryable for view in made.partitions)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(producer.send_many, [bytes(5_000)] * 60)
-                await trio.sleep(20)
+                nursery.start_soon(producer.send_many, [bytes(5_000)] * 30)
+                await trio.sleep(3)
                 machine.disk.faults.no_descriptors = False
             received: list[goqueue.DeliveredMessage] = []
-            while len(received) < 80:
+            while len(received) < 50:
                 messages = await consumer.receive(timeout=10)
                 assert messages
                 await consumer.ack(messages)
