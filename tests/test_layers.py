@@ -52,6 +52,7 @@ THREADS = {"portal/thread.py", "portal/waiting.py"}
 MAY_REACH_THE_SYSTEM = {
     "storage/disk.py",
     "storage/kernelsync.py",
+    "storage/sparedescriptors.py",
     "storage/threads.py",
     "environment.py",
     "tcp.py",

@@ -1,4 +1,4 @@
-"""The real disk: with `kernelsync` and `threads`, which serve it, the only files of goqueue that touch the disk.
+"""The real disk. With `kernelsync`, `sparedescriptors` and `threads`, which serve it, it alone touches the disk.
 
 Writes go to the page cache on the event loop (60 µs for 137 KB). Syncs wait for the device: those of files go
 to the kernel, which says when they are done, or where it takes none to a thread. A read is tried without waiting

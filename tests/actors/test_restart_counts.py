@@ -20,7 +20,7 @@ from goqueue.testing.disk import SimulatedDisk
 from tests.actors.shelves import broker, partition_of
 from tests.actors.troupe import Do, Puppet, crash
 
-NO_TOPICS = TopicCounts(0, 0, 0, 0)
+NO_TOPICS = TopicCounts(0, 0, 0, 0, 0)
 NONSENSE: Any = None
 
 
