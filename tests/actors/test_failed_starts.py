@@ -114,7 +114,7 @@ def metadata_damaged(machine: Machine) -> Iterator[None]:
         (http_port_taken, CannotListen, "in use; stop .* with --http"),
         (directory_locked, DataDirectoryLocked, "process {pid} holds"),
         (newer_format, UnknownFormat, "format 2; this goqueue reads format 1"),
-        (metadata_damaged, UnknownFormat, "the list of topics is damaged.*restore .*__metadata/0 from a backup"),
+        (metadata_damaged, UnknownFormat, "the list of topics is damaged.*run `goqueue recover topics --data"),
     ],
     ids=lambda each: getattr(each, "__name__", None),
 )
