@@ -13,7 +13,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import trio
@@ -41,6 +40,7 @@ from goqueue.net.followedtopic import FollowedTopic
 from goqueue.net.link import Link
 from goqueue.net.message import RepeatedPublished
 from goqueue.net.outcome import Outcome, produced_in
+from goqueue.net.sendingrow import Row
 from goqueue.net.sendtroubles import SendTroubles
 from goqueue.types import Acks
 
@@ -53,15 +53,6 @@ PAUSE_SECONDS = 0.05
 """Before a batch is sent again that the broker could not take just now."""
 TICK_SECONDS_MAX = 1.0
 NOBODY = wire.ProducerReady(0, 0)
-
-
-@dataclass(eq=False, slots=True)
-class Row:
-    partition: int
-    messages: SendRow
-    identity: wire.ProducerReady | None
-    paused_until: float = -math.inf
-    waits_for_room_of: Link | None = None
 
 
 class Sender:
