@@ -2,9 +2,9 @@
 
 A delivery is what one member was handed at once, under one nonce. It has one lease for all of its messages. Only
 when a part of them is extended does that part get a lease of its own. A receipt is good while the message is out
-under its nonce, on the delivery number that it names, and the lease's time has not come. What was acked is
-remembered with the delivery, and of the last 256 deliveries that came to their end, so that an ack repeated after a
-lost answer succeeds.
+under its nonce, on the delivery number that it names, and the lease's time has not come. How a message was settled
+is remembered with the delivery, and of the last 256 deliveries that came to their end, so that the same settlement
+repeated after a lost answer succeeds. A different one finds a stale receipt.
 
 Deadlines stand in a heap. One that is no longer true is dropped when it comes up; when such ones are the most, the
 heap is made anew.
@@ -12,6 +12,7 @@ heap is made anew.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from itertools import count as count_up
@@ -35,6 +36,51 @@ _TIDY_FROM = 64
 _MILLION = 1_000_000
 
 
+class Settlement(IntEnum):
+    """How a consumer settled a message. The numbers are written in snapshots."""
+
+    ACKED = 0
+    NACKED = 1
+    REJECTED = 2
+    RELEASED = 3
+
+
+class Settlements:
+    """What of one delivery was settled, and how. A message is settled once, so it is under one kind."""
+
+    __slots__ = ("_by_kind",)
+
+    def __init__(self) -> None:
+        self._by_kind: dict[Settlement, Attempts] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_kind)
+
+    def of(self, kind: Settlement) -> Attempts:
+        return self._by_kind.get(kind) or Attempts()
+
+    def note(self, kind: Settlement, taken: Attempts) -> None:
+        if not taken:
+            return
+        some = self._by_kind.get(kind)
+        if some is None:
+            some = self._by_kind[kind] = Attempts()
+        for standing, offsets in taken.items():
+            some.add_all(Standing(standing.attempt, lost=False), offsets)
+
+    def others_to_plain(self) -> list[Any]:
+        """All but the acks, which stand by themselves: older snapshots have only those."""
+        return [[int(kind), some.to_plain()] for kind, some in sorted(self._by_kind.items()) if kind]
+
+    @classmethod
+    def from_plain(cls, acked: Any, others: Any = ()) -> "Settlements":
+        settlements = cls()
+        for kind, some in [(0, acked), *others]:
+            if some:
+                settlements._by_kind[Settlement(kind)] = Attempts.from_plain(some)
+        return settlements
+
+
 @dataclass(slots=True, eq=False)
 class Delivery:
     nonce: int
@@ -42,7 +88,7 @@ class Delivery:
     wall: Microseconds
     is_alone: bool
     leases: LeaseRow
-    acked: Attempts = field(default_factory=Attempts)
+    settled: Settlements = field(default_factory=Settlements)
 
     @property
     def size(self) -> int:
@@ -79,7 +125,7 @@ class Deliveries:
     def __init__(self) -> None:
         self._deliveries: dict[int, Delivery] = {}
         self._held: dict[str, Held] = {}
-        self._settled: dict[int, Attempts] = {}
+        self._settled: dict[int, Settlements] = {}
         self._deadlines: list[Deadline] = []
         self._numbers = count_up()
         self._tidy_at = _TIDY_FROM
@@ -151,21 +197,22 @@ class Deliveries:
 
     # Receipts
 
-    def judge(self, now: float, nonce: int, runs: Iterable[AttemptRun], *, acks: bool = False) -> Verdict:
-        """With `acks`, what was acked under this nonce before is not stale, and not good a second time."""
+    def judge(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
+    ) -> Verdict:
+        """What was settled so under this nonce before is not stale, and not good a second time."""
         runs = tuple(runs)
         leases = self._standing(now, nonce, runs)
         if _are_all_out(leases, runs):  # as most often
             return Verdict(joined(runs), ())
-        return self._judge_each(runs, leases, self._acked(nonce) if acks else None)
+        return self._judge_each(runs, leases, self._settled_so(nonce, repeats))
 
-    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], acked: Attempts | None) -> Verdict:
+    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], settled: Attempts) -> Verdict:
         good, stale = list[AttemptRun](), list[AttemptRun]()
         for run in runs:
             found = [piece for lease in leases for piece in lease.out.find(run)]
             good += [AttemptRun(*piece, run.attempt) for piece in found]
-            repeated = acked.find(run) if acked is not None else []
-            stale += without(run, found + repeated)
+            stale += without(run, found + settled.find(run))
         return Verdict(joined(good), tuple(stale))
 
     def out(self, now: float, nonce: int) -> AttemptRuns:
@@ -180,8 +227,7 @@ class Deliveries:
         )
 
     def were_acked(self, nonce: int, size: int) -> bool:
-        acked = self._acked(nonce)
-        return acked is not None and len(acked) == size
+        return 0 < size == len(self._settled_so(nonce, Settlement.ACKED))
 
     def offsets_under(self, nonce: int) -> Iterator[Offset]:
         """Everything that is out under this nonce, be its lease over."""
@@ -196,9 +242,10 @@ class Deliveries:
         leases = delivery.leases if runs is None else delivery.leases.under(runs)
         return [lease for lease in leases if lease.deadline > now]
 
-    def _acked(self, nonce: int) -> Attempts | None:
+    def _settled_so(self, nonce: int, kind: Settlement | None) -> Attempts:
         delivery = self._deliveries.get(nonce)
-        return delivery.acked if delivery is not None else self._settled.get(nonce)
+        settled = delivery.settled if delivery is not None else self._settled.get(nonce)
+        return Attempts() if settled is None or kind is None else settled.of(kind)
 
     # Changes
 
@@ -216,19 +263,18 @@ class Deliveries:
 
     def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
         """These, or all that are out."""
-        acked = self._deliveries[nonce].acked
+        return self._settle(nonce, runs, Settlement.ACKED)
+
+    def take(self, nonce: int, runs: AttemptRuns, settled: Settlement | None = None) -> Attempts:
+        """These are no longer out: they were settled so, or their lease has ended."""
+        return self._settle(nonce, runs, settled)
+
+    def _settle(self, nonce: int, runs: AttemptRuns | None, kind: Settlement | None) -> Attempts:
         taken = self._take(nonce, runs)
         if runs is not None:
             _check_all(taken, runs)
-        for standing, offsets in taken.items():
-            acked.add_all(Standing(standing.attempt, lost=False), offsets)
-        self._close_if_empty(nonce)
-        return taken
-
-    def take(self, nonce: int, runs: AttemptRuns) -> Attempts:
-        """These are no longer out."""
-        taken = self._take(nonce, runs)
-        _check_all(taken, runs)
+        if kind is not None:
+            self._deliveries[nonce].settled.note(kind, taken)
         self._close_if_empty(nonce)
         return taken
 
@@ -263,11 +309,11 @@ class Deliveries:
         del held.nonces[nonce]
         if not held.nonces:
             del self._held[delivery.member]
-        if delivery.acked:
-            self._remember(nonce, delivery.acked)
+        if delivery.settled:
+            self._remember(nonce, delivery.settled)
 
-    def _remember(self, nonce: int, acked: Attempts) -> None:
-        self._settled[nonce] = acked
+    def _remember(self, nonce: int, settled: Settlements) -> None:
+        self._settled[nonce] = settled
         if len(self._settled) > SETTLED_REMEMBERED:
             del self._settled[next(iter(self._settled))]
 
@@ -283,15 +329,18 @@ class Deliveries:
     def to_plain(self, now: float) -> list[Any]:
         """The time that is left to each lease is in microseconds."""
         deliveries = [_delivery_to_plain(delivery, now) for delivery in self._deliveries.values()]
-        return [deliveries, [[nonce, acked.to_plain()] for nonce, acked in self._settled.items()]]
+        settled = [[nonce, some.of(Settlement.ACKED).to_plain()] for nonce, some in self._settled.items()]
+        others = [[nonce, plain] for nonce, some in self._settled.items() if (plain := some.others_to_plain())]
+        return [deliveries, settled, others]
 
     @classmethod
     def from_plain(cls, plain: Any, now: float) -> "Deliveries":
         deliveries = cls()
         for delivery in plain[0]:
             deliveries.hand_out(_delivery_from_plain(delivery, now))
+        others = dict(plain[2]) if len(plain) > 2 else {}
         for nonce, acked in plain[1]:
-            deliveries._remember(nonce, Attempts.from_plain(acked))
+            deliveries._remember(nonce, Settlements.from_plain(acked, others.get(nonce, ())))
         return deliveries
 
 
@@ -318,13 +367,15 @@ def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:
         delivery.wall,
         delivery.is_alone,
         leases,
-        delivery.acked.to_plain(),
+        delivery.settled.of(Settlement.ACKED).to_plain(),
+        delivery.settled.others_to_plain(),
     ]
 
 
 def _delivery_from_plain(plain: Any, now: float) -> Delivery:
-    nonce, member, wall, is_alone, leases, acked, *_ = plain
+    nonce, member, wall, is_alone, leases, acked, *later = plain
     standing = [
         Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
     ]
-    return Delivery(nonce, member, wall, is_alone, LeaseRow(standing), Attempts.from_plain(acked))
+    settled = Settlements.from_plain(acked, later[0] if later else ())
+    return Delivery(nonce, member, wall, is_alone, LeaseRow(standing), settled)

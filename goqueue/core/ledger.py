@@ -32,7 +32,7 @@ from typing import Any
 
 from goqueue.core.backoff import backoff
 from goqueue.core.leaserow import Lease
-from goqueue.core.leases import Delivery
+from goqueue.core.leases import Delivery, Settlement
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, in_order
 from goqueue.core.ledgerdamaging import LedgerDamage
 from goqueue.core.ledgerdepartures import DeadRun, Departure
@@ -249,11 +249,11 @@ class Ledger(Planning):
         assert all(self._state.count_unheld(run) == run.size for run in gone), f"not all of {gone} are to be passed"
         return PassedOver(gone, self.next_fresh, why[:REASON_LENGTH_MAX])
 
-    # Receipts: the entry, if anything is to be done, and those that are stale (G6)
+    # Receipts: the entry, if anything is to be done, and those that are stale (G6). What was settled in the same
+    # way under this nonce before succeeds again, without an entry
 
     def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
-        """What was acked under this nonce before succeeds again, without an entry."""
-        good, stale = self._state.deliveries.judge(now, nonce, runs, acks=True)
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
         return (Acked(nonce, good) if good else None), stale
 
     def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
@@ -266,8 +266,8 @@ class Ledger(Planning):
     def nack(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str
     ) -> tuple[Nacked | None, AttemptRuns]:
-        """A delay replaces the backoff."""
-        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        """A delay replaces the backoff. A repeat changes neither delay nor reason."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.NACKED)
         leaving = tuple(run for run in good if self._is_last(run.attempt))
         retries = self._retries([run for run in good if not self._is_last(run.attempt)], delay)
         reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
@@ -288,11 +288,11 @@ class Ledger(Planning):
     def reject(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
     ) -> tuple[Rejected | None, AttemptRuns]:
-        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.REJECTED)
         return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
 
     def release(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Released | None, AttemptRuns]:
-        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.RELEASED)
         return (Released(nonce, good) if good else None), stale
 
     def extend(

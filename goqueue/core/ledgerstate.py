@@ -21,7 +21,7 @@ from typing import Any
 from goqueue.core import ledgerentries as entries
 from goqueue.core.lanes import LANES
 from goqueue.core.leaserow import Lease, LeaseRow
-from goqueue.core.leases import Deliveries, Delivery
+from goqueue.core.leases import Deliveries, Delivery, Settlement
 from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledgerdamage import Damages, LateDeliveries, Timed, held_in
 from goqueue.core.ledgerdepartures import DeadRun, Departures
@@ -188,18 +188,18 @@ class LedgerState:
     def _nacked(self, entry: entries.Nacked, now: float) -> None:
         wall = self._wall(entry.nonce)
         for delay, runs in entry.retries:
-            for standing, run in self.deliveries.take(entry.nonce, runs).standing_runs():
+            for standing, run in self.deliveries.take(entry.nonce, runs, Settlement.NACKED).standing_runs():
                 self.returns.hold_back(now + delay, standing.attempt + 1, run, standing.lane)
         if entry.leaving:
-            self._leave(self.deliveries.take(entry.nonce, entry.leaving), wall, entry.reason)
+            self._leave(self.deliveries.take(entry.nonce, entry.leaving, Settlement.NACKED), wall, entry.reason)
 
     def _rejected(self, entry: entries.Rejected) -> None:
         wall = self._wall(entry.nonce)
-        self._leave(self.deliveries.take(entry.nonce, entry.runs), wall, entry.reason)
+        self._leave(self.deliveries.take(entry.nonce, entry.runs, Settlement.REJECTED), wall, entry.reason)
 
     def _released(self, entry: entries.Released) -> None:
         """As if they had not been handed out: what was lost before is so still."""
-        self.returns.make_all_ready(self.deliveries.take(entry.nonce, entry.runs))
+        self.returns.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
 
     def _extended(self, entry: entries.Extended, now: float) -> None:
         self.deliveries.extend(entry.nonce, entry.runs, entry.visibility, now)

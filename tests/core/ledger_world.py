@@ -27,7 +27,8 @@ class LedgerWorld(Damaging):
         self.log: list[bool] = []
         """Whether the record at each offset is one to hand out."""
         self.slips: list[Slip] = []
-        self.acked: set[Slip] = set()
+        self.settled: dict[Slip, str] = {}
+        """Receipts that were used, and how."""
         self.removed = self.sequence = 0
         self.under_way: list[int] = []
         self.aside = set()
@@ -142,13 +143,15 @@ class LedgerWorld(Damaging):
         pairs = zip(attempts, by_attempt, strict=True)
         return [AttemptRun(*run, attempt) for attempt, offsets in pairs for run in together(offsets)]
 
-    def judge(self, slips: list[Slip], stale: Iterable[AttemptRun], *, repeats: bool = False) -> list[Message]:
-        """The messages whose receipts are good; the others must have been named (G6)."""
+    def judge(self, slips: list[Slip], stale: Iterable[AttemptRun], word: str | None = None) -> list[Message]:
+        """The messages whose receipts are good; the others must have been named (G6), but those that were settled
+        by the same word before."""
         good = {slip for slip in slips if self.is_good(slip)}
-        refused = {
-            (slip.offset, slip.attempt) for slip in set(slips) - good if not (repeats and slip in self.acked)
-        }
+        repeated = {slip for slip in slips if word is not None and self.settled.get(slip) == word}
+        refused = {(slip.offset, slip.attempt) for slip in set(slips) - good - repeated}
         assert set(singles(stale)) == refused
+        if word is not None:
+            self.settled.update(dict.fromkeys(good, word))
         return [self.messages[slip.offset] for slip in sorted(good, key=lambda slip: slip.offset)]
 
     def settle(self, choose: Choose) -> None:
@@ -170,11 +173,16 @@ class LedgerWorld(Damaging):
             case "extend everything":
                 self.extend_everything(nonce, choose((4.0, 0.25, 40.0)))
 
+    def settled_by(self, word: str) -> set[Slip]:
+        return {slip for slip, how in self.settled.items() if how == word}
+
+    def is_held(self, slip: Slip, member: str) -> bool:
+        return self.is_good(slip) and self.messages[slip.offset].member == member
+
     def ack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
         entry, stale = self.ledger.ack(self.now, nonce, runs)
-        good = self.judge(slips, stale, repeats=True)
+        good = self.judge(slips, stale, "ack")
         assert (entry is not None) == bool(good), "only what changes something is journaled"
-        self.acked |= {slip for slip in slips if self.is_good(slip)}
         for message in good:
             message.state = State.DONE
         self.write(entry)
@@ -185,15 +193,17 @@ class LedgerWorld(Damaging):
         out = {slip for slip in own if self.is_good(slip)}
         entry, is_acked = self.ledger.ack_whole(self.now, nonce, len(own))
         assert (entry is not None) == bool(own and out == own)
-        assert is_acked == bool(own and (out == own or own <= self.acked))
+        assert is_acked == bool(own and (out == own or own <= self.settled_by("ack")))
         for slip in out if entry is not None else ():
-            self.acked.add(slip)
+            self.settled[slip] = "ack"
             self.messages[slip.offset].state = State.DONE
         self.write(entry)
 
     def nack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], delay: float | None) -> None:
         entry, stale = self.ledger.nack(self.now, nonce, runs, delay, "broken")
-        for message in self.judge(slips, stale):
+        good = self.judge(slips, stale, "nack")
+        assert (entry is not None) == bool(good), "a repeat changes nothing"
+        for message in good:
             if self.is_last(message):
                 self.leave(message, "broken")
                 continue
@@ -203,13 +213,17 @@ class LedgerWorld(Damaging):
 
     def reject(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
         entry, stale = self.ledger.reject(self.now, nonce, runs, "refused")
-        for message in self.judge(slips, stale):
+        good = self.judge(slips, stale, "reject")
+        assert (entry is not None) == bool(good), "a repeat changes nothing"
+        for message in good:
             self.leave(message, "refused")
         self.write(entry)
 
     def release(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
         entry, stale = self.ledger.release(self.now, nonce, runs)
-        for message in self.judge(slips, stale):
+        good = self.judge(slips, stale, "release")
+        assert (entry is not None) == bool(good), "a repeat changes nothing"
+        for message in good:
             message.state = State.READY
         self.write(entry)
 
@@ -232,6 +246,7 @@ class LedgerWorld(Damaging):
         member = choose(MEMBERS)
         entries = self.ledger.release_member(self.now, member)
         given_back = [message for message in self.held(member) if message.time > self.now]
+        self.settled |= {slip: "release" for slip in self.slips if self.is_held(slip, member)}
         assert sum(len(singles(entry.runs)) for entry in entries) == len(given_back)
         for message in given_back:
             message.state = State.READY
@@ -313,7 +328,7 @@ class LedgerWorld(Damaging):
     def reset(self, choose: Choose) -> None:
         self.start = choose(range(len(self.log) + 1))
         self.fresh = [self.start] * len(LANES)
-        self.messages, self.acked, self.aside = {}, set(), set()
+        self.messages, self.settled, self.aside = {}, {}, set()
         self.write(self.ledger.reset(self.start))
 
     def commit(self, choose: Choose) -> None:
@@ -324,7 +339,7 @@ class LedgerWorld(Damaging):
         assert (entry is None) == was_there
         if entry is not None:
             self.start, self.fresh = offset, [offset] * len(LANES)
-            self.messages, self.acked, self.aside = {}, set(), set()
+            self.messages, self.settled, self.aside = {}, {}, set()
         self.write(entry)
 
     # Starting again

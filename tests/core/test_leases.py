@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from goqueue.core.leases import SETTLED_REMEMBERED
 from goqueue.core.ledger import Ledger
+from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.ledgerentries import Entry, Nacked, Retry
 from goqueue.core.ledgersettings import LedgerSettings
 from tests.core.test_ledger_desk import Desk, run
 
@@ -16,16 +18,92 @@ from tests.core.test_ledger_desk import Desk, run
 
 
 def test_a_receipt_settles_one_delivery_once() -> None:
-    """G6: only an ack may be repeated."""
+    """G6: another word about it is refused, and changes nothing."""
+    desk = Desk()
+    nonce = desk.receive(5)
+    words = (desk.nack, desk.release, desk.reject, desk.ack)
+    for offset, settle in enumerate(words):
+        settle(nonce, run(offset))
+    before = desk.ledger.snapshot(desk.now)
+    for word in (*words, desk.extend):
+        for offset, settle in enumerate(words):
+            if word != settle:
+                assert word(nonce, run(offset)) == (run(offset),)
+    assert desk.ledger.snapshot(desk.now) == before
+
+
+Repeat: TypeAlias = Callable[[Ledger, float, int, list[AttemptRun]], tuple[Entry | None, AttemptRuns]]
+REPEATS: dict[str, Repeat] = {
+    "ack": lambda ledger, now, nonce, runs: ledger.ack(now, nonce, runs),
+    "nack": lambda ledger, now, nonce, runs: ledger.nack(now, nonce, runs, 7.0, "another reason"),
+    "reject": lambda ledger, now, nonce, runs: ledger.reject(now, nonce, runs, "another reason"),
+    "release": lambda ledger, now, nonce, runs: ledger.release(now, nonce, runs),
+}
+
+
+@pytest.mark.parametrize("word", sorted(REPEATS))
+def test_a_settlement_repeated_after_a_lost_answer_succeeds_and_writes_nothing(word: str) -> None:
+    """G6: while others of its delivery are out, when none is, when the message is out again, after a snapshot."""
+    desk = Desk()
+    nonce = desk.receive(2)
+    settle = REPEATS[word]
+    for offset in (0, 1):
+        getattr(desk, word)(nonce, run(offset))
+        assert settle(desk.ledger, desk.now, nonce, [run(0, offset)]) == (None, ())
+    assert settle(desk.ledger, desk.now, nonce, [run(0, attempt=2)]) == (None, (run(0, attempt=2),))
+    desk.now += 100
+    if word in ("nack", "release"):
+        desk.receive()
+    before = desk.ledger.snapshot(desk.now)
+    restored = Ledger.restore(before, LedgerSettings(), desk.now)
+    for ledger in (desk.ledger, restored):
+        assert settle(ledger, desk.now, nonce, [run(0, 1)]) == (None, ())
+        assert ledger.snapshot(desk.now) == before
+
+
+def test_a_part_of_a_settlement_may_be_a_repeat() -> None:
     desk = Desk()
     nonce = desk.receive(4)
-    desk.nack(nonce, run(0), delay=9)
-    desk.release(nonce, run(1))
-    desk.reject(nonce, run(2))
-    before = desk.ledger.snapshot(desk.now)
-    for settle in (desk.ack, desk.nack, desk.release, desk.reject, desk.extend):
-        assert settle(nonce, run(0, 2)) == (run(0, 2),)
-    assert desk.ledger.snapshot(desk.now) == before
+    desk.nack(nonce, run(0, 1))
+    desk.ack(nonce, run(2))
+    entry, stale = desk.ledger.nack(desk.now, nonce, [run(0, 3)], 5.0, "")
+    assert stale == (run(2),)
+    assert isinstance(entry, Nacked)
+    assert entry.retries == (Retry(5.0, (run(3),)),)
+
+
+def test_a_release_that_follows_the_farewell_of_its_member_is_a_repeat() -> None:
+    desk = Desk()
+    nonce = desk.receive(2)
+    for entry in desk.ledger.release_member(desk.now, "ann"):
+        desk.ledger.apply(entry, desk.now)
+    assert desk.ledger.release(desk.now, nonce, [run(0, 1)]) == (None, ())
+    assert desk.ledger.ack(desk.now, nonce, [run(0)]) == (None, (run(0),))
+
+
+def test_what_expired_was_not_settled() -> None:
+    desk = Desk()
+    nonce = desk.receive(2)
+    desk.release(nonce, run(0))
+    desk.now += 31
+    for entry in desk.ledger.tick(desk.now):
+        desk.ledger.apply(entry, desk.now)
+    assert desk.ledger.release(desk.now, nonce, [run(0, 1)]) == (None, (run(1),))
+
+
+def test_a_snapshot_of_before_settlements_were_remembered_is_read() -> None:
+    desk = Desk()
+    nonces = [desk.receive(2), desk.receive(1)]
+    desk.ack(nonces[0], run(0))
+    desk.ack(nonces[1], run(2))
+    plain: Any = desk.ledger.snapshot(desk.now)
+    deliveries = plain[3]
+    deliveries[0] = [each[:6] for each in deliveries[0]]
+    del deliveries[2:]
+    restored = Ledger.restore(plain, LedgerSettings(), desk.now)
+    assert restored.ack(desk.now, nonces[0], [run(0)]) == (None, ())
+    assert restored.ack(desk.now, nonces[1], [run(2)]) == (None, ())
+    assert restored.snapshot(desk.now) == desk.ledger.snapshot(desk.now)
 
 
 def test_a_receipt_of_an_earlier_delivery_is_stale_though_the_message_is_out_again() -> None:
@@ -58,25 +136,17 @@ def test_the_good_ones_are_settled_and_the_rest_named() -> None:
     assert desk.counts() == {"waiting": 1}
 
 
-def test_an_ack_repeated_after_a_lost_answer_succeeds_and_writes_nothing() -> None:
-    """While others of its delivery are out, and when none is."""
-    desk = Desk()
-    nonce = desk.receive(2)
-    for offset in (0, 1):
-        desk.ack(nonce, run(offset))
-        assert desk.ledger.ack(desk.now, nonce, [run(0, offset)]) == (None, ())
-    assert desk.ledger.ack(desk.now, nonce, [run(0, attempt=2)]) == (None, (run(0, attempt=2),))
-
-
-def test_an_ack_is_remembered_for_256_settled_deliveries() -> None:
+@pytest.mark.parametrize("word", ["ack", "reject"])
+def test_a_settlement_is_remembered_for_256_settled_deliveries(word: str) -> None:
     desk = Desk()
     nonces = [desk.receive(1) for _ in range(SETTLED_REMEMBERED + 1)]
+    settle = getattr(desk, word)
     for offset, nonce in enumerate(nonces):
-        desk.ack(nonce, run(offset))
-    assert desk.ack(nonces[0], run(0)) == (run(0),)
-    assert desk.ack(nonces[1], run(1)) == ()
+        settle(nonce, run(offset))
+    assert settle(nonces[0], run(0)) == (run(0),)
+    assert settle(nonces[1], run(1)) == ()
     restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), desk.now)
-    assert restored.ack(desk.now, nonces[1], [run(1)]) == (None, ())
+    assert REPEATS[word](restored, desk.now, nonces[1], [run(1)]) == (None, ())
 
 
 def test_a_receipt_whose_time_has_come_is_stale_before_anyone_ticked() -> None:

@@ -197,7 +197,10 @@ def test_a_snapshot_from_before_there_were_lanes_is_read_as_if_all_were_at_one_p
     old = Ledger.restore(BEFORE_LANES, LedgerSettings(), desk.now)
     assert old.progress(desk.now) == desk.ledger.progress(desk.now)
     assert old.fresh_places == [9] * 5
-    assert msgpack.packb(old.snapshot(desk.now)) == msgpack.packb(desk.ledger.snapshot(desk.now))
+    now = desk.ledger.snapshot(desk.now)
+    [[*_, settled_otherwise_than_by_acks]] = now[3][0]
+    settled_otherwise_than_by_acks.clear()  # it was not remembered then
+    assert msgpack.packb(old.snapshot(desk.now)) == msgpack.packb(now)
 
 
 def test_a_snapshot_keeps_how_often_it_was_reset_and_an_older_one_says_never() -> None:

@@ -240,6 +240,32 @@ async def test_an_ack_whose_answer_was_lost_is_repeated_and_succeeds(
             assert (await client.group("billing")).lag == 0
 
 
+@pytest.mark.parametrize("word", ["nack", "reject", "release"])
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_a_settlement_whose_answer_was_lost_is_repeated_and_takes_effect_once(
+    machine: Machine, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, word: str, is_killed: bool
+) -> None:
+    """G6: also when the broker is killed in between."""
+    async with machine.both() as client:
+        await fill(client, 10)
+        async with client.consumer("orders", group="billing") as consumer:
+            messages = await consumer.receive()
+            lost = lose_first_answer(monkeypatch, wire.Settle)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(getattr(consumer, word), messages)
+                if is_killed:
+                    await trio.sleep(0.01)
+                    await machine.kill()
+                    await machine.start()
+            assert lost
+            with pytest.raises(goqueue.StaleReceipt):
+                await consumer.ack(messages[0])
+            attempts: list[int] = []
+            while len(attempts) < (0 if word == "reject" else 10):
+                attempts += [each.attempt for each in await consumer.receive()]
+            assert set(attempts) <= {2 if word == "nack" else 1}
+
+
 async def test_messages_whose_answer_was_lost_come_again_when_their_lease_ends(
     machine: Machine, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from goqueue.core import ledgerentries as entries
 from goqueue.core.batch import Producer
 from goqueue.core.groupeffects import Tell
 from goqueue.core.keyorder import Keyed
+from goqueue.core.leases import Deliveries, Settlement, Verdict
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import _KINDS, Acked, Delivered, Retry
@@ -102,6 +103,20 @@ class RefusesRepeatedAcks(Buggy):
             return (Acked(nonce, good) if good else None), stale
 
         return replaced(Ledger, "ack", ack)
+
+
+class RemembersOnlyAcks(Buggy):
+    """A nack, reject or release that is said again after a lost answer is refused."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = Deliveries.judge
+
+        def judge(
+            self: Deliveries, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
+        ) -> Verdict:
+            return before(self, now, nonce, runs, repeats if repeats is Settlement.ACKED else None)
+
+        return replaced(Deliveries, "judge", judge)
 
 
 class BuriesWithoutSequence(Buggy):
@@ -252,6 +267,7 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "loses-what-expires": LosesWhatExpires,
     "accepts-stale-receipts": AcceptsStaleReceipts,
     "refuses-repeated-acks": RefusesRepeatedAcks,
+    "remembers-only-acks": RemembersOnlyAcks,
     "buries-without-sequence": BuriesWithoutSequence,
     "passes-what-was-nacked": PassesWhatWasNacked,
     "forgets-delays": ForgetsDelays,

@@ -12,6 +12,7 @@ import goqueue
 from goqueue.net.consumer import Consumer
 from goqueue.testing.network import SimulatedNetwork
 from goqueue.testing.stream import SimulatedStream
+from tests.sim.groupanswers import burden
 from tests.sim.groupbook import KEPT_SECONDS_CLOSED, KEPT_SECONDS_DEAD, GroupBook, Seat
 from tests.sim.grouphistory import GroupHistory
 from tests.sim.groupplan import MemberPlan
@@ -52,6 +53,8 @@ class Circumstances:
     """What it says and hears is heard soon, unless it is lost."""
     has_steady_lines: bool
     """They are cut only when the broker ends."""
+    answers: Random
+    """Decides which answers are lost and which commits are held."""
 
 
 class Life:
@@ -125,6 +128,7 @@ class Member:
         site, is_in = self._site, False
         machine = MortalMachine(site.network, self._name)
         async with goqueue.connect(site.url, name=life.holder, network=machine, clock=site.clock) as client:
+            burden(client, self._circumstances.answers)
             shift, begun_at = self._shift(client, life.holder), trio.current_time()
             life.begin()
             try:

@@ -255,24 +255,31 @@ class Shift:
         await self._ack(messages, row)
 
     async def _nack(self, messages: list[DeliveredMessage], row: list[Held], delay: float | None = None) -> None:
-        begun_at = trio.current_time()
+        begun_at, stood = trio.current_time(), {held.receipt for held in row if held.is_open}
         if delay is None and max(held.attempt for held in row) > 3:
             delay = 0.5  # else the world waits for a minute
         self._history.begin_word(row)
         stale = await self._say(row, lambda: self.consumer.nack(messages, delay=delay, reason="not now"))
-        for held in row if stale is not None else ():
-            if held.receipt not in (stale or ()):
-                story = self._history.stories[held.place]
-                story.nack(held, begun_at, delay, self._history.setup.max_deliveries)
+        for held in self._good(row, stale, stood):
+            self._history.stories[held.place].nack(held, begun_at, delay, self._history.setup.max_deliveries)
 
     async def _reject(self, messages: list[DeliveredMessage], row: list[Held]) -> None:
         begun_at, reason = trio.current_time(), f"{self._holder} cannot"
+        stood = {held.receipt for held in row if held.is_open}
         self._history.begin_word(row, reason=reason)
         stale = await self._say(row, lambda: self.consumer.reject(messages, reason))
-        for held in row if stale is not None else ():
-            if held.receipt not in (stale or ()):
-                self._history.stories[held.place].reject(held, begun_at)
+        for held in self._good(row, stale, stood):
+            self._history.stories[held.place].reject(held, begun_at)
 
     async def _release(self, messages: list[DeliveredMessage], row: list[Held]) -> None:
+        stood = {held.receipt for held in row if held.is_open}
         self._history.give_back(row)
-        await self._say(row, lambda: self.consumer.release(messages))
+        self._good(row, await self._say(row, lambda: self.consumer.release(messages)), stood)
+
+    def _good(self, row: Sequence[Held], stale: set[str] | None, stood: set[str]) -> list[Held]:
+        """Those that were settled. G6: a receipt that stood is not called stale, be the first answer lost."""
+        for held in row if stale is not None else ():
+            if held.receipt in (stale or ()):
+                story = self._history.stories[held.place]
+                story.check_may_be_stale(held, held.receipt in stood, trio.current_time())
+        return [held for held in row if stale is not None and held.receipt not in stale]

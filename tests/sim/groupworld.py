@@ -125,6 +125,7 @@ class GroupWorld(ClientWorld):
         by = Circumstances(
             is_prompt=self.plan.is_prompt(machine),
             has_steady_lines=self.plan.has_steady_lines(machine),
+            answers=self._generator(f"{name} answers"),
         )
         if isinstance(group, StreamHistory):
             return StreamMember(site, name, group.setup.streams[number], group, self._generator(name), by)
