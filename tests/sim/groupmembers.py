@@ -54,7 +54,7 @@ class Circumstances:
     has_steady_lines: bool
     """They are cut only when the broker ends."""
     answers: Random
-    """Decides which answers are lost and which commits are held."""
+    """Decides which of them are lost."""
 
 
 class Life:

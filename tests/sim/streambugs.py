@@ -11,7 +11,6 @@ from goqueue.core import ledgerentries as entries
 from goqueue.core import rebalance
 from goqueue.core.groupownership import Handover
 from goqueue.core.ledger import Ledger
-from goqueue.net.streamcommitting import Committing
 from goqueue.net.streampartition import StreamPartition
 from goqueue.types import Offset
 from tests.sim.bugs import replaced
@@ -58,19 +57,6 @@ class HandsStreamsOverAtOnce(Buggy):
 
     def bug(self) -> AbstractContextManager[None]:
         return replaced(rebalance.Group, "_handover", property(lambda _: Handover.AT_ONCE))
-
-
-class ReleasesBeforeItsCommits(Buggy):
-    """A consumer lets go of a partition while a commit by hand is under way."""
-
-    def bug(self) -> AbstractContextManager[None]:
-        async def finish(
-            self: Committing, streams: Iterable[StreamPartition], *, by_itself: bool, **_: Any
-        ) -> None:
-            if by_itself:
-                await self.commit_handled(streams)
-
-        return replaced(Committing, "finish", finish)
 
 
 class TakesCommitsOfAnybody(Buggy):
@@ -125,6 +111,5 @@ PLANTED_AMONG_STREAMS: dict[str, type[ClientWorld]] = {
     "hands-streams-over-at-once": HandsStreamsOverAtOnce,
     "keeps-no-places": KeepsNoPlaces,
     "keeps-what-the-replaced-held": KeepsWhatTheReplacedHeld,
-    "releases-before-its-commits": ReleasesBeforeItsCommits,
     "takes-commits-of-anybody": TakesCommitsOfAnybody,
 }

@@ -49,14 +49,6 @@ class Said:
     """The broker is asked: it does not stand there already, as far as the consumer knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """A partition that a consumer has let go of in good order, and how far it had come."""
-
-    reading: Reading
-    floor: int
-
-
 @dataclass(slots=True)
 class StreamHistory(GroupBook):
     handled: set[Place] = field(default_factory=set)
@@ -66,8 +58,6 @@ class StreamHistory(GroupBook):
     _progress: dict[Key, Progress] = field(default_factory=dict)
     _tenures: dict[Key, Tenure] = field(default_factory=dict)
     _readings: list[Reading] = field(default_factory=list)
-    _releases: dict[Key, Release] = field(default_factory=dict)
-    """Since nothing went wrong, and nobody was handed anything."""
 
     def open(self, holder: str, plan: StreamMemberPlan, *, has_steady_lines: bool) -> Reading:
         reading = Reading(holder, plan.member_id, plan.auto_commits, has_steady_lines)
@@ -92,34 +82,6 @@ class StreamHistory(GroupBook):
             if tenure is not None and tenure.reading is reading:
                 tenure.is_open = False
         reading.lose(partitions)
-
-    def release(self, reading: Reading, partitions: Iterable[Key], *, is_sound: bool) -> None:
-        """It lets go of them: what it has committed, or is committing, the next one is not handed again."""
-        for key in partitions:
-            spot, tenure = reading.spots.get(key), self._tenures.get(key)
-            is_ours = tenure is not None and tenure.reading is reading and self._is_certain(tenure)
-            floor = None if spot is None else _floor_of(spot, reading)
-            self._releases.pop(key, None)
-            if is_sound and is_ours and floor is not None:
-                self._releases[key] = Release(reading, floor)
-        self.let_go(reading, partitions)
-
-    def doubt_release(self, reading: Reading, keys: Iterable[Key]) -> None:
-        """A commit of these has failed, or is said of what is gone already."""
-        for key in keys:
-            for spot in (reading.spots.get(key), reading.gone.get(key)):
-                if spot is not None:
-                    spot.said = None
-            if key in self._releases and self._releases[key].reading is reading:
-                del self._releases[key]
-
-    def _check_release(self, reading: Reading, key: Key, offset: int) -> None:
-        """G10, §5: without a fault no message goes to two members for want of a commit."""
-        release = self._releases.pop(key, None)
-        if release is not None and release.reading is not reading and offset < release.floor:
-            raise Violation(
-                f"§5: {offset} of {key} is handed to {reading}; {release.reading} let go of it at {release.floor}"
-            )
 
     def _is_certain(self, tenure: Tenure) -> bool:
         """Nobody may take it away, but by asking for it."""
@@ -149,7 +111,6 @@ class StreamHistory(GroupBook):
         spot = reading.spots.get(key)
         if spot is None or spot.is_paused:
             raise Violation(f"§5: {reading} is handed {offset} of {key}, which it does not have, or has paused")
-        self._check_release(reading, key, offset)
         if self._check_tenure(reading, key, generation):
             self._check_place(spot, key, offset)
             self._offer_handled(reading, key)  # it may have the partition again, as if it had never gone
@@ -190,7 +151,6 @@ class StreamHistory(GroupBook):
 
     def seek(self, reading: Reading, key: Key, offset: int) -> None:
         """Whatever lies in between the program does not want."""
-        self._releases.pop(key, None)
         spot = reading.spots[key]
         for passed in range(spot.next or 0, offset):
             self.skipped.add(Place(*key, passed))
@@ -198,9 +158,7 @@ class StreamHistory(GroupBook):
         self._offer_handled(reading, key)
 
     def begin_commit(self, reading: Reading, key: Key, offset: int, *, is_asked: bool) -> Said:
-        spot = reading.spots[key]
-        spot.said, spot.is_behind = offset, offset < (spot.handled or 0)
-        self._note_handled(key, spot.end_work(offset))
+        self._note_handled(key, reading.spots[key].end_work(offset))
         said = Said(key, self.progress_of(key).offer(offset), offset, is_asked)
         self._offer_handled(reading, key)
         return said
@@ -240,7 +198,6 @@ class StreamHistory(GroupBook):
     def lose_members(self) -> None:
         """Whoever comes back first may have any of them, and commits how far it was."""
         GroupBook.lose_members(self)
-        self._releases.clear()
         for reading in self._readings:
             reading.generation_before = reading.generation()
             for key, spot in reading.spots.items():
@@ -286,10 +243,3 @@ class StreamHistory(GroupBook):
         for place, value in self.clients.kept.items():
             if self.is_ours(place, value) and not self._is_done(place):
                 raise Violation(f"G5: nobody of {self.setup.name} has handled {place}")
-
-
-def _floor_of(spot: Spot, reading: Reading) -> int | None:
-    """How far it is committed when the partition goes, if all goes well; None when that is not known."""
-    if not reading.auto_commits:
-        return spot.said
-    return None if spot.is_behind else spot.handled

@@ -25,10 +25,6 @@ class Spot:
     since: float = -math.inf
     """When it came, or something of it was handed out last."""
     is_paused: bool = False
-    said: int | None = None
-    """The last commit by hand: asked for, and not known to have failed."""
-    is_behind: bool = False
-    """It was committed backwards: what was handed out by then is not committed by itself."""
     handed: list[int] = field(default_factory=list)
     """What is not handled yet."""
 
@@ -51,7 +47,6 @@ class Spot:
 
     def move_to(self, offset: int) -> list[int]:
         """Go on there; what is handled by that."""
-        self.is_behind = False
         done, self.handed = self.handed, []
         self.next, self.work_from = offset, None
         return done

@@ -39,7 +39,7 @@ class StreamShift:
             auto_commit=plan.auto_commits,
             member_id=plan.member_id,
             on_assigned=reading.gain,
-            on_revoked=lambda partitions: history.release(reading, partitions, is_sound=site.has_sound_disk()),
+            on_revoked=lambda partitions: history.let_go(reading, partitions),
         )
         assert isinstance(consumer, StreamConsumer)
         self.consumer = consumer
@@ -150,25 +150,19 @@ class StreamShift:
         """Whoever has lost the partition says so all the same, and is refused."""
         key = (message.topic, message.partition)
         said = [self._begin(key, message.offset + 1)] if key in self._reading.spots else []
-        if not said:
-            self._history.doubt_release(self._reading, [key])
         await self._say(said, message)
 
     def _begin(self, key: Key, offset: int, *, is_sure: bool = True) -> Said:
         """`is_sure`: others have not moved the consumer, so that it means another offset."""
         stream = self.consumer._streams.get(key)
         is_asked = is_sure and stream is not None and stream.committed != offset
-        said = self._history.begin_commit(self._reading, key, offset, is_asked=is_asked)
-        if not is_sure:
-            self._history.doubt_release(self._reading, [key])
-        return said
+        return self._history.begin_commit(self._reading, key, offset, is_asked=is_asked)
 
     async def _say(self, said: Sequence[Said], message: DeliveredMessage | None) -> None:
         begun_at = trio.current_time()
         try:
             await self.consumer.commit(message)
         except goqueue.OffsetOutOfRange:
-            self._history.doubt_release(self._reading, [each.key for each in said])
             return
         except goqueue.StaleGeneration as error:
             self._count("stream stale")
@@ -178,7 +172,6 @@ class StreamShift:
             if not error.retryable:
                 raise
             self._count("stream unanswered")
-            self._history.doubt_release(self._reading, [each.key for each in said])
             return
         for each in said:
             self._count("stream committed")

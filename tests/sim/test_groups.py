@@ -46,6 +46,7 @@ FOUND_FROM = {
     "passes-what-was-nacked": 16,
     "promises-partitions-twice": 0,
     "refuses-repeated-acks": 5,
+    "remembers-only-acks": 1,
     "takes-commits-of-anybody": 63,
 }
 """Where the search begins: with a seed that reaches it soon."""
