@@ -39,7 +39,7 @@ class WaitingMembers:
         return self._waits.groups()
 
     def add(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        self._waits.forget(message.group, lambda other: not other.wanted)
+        _resolve(self._waits.forget(message.group, lambda other: not other.wanted))  # else the mailbox keeps them
         self._waits.wait(message.group, message.member, reply, message.deadline, message.served_at)
 
     def let_go(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> None:

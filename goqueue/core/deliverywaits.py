@@ -66,11 +66,10 @@ class DeliveryWaits(Generic[Waiter]):
         """Of which somebody waits."""
         return list(self._groups)
 
-    def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> None:
-        """Drop those of this group who have gone without a word."""
-        for number in list(self._groups.get(group, ())):
-            if is_gone(self._waits[number].waiter):
-                self._let_go(number)
+    def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> list[Waiter]:
+        """Let go of those of this group who have gone without a word."""
+        numbers = [number for number in self._groups.get(group, ()) if is_gone(self._waits[number].waiter)]
+        return [self._let_go(number) for number in numbers]
 
     def all(self) -> list[Waiter]:
         return [self._let_go(number) for number in list(self._waits)]

@@ -201,3 +201,14 @@ async def outcome_amid(
         await there.ref.call(change)
     (outcome,) = outcomes
     return outcome
+
+
+async def test_a_wait_that_its_caller_gave_up_leaves_nothing_behind(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A consumer waits at many partitions, and gives up at all of them but the one that answers."""
+    async with desk(disk) as there:
+        for _ in range(20):
+            with trio.move_on_after(0.1):
+                await there.wait(30)
+        assert there.ref.statistics().unsettled <= 1
