@@ -178,7 +178,7 @@ class LaneShelf(LogShelf):
             found.place = chosen.scanned_to
             self._ahead.note_used(stretch, found.place, past_changes)
             if self.set_aside:
-                chosen = chosen.without(self.set_aside)
+                chosen = chosen.without(self.set_aside, self.indexes)
             if chosen.parts:
                 found.add(chosen)
             wanted, empty = wanted - len(chosen.offsets), 0 if chosen.offsets else empty + 1

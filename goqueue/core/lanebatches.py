@@ -38,10 +38,15 @@ class OfLane(NamedTuple):
     """All of the lane before it was looked at."""
     parts: list[Buffer]
 
-    def without(self, others: OffsetSet) -> "OfLane":
-        """Their records may travel all the same, among others: only what is named is handed out."""
+    def without(self, others: OffsetSet, indexes: BatchIndexes) -> "OfLane":
+        """Nor their records: they may come again in the same delivery, and each record travels once."""
+        if not self.offsets.common(others):
+            return self
         offsets = self.offsets.without(others)
-        return self._replace(offsets=offsets, parts=self.parts if offsets else [])
+        runs = list(offsets.runs())
+        return self._replace(
+            offsets=offsets, parts=[cut for part in self.parts for cut in indexes.cut_down(part, runs)]
+        )
 
 
 class Wanted(NamedTuple):

@@ -16,7 +16,7 @@ from goqueue.errors import NotDamaged
 from goqueue.net.groupmessages import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.test_ledgers_deadletters import confirm, leaving, some_leaving
-from tests.actors.test_ledgers_desk import GROUP, OTHER, Desk, desk, offsets, run
+from tests.actors.test_ledgers_desk import GROUP, OTHER, Desk, desk, handed_out, offsets, run
 from tests.actors.test_ledgers_log import publish_mixed, settle_all
 from tests.storage.logs import SMALL, path_of
 
@@ -131,14 +131,14 @@ async def test_a_damaged_range_is_damaged_in_all_lanes_and_each_message_comes_on
             await there.publish(b"%02d" % number * 20, b"%02d" % number * 20, lanes=(number % 3, 2))
         disk.flip_bit(path_of(0), 700, 3)
         first = await there.take(30, by_sets=True)
-        seen = offsets(first)
+        seen = handed_out(first)
         damaged = (await there.view()).progress.damages
         assert len(damaged) == 1
         await there.settle(first)
         disk.flip_bit(path_of(0), 700, 3)
         await trio.sleep(61)
-        while (taken := await there.take(7, by_sets=True)).all_runs:
-            seen += offsets(taken)
+        while (taken := await there.take(50, by_sets=True)).all_runs:
+            seen += handed_out(taken)
             assert await there.settle(taken) == ()
         assert sorted(seen) == list(range(120))
         assert await there.committed() == 120

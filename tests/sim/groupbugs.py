@@ -22,6 +22,7 @@ from goqueue.core.keyorder import Keyed
 from goqueue.core.leases import Deliveries, Settlement, Verdict
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
+from goqueue.core.ledgerdamaging import LedgerDamage
 from goqueue.core.ledgerentries import _KINDS, Acked, Delivered, Retry
 from goqueue.core.ledgerkeys import LedgerKeys, StandingSet
 from goqueue.core.ledgerstate import LedgerState
@@ -261,6 +262,16 @@ class ForgetsWhatWasClaimed(Buggy):
             yield
 
 
+class SkipsWhatIsDamaged(Buggy):
+    """What the log cannot read is passed over, and forgotten."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        def note(self: LedgerDamage, *_: object) -> None:
+            return None
+
+        return replaced(LedgerDamage, "note", note)
+
+
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
     "hands-out-before-journal": HandsOutBeforeJournal,
@@ -268,6 +279,7 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "accepts-stale-receipts": AcceptsStaleReceipts,
     "refuses-repeated-acks": RefusesRepeatedAcks,
     "remembers-only-acks": RemembersOnlyAcks,
+    "skips-what-is-damaged": SkipsWhatIsDamaged,
     "buries-without-sequence": BuriesWithoutSequence,
     "passes-what-was-nacked": PassesWhatWasNacked,
     "forgets-delays": ForgetsDelays,

@@ -137,6 +137,23 @@ class FailingSync:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A bit of a partition's log is wrong for a while. It is put right before the broker starts again."""
+
+    life: int
+    after: float
+    seconds: float
+    topic: int
+    partition: int
+    place: float
+    """In the file, from 0 to 1."""
+
+    def __str__(self) -> str:
+        begin, place = f"life {self.life}, after {self.after:.3f} s", f"t{self.topic}/{self.partition}"
+        return f"{place} is damaged at {self.place:.3f} ({begin}, for {self.seconds:.3f} s)"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan(ClientPlan):
     groups: tuple[GroupSetup, ...] = ()
     failing: tuple[FailingSync, ...] = ()
@@ -146,6 +163,7 @@ class GroupPlan(ClientPlan):
     sizes: tuple[int, ...] = SIZES[0]
     hides: bool = False
     """Somebody publishes delayed messages that are due in a year: every group passes them over."""
+    damaged_files: tuple[DamagedFile, ...] = ()
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "GroupPlan":
@@ -166,6 +184,7 @@ class GroupPlan(ClientPlan):
             priorities=Random(f"priorities {groups}").choice(PRIORITIES),
             sizes=Random(f"sizes {groups}").choice(SIZES),
             hides=not any(group.is_stream for group in groups),
+            damaged_files=_damaged_files(Random(f"damage {groups}"), lives, topics, groups),
         )
         return plan if plan.failing else plan._with_damage(drawn_damage(str(groups), lives, topics))
 
@@ -182,6 +201,7 @@ class GroupPlan(ClientPlan):
                 priorities,
                 *map(str, self.failing),
                 *map(str, self.damage),
+                *map(str, self.damaged_files),
                 *map(str, self.groups),
             ]
         )
@@ -224,6 +244,23 @@ def _failing(
         if number not in killed:
             after = random.uniform(0, life.seconds)
             drawn.append(FailingSync(number, after, topic, random.randrange(topics[topic])))
+    return tuple(drawn)
+
+
+def _damaged_files(
+    random: Random, lives: Sequence[ClientLife], topics: Sequence[int], groups: Sequence[GroupSetup]
+) -> tuple[DamagedFile, ...]:
+    """Streams stop at damage, and keys lose their order there: only where there are neither."""
+    if random.random() > 0.5 or any(group.is_stream or group.keeps_key_order for group in groups):
+        return ()
+    drawn = []
+    for number, life in enumerate(lives):
+        for _ in range(random.randint(1, 3)):
+            after, topic = random.uniform(0.2, 1.0) * life.seconds, random.randrange(len(topics))
+            seconds = random.choice([0.2, 1.0, 10.0])
+            drawn.append(
+                DamagedFile(number, after, seconds, topic, random.randrange(topics[topic]), random.random())
+            )
     return tuple(drawn)
 
 

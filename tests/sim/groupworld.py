@@ -32,7 +32,7 @@ from tests.sim.groupbook import GroupBook
 from tests.sim.grouphistory import GroupHistory
 from tests.sim.groupletters import LetterBox, letters_in, of_group
 from tests.sim.groupmembers import Circumstances, Member, QueueMember, StreamMember
-from tests.sim.groupplan import FailingSync, GroupPlan, Habit, MemberPlan
+from tests.sim.groupplan import DamagedFile, FailingSync, GroupPlan, Habit, MemberPlan
 from tests.sim.groupshifts import Shift, Site
 from tests.sim.history import Violation
 from tests.sim.journaldamage import Reports
@@ -87,6 +87,7 @@ class GroupWorld(ClientWorld):
         self.history.may_have_gaps = self.plan.hides
         self.letters = LetterBox(self.history, self.plan.groups)
         self._reports = Reports()
+        self._flipped: list[tuple[str, int]] = []
 
     async def run(self) -> ClientTally:
         names = self._generator("member names")
@@ -105,6 +106,9 @@ class GroupWorld(ClientWorld):
         for failing in self.plan.failing:
             if failing.life == number:
                 clients.start_soon(self._fail_sync, self.disk, failing)
+        for damage in self.plan.damaged_files:
+            if damage.life == number:
+                clients.start_soon(self._damage, damage)
         if number == 0:
             self._start_members(clients)
 
@@ -177,6 +181,33 @@ class GroupWorld(ClientWorld):
         await trio.sleep(failing.after)
         disk.fail_next_sync(f"/data/logs/t{failing.topic}/{failing.partition}/ledgers")
 
+    async def _damage(self, damage: DamagedFile) -> None:
+        """What the groups cannot have comes late, so first deliveries do not follow the offsets."""
+        await trio.sleep(damage.after)
+        folder = f"/data/logs/t{damage.topic}/{damage.partition}"
+        if damage.life != self._lives - 1 or self._stopping.is_set() or not self.disk.exists(folder):
+            return
+        paths = [f"{folder}/{name}" for name in sorted(self.disk.list(folder)) if name.endswith(".log")]
+        written = [path for path in paths if self.disk.size(path)]
+        if not written:
+            return
+        path = written[int(damage.place * len(written))]
+        flipped = (path, int(damage.place * self.disk.size(path)))
+        self.disk.flip_bit(*flipped, 3)
+        self._flipped.append(flipped)
+        self.tally.counts["damaged files"] = self.tally.counts.get("damaged files", 0) + 1
+        for group in self.groups:
+            if isinstance(group, GroupHistory):
+                group.meet_damage()
+        await trio.sleep(damage.seconds)
+        self._repair([flipped])
+
+    def _repair(self, flipped: Sequence[tuple[str, int]]) -> None:
+        for path, position in flipped:
+            if (path, position) in self._flipped:
+                self._flipped.remove((path, position))
+                self.disk.flip_bit(path, position, 3)
+
     async def _start(self, node: trio.Nursery) -> None:
         """After a jump of the clock, times from before it are not believed at any later start."""
         if self.plan.has(Trouble.CLOCK):
@@ -197,12 +228,14 @@ class GroupWorld(ClientWorld):
         self._lose_power()
         self._lose_members()
         self.network.crash(BROKER)
+        self._repair(self._flipped[:])
         self.disk = self.disk.crash()
         self.disk.capacity = CAPACITY
 
     async def _end(self, node: trio.Nursery, ending: Ending) -> SimulatedDisk:
         if ending is Ending.POWER_CUT:
             self._lose_power()
+        self._repair(self._flipped[:])
         self._lose_members()
         disk = await super()._end(node, ending)
         self._lose_members()

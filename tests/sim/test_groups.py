@@ -47,6 +47,7 @@ FOUND_FROM = {
     "promises-partitions-twice": 0,
     "refuses-repeated-acks": 5,
     "remembers-only-acks": 1,
+    "skips-what-is-damaged": 101,
     "takes-commits-of-anybody": 63,
 }
 """Where the search begins: with a seed that reaches it soon."""
