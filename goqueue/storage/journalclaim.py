@@ -26,20 +26,30 @@ def encode_claim(number: int) -> bytes:
     return _CLAIM.pack(_MAGIC, _VERSION, crc, number)
 
 
-def decode_claim(data: bytes) -> int:
-    """The number, or 0 when nothing sound is claimed."""
+def decode_claim(data: bytes) -> int | None:
+    """The number, or None when the claim is not sound."""
     if len(data) != _CLAIM.size:
-        return 0
+        return None
     number: int = _CLAIM.unpack(data)[3]
-    return number if encode_claim(number) == data else 0
+    return number if encode_claim(number) == data else None
 
 
 async def read_claim(volume: Volume, path: str) -> int:
     """What is claimed of the journal `path`: below this number all was durable."""
     try:
-        return decode_claim(await volume.read_whole(path + SUFFIX, _CLAIM.size + 1))
+        return decode_claim(await volume.read_whole(path + SUFFIX, _CLAIM.size + 1)) or 0
     except (FileNotFoundError, StorageError):
         return 0
+
+
+async def is_sound_claim(volume: Volume, path: str) -> bool:
+    """Whether the claim beside the journal `path` is sound, or missing."""
+    try:
+        return decode_claim(await volume.read_whole(path + SUFFIX, _CLAIM.size + 1)) is not None
+    except FileNotFoundError:
+        return True
+    except StorageError:
+        return False
 
 
 def write_claim(volume: Volume, path: str, number: int) -> None:

@@ -213,7 +213,7 @@ async def test_what_is_deleted_before_a_group_was_done_with_it_is_counted_and_to
         assert "4 messages below offset 6" in caplog.text
 
 
-async def test_what_a_full_disk_kept_from_being_noted_is_noted_by_the_next_who_takes(
+async def test_a_deletion_that_a_full_disk_refuses_takes_nothing_from_a_group(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with desk(disk) as there:
@@ -223,6 +223,9 @@ async def test_what_a_full_disk_kept_from_being_noted_is_noted_by_the_next_who_t
         with pytest.raises(DiskFull):
             await there.ref.call(DeleteBefore(6))
         leave_room(disk, 1_000_000)
+        assert offsets(await there.take(1)) == [4]
+        assert (await there.view()).progress.removed_unacked == 0
+        await there.ref.call(DeleteBefore(6))
         assert offsets(await there.take()) == [6, 7, 8, 9]
         assert (await there.view()).progress.removed_unacked == 6
 

@@ -49,7 +49,7 @@ class _Crashes(logging.Handler):
         self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if "is started again" in record.getMessage():
+        if record.getMessage().startswith("restart "):
             self.records.append(record)
 
 

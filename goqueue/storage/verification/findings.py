@@ -34,6 +34,7 @@ class Kind(StrEnum):
     SEAL_VOID = "seal_void"
     RECOVERY_POINT_MISSING = "recovery_point_missing"
     RECOVERY_POINT_DAMAGED = "recovery_point_damaged"
+    CLAIM_DAMAGED = "claim_damaged"
     META_MISSING = "meta_missing"
     META_DAMAGED = "meta_damaged"
     IDENTITY_DAMAGED = "identity_damaged"

@@ -7,7 +7,7 @@ two entries looks as if it had never been longer: the claim beside it tells.
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.groupregistry import GROUPS, REGISTRY
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalclaim import SUFFIX, read_claim
+from goqueue.storage.journalclaim import SUFFIX, is_sound_claim, read_claim
 from goqueue.storage.journalfile import MAGIC, NEW, LostEntries, Replay, replay
 from goqueue.storage.ledgerjournal import NAME as LEDGERS
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind
@@ -37,8 +37,11 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
 
 
 async def check_claim(volume: Volume, path: str) -> Finding | None:
-    """Of the claim beside a journal: whether the journal is gone."""
+    """Of the claim beside a journal: whether it is sound, and whether the journal is gone."""
     journal = path.removesuffix(SUFFIX)
+    if not await is_sound_claim(volume, journal):
+        text = "what was durable of the journal beside it is not known; the next start writes the claim anew"
+        return Finding(Kind.CLAIM_DAMAGED, path, text)
     if volume.disk.exists(journal) or not await read_claim(volume, journal) or volume.disk.exists(journal):
         return None
     return Finding(Kind.LOST_JOURNAL, journal, "the file is gone; restore it from a backup")
