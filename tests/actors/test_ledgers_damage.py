@@ -261,3 +261,26 @@ async def test_letters_under_way_that_cannot_be_read_wait_for_a_repair(
         assert there.heard
         assert await some_leaving(there) == letters
         await confirm(there, letters)
+
+
+async def test_a_lost_segment_is_damage_also_where_no_lane_index_knows_what_was_in_it(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G5: with several lanes each goes where its index leads, and no index leads into a segment that is gone."""
+    async with desk(disk, SMALL) as there:
+        for number in range(60):
+            await there.publish(b"%02d" % number * 20, lanes=[4 if number < 5 else 3 if number < 40 else 0])
+    folder = path_of(0).rpartition("/")[0]
+    bases = sorted(int(name[:20]) for name in disk.list(folder) if name.endswith(".log"))
+    lost, behind = bases[1], bases[2]
+    for name in disk.list(folder):
+        if name.startswith(f"{lost:020}"):
+            disk.remove(f"{folder}/{name}")
+    async with desk(disk, SMALL) as there:
+        seen = list[int]()
+        while (taken := await there.take(7, by_sets=True)).all_runs:
+            seen += offsets(taken)
+            await there.settle(taken)
+        assert sorted(seen) == [*range(lost), *range(behind, 60)]
+        view = await there.view()
+        assert (view.progress.committed, view.progress.damaged) == (lost, behind - lost)
