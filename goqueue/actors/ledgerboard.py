@@ -5,27 +5,25 @@ partitions wakes none of them. A group that has nothing before it and nothing in
 the log.
 """
 
-from dataclasses import dataclass
-
 import trio
 
 from goqueue.actors.grouprequests import LedgerView
-from goqueue.actors.ledgerbook import LedgerBook
+from goqueue.actors.ledgerbook import GroupHere, LedgerBook
 from goqueue.actors.ledgerfacts import PendingDelays
-from goqueue.actors.ledgerview import view_of
+from goqueue.actors.ledgerview import LogMemory, view_of
 from goqueue.core.lanes import LANES
-from goqueue.core.ledger import Ledger
 from goqueue.environment import WallClock
 from goqueue.net.groupmessages import LaneDescription
 from goqueue.storage.log import Log
 
 
-@dataclass(frozen=True, slots=True)
 class LedgerBoard:
-    book: LedgerBook
-    log: Log
-    clock: WallClock
-    delays: PendingDelays
+    def __init__(self, book: LedgerBook, log: Log, clock: WallClock, delays: PendingDelays) -> None:
+        self.book = book
+        self.log = log
+        self._memory = LogMemory(log)
+        self._clock = clock
+        self._delays = delays
 
     def has(self, group: str) -> bool:
         return group in self.book.groups
@@ -33,17 +31,17 @@ class LedgerBoard:
     def at_rest(self, group: str) -> LedgerView | None:
         """The view of a group that has all of the log behind it; None when it has not, and has to be looked at."""
         here = self.book.groups.get(group)
-        return None if here is None else view_at_rest(here.ledger, self.log)
+        return None if here is None else view_at_rest(here, self.log)
 
     async def view(self, group: str) -> LedgerView | None:
         """None when the group has not begun here."""
         here = self.book.groups.get(group)
-        return None if here is None else await view_of(here, self.log, self.clock, self.delays.hidden)
+        return None if here is None else await view_of(here, self._memory, self._clock, self._delays.hidden)
 
 
-def view_at_rest(ledger: Ledger, log: Log) -> LedgerView | None:
+def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
     """As `view_of` would say, or None when there is something to count."""
-    end = log.end_offset
+    ledger, end = here.ledger, log.end_offset
     if ledger.committed < end or log.high_watermark < end:
         return None
     progress = ledger.progress(trio.current_time())
@@ -51,4 +49,4 @@ def view_at_rest(ledger: Ledger, log: Log) -> LedgerView | None:
         return None
     served = ledger.shares.served
     lanes = tuple(LaneDescription(0, 0, served[lane], None) for lane in LANES)
-    return LedgerView(progress, end, progress.lag(end, 0), None, lanes)
+    return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

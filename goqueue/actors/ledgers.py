@@ -49,7 +49,7 @@ from goqueue.actors.ledgerhanding import HandingOut, nothing
 from goqueue.actors.ledgermending import Mending
 from goqueue.actors.ledgersettling import leaves, settled
 from goqueue.actors.ledgertaking import Gathered
-from goqueue.actors.ledgerview import start_in, view_of
+from goqueue.actors.ledgerview import LogMemory, start_in, view_of
 from goqueue.actors.ledgerwaiting import WaitingDesk
 from goqueue.actors.messages import Reply
 from goqueue.actors.whyrequests import GatherLedgerFacts, LedgerFacts
@@ -400,7 +400,8 @@ class LedgerDesk(WaitingDesk):
         if here is None:
             reply.resolve(None)
         else:
-            self.background(self._answer, reply, view_of, here, self.log, self._wall_clock, self.delays.hidden)
+            memory, hidden = LogMemory(self.log), self.delays.hidden
+            self.background(self._answer, reply, view_of, here, memory, self._wall_clock, hidden)
 
     @defers(GatherLedgerFacts)
     async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:

@@ -9,12 +9,13 @@ from trio.testing import MockClock
 from goqueue.actors.groupattachments import Attachment
 from goqueue.actors.groupdescription import Found, look_at_each
 from goqueue.actors.ledgerboard import LedgerBoard
+from goqueue.actors.partitionrequests import DeleteBefore
 from goqueue.actors.ref import ActorRef
 from goqueue.core.assignors import TopicPartition
 from goqueue.core.groupregistry import SeenTopic
 from goqueue.errors import GoQueueError
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.test_ledgers_desk import GROUP, Desk, desk
+from tests.actors.test_ledgers_desk import GROUP, OTHER, Desk, desk
 
 
 @pytest.fixture
@@ -65,3 +66,31 @@ async def test_a_partition_that_has_ended_shows_nothing(disk: SimulatedDisk, aut
         pass
     assert there.ref.board is None
     assert isinstance(await looked_at(there.ref), GoQueueError)
+
+
+async def test_groups_that_stand_at_the_same_offset_read_the_log_once(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with desk(disk) as there:
+        await there.attach(OTHER)
+        await there.publish(b"a", b"b", lanes=[0, 3])
+        board = board_of(there)
+        expected = [await there.view(), await there.view(OTHER)]
+        first, before = await board.view(GROUP), disk.counts.reads
+        assert [first, await board.view(OTHER)] == expected
+        assert disk.counts.reads - before <= 1, "only what lanes have is counted again"
+
+
+async def test_what_retention_removes_is_not_remembered(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with desk(disk) as there:
+        for lane in (0, 3, 3):
+            await there.publish(b"a", lanes=[lane])
+        board = board_of(there)
+        before = await board.view(GROUP)
+        await there.ref.call(DeleteBefore(1))
+        after = await board.view(GROUP)
+        assert before is not None
+        assert after is not None
+        assert before.lanes[0].ready == 1
+        assert after == await there.view()
+        assert (after.progress.committed, after.lanes[0].ready) == (1, 0)
