@@ -4,9 +4,6 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from goqueue.actors.grouprequests import CommitOffset
-from goqueue.actors.ledgerbook import GroupHere
-from goqueue.actors.ledgerstreams import StreamDesk
 from goqueue.core import ledgerentries as entries
 from goqueue.core import rebalance
 from goqueue.core.groupownership import Handover
@@ -59,16 +56,6 @@ class HandsStreamsOverAtOnce(Buggy):
         return replaced(rebalance.Group, "_handover", property(lambda _: Handover.AT_ONCE))
 
 
-class TakesCommitsOfAnybody(Buggy):
-    """Be they owners or not."""
-
-    def bug(self) -> AbstractContextManager[None]:
-        def check(self: StreamDesk, message: CommitOffset) -> GroupHere:
-            return self.book.find(message.group)
-
-        return replaced(StreamDesk, "_check_may_commit", check)
-
-
 class HandsOutWhatIsPaused(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         def is_read(self: StreamPartition) -> bool:
@@ -111,5 +98,4 @@ PLANTED_AMONG_STREAMS: dict[str, type[ClientWorld]] = {
     "hands-streams-over-at-once": HandsStreamsOverAtOnce,
     "keeps-no-places": KeepsNoPlaces,
     "keeps-what-the-replaced-held": KeepsWhatTheReplacedHeld,
-    "takes-commits-of-anybody": TakesCommitsOfAnybody,
 }

@@ -48,7 +48,6 @@ FOUND_FROM = {
     "refuses-repeated-acks": 5,
     "remembers-only-acks": 1,
     "skips-what-is-damaged": 101,
-    "takes-commits-of-anybody": 62,
 }
 """Where the search begins: with a seed that reaches it soon."""
 
