@@ -16,7 +16,7 @@ FOUND_FROM = {
     "answers-cancels-before-sync": 4,
     "fires-in-any-order": 211,
     "forgets-moves-at-rebuild": 4,
-    "recalls-ids-of-cancelled": 11,
+    "recalls-ids-of-cancelled": 41,
 }
 """Where the search begins: with a seed that reaches it soon."""
 
