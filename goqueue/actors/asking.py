@@ -37,6 +37,9 @@ class Askers:
         if len(self._asked) > MEMBERS_MAX:
             del self._asked[next(iter(self._asked))]
 
+    def forget(self, member: str) -> None:
+        self._asked.pop(member, None)
+
     def ago(self, now: float) -> dict[str, float]:
         """Seconds; 0 for who waits."""
         return {member: asked.ago(now) for member, asked in self._asked.items()}

@@ -57,7 +57,7 @@ from goqueue.types import Offset
 
 logger = logging.getLogger("goqueue.ledgers")
 
-GONE_MAX = 10_000
+GONE_MAX = 1_024
 ROUNDS_PER_CLAIM = 5
 """While somebody writes all the time: what is durable is claimed at every fifth sync."""
 
@@ -135,6 +135,8 @@ class GroupHere:
         """Where another begins nobody knows before it asks."""
         if member != self.member:
             self.place = None
+            if self.member is not None:
+                self.askers.forget(self.member)
         self.member, self.generation = member, generation
         if member is not None:
             self.gone.pop((member, 0), None)  # a client without instances comes back as it was
@@ -148,6 +150,8 @@ class GroupHere:
 
     def note_gone(self, member: str, instance: int, *, is_replaced: bool) -> None:
         self.place = self.place if member != self.member else None
+        if not is_replaced:
+            self.askers.forget(member)
         self.gone[member, instance] = is_replaced
         if len(self.gone) > GONE_MAX:
             del self.gone[next(iter(self.gone))]

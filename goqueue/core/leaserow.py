@@ -62,7 +62,11 @@ class LeaseRow:
         """These, or all, are no longer out."""
         taken, offsets = Attempts(), None if runs is None else offsets_of(runs)
         for lease in list(self._all if runs is None else self.under(runs)):
-            taken.merge(lease.out.take_everything() if offsets is None else lease.out.take(offsets))
+            part = lease.out.take_everything() if offsets is None else lease.out.take(offsets)
+            if taken:
+                taken.merge(part)
+            else:
+                taken = part
             self._drop_if_empty(lease)
         self.size -= len(taken)
         return taken

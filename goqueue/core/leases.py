@@ -12,7 +12,6 @@ heap is made anew.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from itertools import count as count_up
@@ -29,56 +28,11 @@ from goqueue.core.ledgerattempts import (
     without,
 )
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.settlements import SettledDeliveries, Settlement, Settlements
 from goqueue.types import Microseconds, Offset
 
-SETTLED_REMEMBERED = 256
 _TIDY_FROM = 64
 _MILLION = 1_000_000
-
-
-class Settlement(IntEnum):
-    """How a consumer settled a message. The numbers are written in snapshots."""
-
-    ACKED = 0
-    NACKED = 1
-    REJECTED = 2
-    RELEASED = 3
-
-
-class Settlements:
-    """What of one delivery was settled, and how. A message is settled once, so it is under one kind."""
-
-    __slots__ = ("_by_kind",)
-
-    def __init__(self) -> None:
-        self._by_kind: dict[Settlement, Attempts] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_kind)
-
-    def of(self, kind: Settlement) -> Attempts:
-        return self._by_kind.get(kind) or Attempts()
-
-    def note(self, kind: Settlement, taken: Attempts) -> None:
-        if not taken:
-            return
-        some = self._by_kind.get(kind)
-        if some is None:
-            some = self._by_kind[kind] = Attempts()
-        for standing, offsets in taken.items():
-            some.add_all(Standing(standing.attempt, lost=False), offsets)
-
-    def others_to_plain(self) -> list[Any]:
-        """All but the acks, which stand by themselves: older snapshots have only those."""
-        return [[int(kind), some.to_plain()] for kind, some in sorted(self._by_kind.items()) if kind]
-
-    @classmethod
-    def from_plain(cls, acked: Any, others: Any = ()) -> "Settlements":
-        settlements = cls()
-        for kind, some in [(0, acked), *others]:
-            if some:
-                settlements._by_kind[Settlement(kind)] = Attempts.from_plain(some)
-        return settlements
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +79,7 @@ class Deliveries:
     def __init__(self) -> None:
         self._deliveries: dict[int, Delivery] = {}
         self._held: dict[str, Held] = {}
-        self._settled: dict[int, Settlements] = {}
+        self._settled = SettledDeliveries()
         self._deadlines: list[Deadline] = []
         self._numbers = count_up()
         self._tidy_at = _TIDY_FROM
@@ -310,12 +264,7 @@ class Deliveries:
         if not held.nonces:
             del self._held[delivery.member]
         if delivery.settled:
-            self._remember(nonce, delivery.settled)
-
-    def _remember(self, nonce: int, settled: Settlements) -> None:
-        self._settled[nonce] = settled
-        if len(self._settled) > SETTLED_REMEMBERED:
-            del self._settled[next(iter(self._settled))]
+            self._settled.remember(nonce, delivery.settled)
 
     def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
         heappush(self._deadlines, Deadline(lease.deadline, delivery.nonce, next(self._numbers), lease))
@@ -340,7 +289,7 @@ class Deliveries:
             deliveries.hand_out(_delivery_from_plain(delivery, now))
         others = dict(plain[2]) if len(plain) > 2 else {}
         for nonce, acked in plain[1]:
-            deliveries._remember(nonce, Settlements.from_plain(acked, others.get(nonce, ())))
+            deliveries._settled.remember(nonce, Settlements.from_plain(acked, others.get(nonce, ())))
         return deliveries
 
 

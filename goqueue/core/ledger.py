@@ -32,7 +32,7 @@ from typing import Any
 
 from goqueue.core.backoff import backoff
 from goqueue.core.leaserow import Lease
-from goqueue.core.leases import Delivery, Settlement
+from goqueue.core.leases import Delivery
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns, count, in_order
 from goqueue.core.ledgerdamaging import LedgerDamage
 from goqueue.core.ledgerdepartures import DeadRun, Departure
@@ -64,6 +64,7 @@ from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.ledgerviews import LaneHeld, Progress
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import NONCE_BITS, OFFSET_MAX
+from goqueue.core.settlements import Settlement
 from goqueue.types import Microseconds, Offset, Priority
 
 REASON_LENGTH_MAX = 1_000

@@ -21,7 +21,7 @@ from typing import Any
 from goqueue.core import ledgerentries as entries
 from goqueue.core.lanes import LANES
 from goqueue.core.leaserow import Lease, LeaseRow
-from goqueue.core.leases import Deliveries, Delivery, Settlement
+from goqueue.core.leases import Deliveries, Delivery
 from goqueue.core.ledgerattempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledgerdamage import Damages, LateDeliveries, Timed, held_in
 from goqueue.core.ledgerdepartures import DeadRun, Departures
@@ -32,6 +32,7 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.producers import SEQUENCES
 from goqueue.core.receipts import OFFSET_MAX
 from goqueue.core.returns import Returns
+from goqueue.core.settlements import Settlement
 from goqueue.errors import UnknownFormat
 from goqueue.types import Microseconds, Offset, Priority
 

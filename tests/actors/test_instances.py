@@ -15,6 +15,7 @@ from goqueue.actors.grouprequests import (
     ReleaseMember,
     ReplaceMember,
 )
+from goqueue.actors.whyrequests import GatherLedgerFacts
 from goqueue.errors import Fenced, GroupConflict, StaleGeneration, Unavailable, UnknownMember
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groupstage import heartbeat, join, on_stage, parts
@@ -211,3 +212,24 @@ async def test_a_member_of_a_shared_group_that_has_left_is_given_nothing_more(
         with pytest.raises(StaleGeneration):
             await there.take(member="bob", instance=5)
         assert (await there.take(member="bob", instance=6)).runs == (run(0),)
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["shared", "with owners"])
+async def test_members_that_come_and_go_are_not_known_for_ever(
+    disk: SimulatedDisk, autojump_clock: MockClock, is_shared: bool
+) -> None:
+    """Who asked when is shown of the members there are."""
+    async with desk(disk, attached=False) as there:
+        await there.attach(is_shared=is_shared)
+        for number in range(1, 6):
+            member = f"member-{number}"
+            if not is_shared:
+                await there.ref.call(AssignPartition(GROUP, member, number))
+            await there.take(member=member, generation=number, instance=number)
+            facts = await there.ref.call(GatherLedgerFacts(GROUP))
+            assert facts is not None
+            assert list(facts.asked_ago) == [member]
+            await there.ref.call(ReleaseMember(GROUP, member, True, number))
+        facts = await there.ref.call(GatherLedgerFacts(GROUP))
+        assert facts is not None
+        assert facts.asked_ago == {}

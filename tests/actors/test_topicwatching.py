@@ -11,7 +11,8 @@ from goqueue.actors.grouprequests import TopicsChanged
 from goqueue.actors.handlers import hears
 from goqueue.actors.root import running as running_tree
 from goqueue.actors.topicrequests import AddPartitions, AlterTopic, CreateTopic, DeleteTopic
-from goqueue.actors.topicwatching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.actors.topicwatching import TIDY_ABOVE_MIN, OutlineTopics, TopicOutline, Watchers, WatchTopics
+from goqueue.core.metadata import Metadata
 from goqueue.errors import InvalidName
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.shelves import broker
@@ -56,6 +57,19 @@ async def test_a_watcher_that_is_gone_is_forgotten(disk: SimulatedDisk, autojump
         await running.topics.call(CreateTopic("orders", 1, {}))
         with trio.fail_after(1):
             assert len(await running.topics.call(OutlineTopics())) == 1
+
+
+async def test_watchers_that_come_and_go_do_not_pile_up(autojump_clock: MockClock) -> None:
+    """Topics may never change; groups for a moment come all day."""
+    watchers = Watchers(Metadata())
+    async with running_tree(ChildSpec("watcher", Watcher)) as lasting:
+        watchers.add(lasting)
+        for _ in range(3 * TIDY_ABOVE_MIN):
+            async with running_tree(ChildSpec("watcher", Watcher)) as passing:
+                watchers.add(passing)
+            assert len(watchers) <= TIDY_ABOVE_MIN
+        watchers.tell("topics")
+        assert len(watchers) == 1
 
 
 async def test_only_the_broker_makes_topics_with_names_beyond_the_limit(

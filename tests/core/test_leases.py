@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from goqueue.core.leases import SETTLED_REMEMBERED
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerentries import Entry, Nacked, Retry
 from goqueue.core.ledgersettings import LedgerSettings
+from goqueue.core.settlements import SETTLED_REMEMBERED
 from tests.core.test_ledger_desk import Desk, run
 
 # Receipts

@@ -19,7 +19,7 @@ from goqueue.core import ledgerentries as entries
 from goqueue.core.batch import Producer
 from goqueue.core.groupeffects import Tell
 from goqueue.core.keyorder import Keyed
-from goqueue.core.leases import Deliveries, Settlement, Verdict
+from goqueue.core.leases import Deliveries, Verdict
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerattempts import AttemptRun, AttemptRuns
 from goqueue.core.ledgerdamaging import LedgerDamage
@@ -27,6 +27,7 @@ from goqueue.core.ledgerentries import _KINDS, Acked, Delivered, Retry
 from goqueue.core.ledgerkeys import LedgerKeys, StandingSet
 from goqueue.core.ledgerstate import LedgerState
 from goqueue.core.offsetset import Run
+from goqueue.core.settlements import Settlement
 from goqueue.net.consumerstock import Stock
 from goqueue.storage import journal
 from goqueue.storage.ledgerjournal import LedgerJournal, Payload
