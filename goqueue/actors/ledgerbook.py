@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import trio
 
 from goqueue.actors.asking import Askers
+from goqueue.actors.goneconsumers import GoneConsumers
 from goqueue.actors.grouprequests import LedgerHolder
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverable import NO_BATCH, LastBatch
@@ -57,7 +58,6 @@ from goqueue.types import Offset
 
 logger = logging.getLogger("goqueue.ledgers")
 
-GONE_MAX = 1_024
 ROUNDS_PER_CLAIM = 5
 """While somebody writes all the time: what is durable is claimed at every fifth sync."""
 
@@ -89,9 +89,7 @@ class GroupHere:
     """Of those whose messages have to be fetched from the disk, one reads at a time."""
     readers: int = 0
     """So many have or await that turn; those who come later go behind them."""
-    gone: dict[tuple[str, int], bool] = field(default_factory=dict)
-    """Consumers, by member and instance, that left; or were replaced, which is True. What they had asked for would
-    be taken for nobody. The newest of them are remembered."""
+    gone: GoneConsumers = field(default_factory=GoneConsumers)
     inherited: frozenset[int] = frozenset()
     """Deliveries from before this partition was started: nobody knows to which instance of their member."""
     askers: Askers = field(default_factory=Askers)
@@ -118,11 +116,10 @@ class GroupHere:
 
     def check_owner(self, member: str, generation: int, instance: int, place: str) -> None:
         """The generation says when a partition last changed hands: a member that kept it knows a later one."""
-        is_replaced = self.gone.get((member, instance))
-        if is_replaced:
+        if self.gone.is_replaced(member, instance):
             raise fenced(member)
         has_it = self.is_shared or (member == self.member and generation >= self.generation)
-        if is_replaced is not None or not has_it:
+        if (member, instance) in self.gone or not has_it:
             raise StaleGeneration(
                 f"{member} in generation {generation} does not have {place}; await the newest assignment"
             )
@@ -139,7 +136,7 @@ class GroupHere:
                 self.askers.forget(self.member)
         self.member, self.generation = member, generation
         if member is not None:
-            self.gone.pop((member, 0), None)  # a client without instances comes back as it was
+            self.gone.forget(member, 0)  # a client without instances comes back as it was
 
     def note_fetch(self, member: str, offset: Offset, now: float) -> None:
         """Of a stream's owner: it has all that lies below."""
@@ -148,13 +145,18 @@ class GroupHere:
         self.place = StreamPlace(offset)
         self.askers.note(member, now)
 
-    def note_gone(self, member: str, instance: int, *, is_replaced: bool) -> None:
+    def note_left(self, member: str, instance: int) -> None:
+        self.askers.forget(member)
+        self._note_gone(member)
+        self.gone.note_left(member, instance, trio.current_time())
+
+    def note_replaced(self, member: str, before: int, instance: int) -> None:
+        self._note_gone(member)
+        self.gone.note_replaced(member, before, trio.current_time())
+        self.gone.forget(member, instance)
+
+    def _note_gone(self, member: str) -> None:
         self.place = self.place if member != self.member else None
-        if not is_replaced:
-            self.askers.forget(member)
-        self.gone[member, instance] = is_replaced
-        if len(self.gone) > GONE_MAX:
-            del self.gone[next(iter(self.gone))]
 
 
 class LedgerBook:

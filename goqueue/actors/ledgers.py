@@ -321,7 +321,7 @@ class LedgerDesk(WaitingDesk):
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
         if left.instance:
-            here.note_gone(left.member, left.instance, is_replaced=False)
+            here.note_left(left.member, left.instance)
         if here.member == left.member and not left.keeps_place:
             self._assign(here, None, here.generation)
         self.waits.let_go(here.name, lambda member: member == left.member)
@@ -329,8 +329,7 @@ class LedgerDesk(WaitingDesk):
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
         here, now = self.book.find(message.group), trio.current_time()
-        here.note_gone(message.member, message.before, is_replaced=True)
-        here.gone.pop((message.member, message.instance), None)
+        here.note_replaced(message.member, message.before, message.instance)
         self.waits.let_go(here.name, lambda member: member == message.member)
         lost = here.ledger.expire_member(message.member)
         self._write(here, lost, now)

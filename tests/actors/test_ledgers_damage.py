@@ -245,6 +245,25 @@ async def test_the_order_of_keys_is_kept_on_both_sides_of_the_damage(
         assert await settle_all(there) == [progress.committed]
 
 
+async def test_repaired_messages_of_one_key_come_one_after_the_other(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with desk(disk, SMALL) as there:
+        await there.attach(settings=LedgerSettings(key_order=True))
+        for number in range(20):
+            await there.publish(*[b"%02d" % number * 25] * 2, keys=[b"k"] * 2)
+        disk.flip_bit(path_of(0), *PLACE)
+        await settle_all(there)
+        progress = (await there.view()).progress
+        assert progress.damaged == 2
+        disk.flip_bit(path_of(0), *PLACE)
+        await there.wait(90)
+        for offset in (progress.committed, progress.committed + 1):
+            taken = await there.take()
+            assert offsets(taken) == [offset]
+            assert await there.settle(taken) == ()
+
+
 async def test_letters_under_way_that_cannot_be_read_wait_for_a_repair(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

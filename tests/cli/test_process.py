@@ -1,11 +1,12 @@
 """The process of a broker: its memory, and when its garbage is collected."""
 
+import ctypes
 import gc
 from collections.abc import Iterator
 
 import pytest
 
-from goqueue.cli.process import ROUNDS_WHEN_BUSY, BrokerProcess
+from goqueue.cli.process import ROUNDS_WHEN_BUSY, TRIM_SECONDS, BrokerProcess, trim_free_memory
 
 
 @pytest.fixture
@@ -24,6 +25,30 @@ def test_its_memory_is_what_the_system_says(process: BrokerProcess) -> None:
 def test_what_is_there_after_the_start_is_not_looked_at_again(process: BrokerProcess) -> None:
     process.settle()
     assert gc.get_freeze_count() > 1_000
+
+
+def test_free_memory_goes_back_once_a_minute() -> None:
+    calls, trims = list[None](), list[int]()
+    process = BrokerProcess(lambda: 0.0, lambda: calls.append(None))
+    for second in range(1, 2 * TRIM_SECONDS + 1):
+        process.tidy(idle=False)
+        trims += [second] * len(calls)
+        calls.clear()
+    assert trims == [TRIM_SECONDS, 2 * TRIM_SECONDS]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library")
+def test_what_lies_free_between_buffers_in_use_goes_back(process: BrokerProcess) -> None:
+    size = 64 * 1024
+    buffers = [bytearray(size) for _ in range(1_000)]
+    for buffer in buffers:
+        buffer[:] = b"x" * size
+    kept = buffers[::50]
+    before = process.memory_bytes()
+    del buffers, buffer
+    trim_free_memory()
+    assert before - process.memory_bytes() > 30 * 1024 * 1024
+    assert len(kept) == 20
 
 
 def middle_rounds(count: int) -> None:
