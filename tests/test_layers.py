@@ -118,3 +118,10 @@ def test_only_the_disk_the_environment_and_the_command_line_reach_the_system(pat
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_a_file_ends_at_450_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LINES_MAX
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_only_the_progress_bar_draws(path: Path) -> None:
+    """rich takes megabytes and a tenth of a second: a broker, and commands without a bar, do without."""
+    draws = any(module.partition(".")[0] == "rich" for module in imports_of(path))
+    assert not draws or named(path) == "cli/progress.py"

@@ -7,16 +7,8 @@ import click
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.backupwork import Outcome, back_up
 from goqueue.cli.backupwork import restore as restore_copy
-from goqueue.cli.output import (
-    JSON,
-    Column,
-    output_option,
-    printable,
-    progress_bar,
-    readable,
-    write_json,
-    write_table,
-)
+from goqueue.cli.output import JSON, Column, output_option, printable, readable, write_json, write_table
+from goqueue.cli.progress import progress_bar
 from goqueue.cli.running import Exit, Misuse, end, run
 from goqueue.errors import DirectoryNotEmpty, GoQueueError, UnknownFormat
 from goqueue.storage.backup import CopiedPartition

@@ -22,17 +22,8 @@ from goqueue.cli.benchwork import (
     read_all,
     topic_of_its_own,
 )
-from goqueue.cli.output import (
-    JSON,
-    Bar,
-    Column,
-    acks_option,
-    output_option,
-    printable,
-    progress_bar,
-    write_json,
-    write_table,
-)
+from goqueue.cli.output import JSON, Column, acks_option, output_option, printable, write_json, write_table
+from goqueue.cli.progress import Bar, progress_bar
 from goqueue.cli.times import Times, histogram
 from goqueue.net.client import Client
 from goqueue.types import Acks

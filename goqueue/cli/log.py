@@ -4,7 +4,8 @@ from contextlib import aclosing
 
 import click
 
-from goqueue.cli.output import JSON, output_option, progress_bar, write_json, write_titles
+from goqueue.cli.output import JSON, output_option, write_json, write_titles
+from goqueue.cli.progress import progress_bar
 from goqueue.cli.reportview import write_report_json, write_report_table
 from goqueue.cli.rowfields import fields_of
 from goqueue.cli.rowview import columns_for, is_damage, write_row

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs, a progress bar for the patient.
+"""What commands print: tables for people, JSON for programs.
 
 Bytes and names that others chose never reach a terminal as they are: what is not printable is escaped.
 """
@@ -6,14 +6,11 @@ Bytes and names that others chose never reach a terminal as they are: what is no
 import codecs
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 
 from goqueue.types import Acks, Microseconds
 
@@ -115,26 +112,3 @@ def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Non
 
 def write_json(fields: dict[str, Any], indent: int | None = None) -> None:
     click.echo(json.dumps(fields, indent=indent))
-
-
-class Bar:
-    """Shows how far a long piece of work is."""
-
-    def __init__(self, progress: Progress, task: TaskID) -> None:
-        self._progress = progress
-        self._task = task
-
-    def begin(self, total: int) -> None:
-        self._progress.update(self._task, total=total)
-
-    def advance(self, done: int) -> None:
-        self._progress.advance(self._task, done)
-
-
-@contextmanager
-def progress_bar(*, counts_bytes: bool = True) -> Iterator[Bar]:
-    """Of bytes, or of things. On stderr, and on a terminal only; gone when the work is done."""
-    console = Console(stderr=True)
-    columns = (BarColumn(), DownloadColumn() if counts_bytes else MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Bar(progress, progress.add_task("", total=None))

@@ -22,8 +22,9 @@ import click
 import trio
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, acks_option, output_option, printable, progress_bar
+from goqueue.cli.output import JSON, acks_option, output_option, printable
 from goqueue.cli.producemessages import message_in_json, message_in_line
+from goqueue.cli.progress import progress_bar
 from goqueue.cli.running import Misuse
 from goqueue.core.partitioner import Partitioner
 from goqueue.core.record import KEY_SIZE_MAX, VALUE_SIZE_MAX

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, Column, output_option, printable, progress_bar, write_json, write_table
+from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.progress import progress_bar
 from goqueue.cli.running import Misuse
 from goqueue.cli.sparksession import spark_options, spark_session
 from goqueue.cli.sparksignals import Interrupted, Signals
