@@ -13,7 +13,7 @@ from goqueue.storage.journalfile import Frame, unpack_entries
 from goqueue.storage.journalfile import Kind as FrameKind
 from goqueue.storage.summary import History, SummaryHead
 from goqueue.storage.verification.delaycheck import DelayRow
-from goqueue.storage.verification.dump import FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
+from goqueue.storage.verification.dump import FrameRow, PlaceRow, PointRow, ProducerRow, Row, SealRow, TimeRow
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 from goqueue.types import LANE_COUNT, Microseconds, Priority
@@ -40,6 +40,8 @@ def fields_of(row: Row) -> Fields:
             return {"type": "frame", "position": row.position, **_frame(row.frame)}
         case DelayRow():
             return {"type": "delay", "position": row.position, **_delay(row)}
+        case ProducerRow():
+            return {"type": "producer", **_producer(*row.state.snapshot(row.id))}
         case Finding():
             return {"type": "torn_tail" if row.kind is Kind.TORN_TAIL else "damage", **asdict(row)}
         case _:

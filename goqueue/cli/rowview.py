@@ -10,10 +10,20 @@ from goqueue.cli.reportview import spans
 from goqueue.cli.rowfields import Fields, fields_of, flag_names, lane_names, payloads_in
 from goqueue.core.batch import Attribute, Envelope
 from goqueue.core.delays import DelayState
+from goqueue.core.producers import ProducerState
 from goqueue.core.record import DELAY_BIT, Record
 from goqueue.storage.journalfile import Frame
 from goqueue.storage.verification.delaycheck import DelayRow
-from goqueue.storage.verification.dump import FileKind, FrameRow, PlaceRow, PointRow, Row, SealRow, TimeRow
+from goqueue.storage.verification.dump import (
+    FileKind,
+    FrameRow,
+    PlaceRow,
+    PointRow,
+    ProducerRow,
+    Row,
+    SealRow,
+    TimeRow,
+)
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 
@@ -71,6 +81,12 @@ COLUMNS = {
         Column("AT", OFFSET_WIDTH, is_number=True),
         Column("CARRIED", 7),
     ],
+    FileKind.PRODUCERS: [
+        Column("PRODUCER", 19, is_number=True),
+        Column("EPOCH", 5, is_number=True),
+        Column("LAST APPEND", TIME_WIDTH),
+        Column("SEQUENCES AND OFFSETS", 21),
+    ],
 }
 
 
@@ -120,7 +136,7 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow | DelayRow) -> list[str]:
+def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow | DelayRow | ProducerRow) -> list[str]:
     match row:
         case BatchRow():
             return [str(row.position), *_batch_cells(row.envelope)]
@@ -134,6 +150,8 @@ def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow | DelayRow)
             return [str(row.number), readable(row.highest_timestamp)]
         case FrameRow():
             return [str(row.position), *_frame_cells(row.frame)]
+        case ProducerRow():
+            return _producer_cells(row.id, row.state)
         case _:
             assert_never(row)
 
@@ -173,6 +191,12 @@ def _frame_cells(frame: Frame) -> list[str]:
     payloads = " ".join(map(preview, payloads_in(frame)))
     shown = payloads if len(payloads) <= PREVIEW_WIDTH else payloads[: PREVIEW_WIDTH - 1] + "…"
     return [frame.kind.name.lower(), *map(str, numbers), shown or "-"]
+
+
+def _producer_cells(producer_id: int, state: ProducerState) -> list[str]:
+    """Of each batch its sequences, and the offset of the first of them."""
+    batches = [f"{batch.first_sequence}-{batch.last_sequence}@{batch.base_offset}" for batch in state.batches]
+    return [str(producer_id), str(state.epoch), readable(state.last_append_time), " ".join(batches)]
 
 
 def _due_cell(due: int | None) -> str:

@@ -29,6 +29,7 @@ NAME = "producers"
 MAGIC = b"GQP"
 VERSION = 1
 SIZE_MAX = 64 * 1024 * 1024
+WHAT_BECOMES_OF_DAMAGE = "it does not match its checksum; the next start reads the producers from the log instead"
 _MAGIC_AND_VERSION = MAGIC + bytes([VERSION])
 
 
@@ -98,9 +99,13 @@ async def read_producers(volume: Volume, directory: str) -> FoundProducers | Non
         data = await volume.read_whole(f"{directory}/{NAME}", SIZE_MAX)
     except FileNotFoundError:
         return None
+    return await decode_producers(data, volume.producers.limits)
+
+
+async def decode_producers(data: bytes, limits: ProducerLimits) -> FoundProducers | None:
+    """None when they are not sound."""
     if sound_version(data) != VERSION:
         return None
-    limits = volume.producers.limits
     unpacker, slices = msgpack.Unpacker(max_buffer_size=SIZE_MAX), Slices(limits.slice_seconds)
     unpacker.feed(memoryview(data)[8:])
     replay_from, _, forgotten_to, count = unpacker.unpack()

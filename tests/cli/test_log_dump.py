@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from goqueue.core.delays import Change, DelayState
+from goqueue.core.producers import ProducerStates, WrittenBatch
 from goqueue.storage.delayentries import encode_entries, encode_header
+from goqueue.storage.producersnapshot import encode_producers
 from tests.cli.directories import BATCHES, NOW, RECORDS_PER_BATCH, everything_in, flip, goqueue, segments
 
 
@@ -226,4 +229,31 @@ def test_a_delay_index_is_dumped_entry_by_entry(data: Path) -> None:
     flip(path, 60)
     assert goqueue("log", "verify", data).exit_code == 0
     assert "index_damaged" in goqueue("log", "verify", data, "-o", "json").stdout
+    assert goqueue("log", "dump", path).exit_code == 1
+
+
+def test_the_producers_of_a_partition_are_dumped_one_by_one(data: Path) -> None:
+    states = ProducerStates()
+    states.note(2**62 + 7, 1, WrittenBatch(0, 4, 10), NOW)
+    states.note(2**62 + 7, 1, WrittenBatch(5, 5, 20), NOW)
+    encoded = trio.run(encode_producers, states, lambda: 21, 0.0)
+    path = data / "logs/orders/0/producers"
+    path.write_bytes(encoded.data)
+    assert lines_of(path) == [
+        {
+            "type": "producer",
+            "id": 2**62 + 7,
+            "epoch": 1,
+            "last_append_time": NOW,
+            "last_append_time_text": "2023-11-14T22:13:20.000000Z",
+            "batches": [
+                {"first_sequence": 0, "last_sequence": 4, "base_offset": 10},
+                {"first_sequence": 5, "last_sequence": 5, "base_offset": 20},
+            ],
+        }
+    ]
+    titles, shown = goqueue("log", "dump", path).stdout.splitlines()
+    assert titles.split() == ["PRODUCER", "EPOCH", "LAST", "APPEND", "SEQUENCES", "AND", "OFFSETS"]
+    assert shown.split() == [str(2**62 + 7), "1", "2023-11-14T22:13:20.000000Z", "0-4@10", "5-5@20"]
+    flip(path, 20)
     assert goqueue("log", "dump", path).exit_code == 1

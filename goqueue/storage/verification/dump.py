@@ -8,13 +8,16 @@ from struct import Struct
 from typing import TypeAlias
 
 from goqueue.core import batch
+from goqueue.core.nodeproducers import ProducerLimits
+from goqueue.core.producers import ProducerState
 from goqueue.environment import Disk
 from goqueue.errors import UnknownFormat
-from goqueue.storage import delayentries, journalfile, recoverypoint, summary
+from goqueue.storage import delayentries, journalfile, producersnapshot, recoverypoint, summary
 from goqueue.storage.delayindex import NAME as DELAYS
 from goqueue.storage.index import ENTRY_SIZE
 from goqueue.storage.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journalfile import Frame, decode_frame
+from goqueue.storage.producersnapshot import decode_producers
 from goqueue.storage.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
 from goqueue.storage.summary import SummaryHead
@@ -46,6 +49,7 @@ class FileKind(StrEnum):
     RECOVERY_POINT = "recovery point"
     JOURNAL = "journal"
     DELAY_INDEX = "delay index"
+    PRODUCERS = "producers"
 
 
 KIND_BY_SUFFIX = {
@@ -54,12 +58,17 @@ KIND_BY_SUFFIX = {
     TIME_INDEX: FileKind.TIME_INDEX,
     SEAL: FileKind.SEAL,
 }
-KIND_BY_NAME = {recoverypoint.NAME: FileKind.RECOVERY_POINT, DELAYS: FileKind.DELAY_INDEX}
+KIND_BY_NAME = {
+    recoverypoint.NAME: FileKind.RECOVERY_POINT,
+    DELAYS: FileKind.DELAY_INDEX,
+    producersnapshot.NAME: FileKind.PRODUCERS,
+}
 KIND_BY_MAGIC = {
     batch.MAGIC: FileKind.SEGMENT,
     summary.MAGIC: FileKind.SEAL,
     journalfile.MAGIC: FileKind.JOURNAL,
     delayentries.MAGIC: FileKind.DELAY_INDEX,
+    producersnapshot.MAGIC: FileKind.PRODUCERS,
 }
 
 
@@ -99,7 +108,17 @@ class FrameRow:
     frame: Frame
 
 
-Row: TypeAlias = BatchRow | RecordRow | PlaceRow | TimeRow | SealRow | PointRow | FrameRow | DelayRow | Finding
+@dataclass(frozen=True, slots=True)
+class ProducerRow:
+    """A producer that a partition remembers."""
+
+    id: int
+    state: ProducerState
+
+
+Row: TypeAlias = (
+    BatchRow | RecordRow | PlaceRow | TimeRow | SealRow | PointRow | FrameRow | DelayRow | ProducerRow | Finding
+)
 Rows: TypeAlias = AsyncGenerator[Row, None]
 
 
@@ -116,7 +135,7 @@ async def kind_of(disk: Disk, path: str) -> FileKind:
     if kind is None:
         raise UnknownFormat(
             f"{path} is no file of goqueue's; give a .log, .index, .timeindex or .seal file, "
-            f"a {recoverypoint.NAME}, a {DELAYS} file or a journal"
+            f"a {recoverypoint.NAME}, a {DELAYS} or {producersnapshot.NAME} file or a journal"
         )
     return kind
 
@@ -152,6 +171,8 @@ def _rows(volume: Volume, path: str, kind: FileKind, selection: Selection) -> Ro
             return _journal_rows(volume, path)
         case FileKind.DELAY_INDEX:
             return delay_rows(volume, path)
+        case FileKind.PRODUCERS:
+            return _producer_rows(volume, path)
 
 
 async def _index_rows(volume: Volume, path: str, kind: FileKind) -> Rows:
@@ -183,6 +204,18 @@ async def _point_rows(volume: Volume, path: str) -> Rows:
         yield bad_point(path, await volume.read_whole(path, recoverypoint.SIZE_MAX))
     else:
         yield PointRow(point, point.growing_head())
+
+
+async def _producer_rows(volume: Volume, path: str) -> Rows:
+    data = await volume.read_whole(path, producersnapshot.SIZE_MAX)
+    found = await decode_producers(data, ProducerLimits())
+    if found is None:
+        yield Finding(Kind.INDEX_DAMAGED, path, producersnapshot.WHAT_BECOMES_OF_DAMAGE, 0, len(data))
+        return
+    for producer_id in found.states.ids():
+        state = found.states.get(producer_id)
+        assert state is not None, "nothing is forgotten while they are listed"
+        yield ProducerRow(producer_id, state)
 
 
 async def _journal_rows(volume: Volume, path: str) -> Rows:

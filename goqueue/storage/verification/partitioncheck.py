@@ -116,7 +116,7 @@ class _PartitionCheck:
             path = f"{self._directory}/{producersnapshot.NAME}"
             data = await self._volume.read_whole(path, producersnapshot.SIZE_MAX)
             if producersnapshot.sound_version(data) is None:
-                text = "it does not match its checksum; the next start reads the producers from the log instead"
+                text = producersnapshot.WHAT_BECOMES_OF_DAMAGE
                 self._note(Kind.INDEX_DAMAGED, producersnapshot.NAME, text)
 
     # Segment by segment
