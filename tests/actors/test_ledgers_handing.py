@@ -15,6 +15,8 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.actors.grouprequests import Taken
+from goqueue.actors.ledgerhanding import HandingOut
+from goqueue.actors.ledgers import LedgerDesk
 from goqueue.actors.partitionrequests import Produce
 from goqueue.core.ledgersettings import LedgerSettings
 from goqueue.core.record import Flag, encode_record
@@ -76,7 +78,7 @@ class Planted(Exception):
 ROOT = Path(goqueue.__file__).parent
 PLACES = tuple(f"{ROOT / room}/" for room in ("core", "actors"))
 HANDING_OUT = f"{ROOT / 'actors' / 'ledgerhanding.py'}"
-BEGIN, UNFAILING = "_take", "_journal_and_answer"
+BEGIN, UNFAILING = LedgerDesk._take.__code__, HandingOut._journal_and_answer.__code__
 """The second journals, applies what is journaled, and answers: nothing in it may fail."""
 NEVER = -1
 
@@ -96,8 +98,8 @@ class Crash:
         if not frame.f_code.co_filename.startswith(PLACES):
             return False
         caller: FrameType | None = frame
-        while caller is not None and caller.f_code.co_name != BEGIN:
-            if caller.f_code.co_name == UNFAILING:
+        while caller is not None and caller.f_code is not BEGIN:
+            if caller.f_code is UNFAILING:
                 return False
             caller = caller.f_back
         return caller is not None
