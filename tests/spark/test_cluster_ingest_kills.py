@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow.dataset
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS_MAX = 120
-IDLE_SECONDS = 45
-EACH_ROUND = 300
+EACH, PAUSE_SECONDS = 20, 0.5
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
 
 
@@ -56,18 +56,12 @@ def ingesting(url: str, folder: Path, *more: str) -> Iterator[Ingesting]:
             started.kill()
 
 
-def wait_for_news(folder: Path, process: "subprocess.Popen[bytes]", *, may_be_done: bool = False) -> None:
-    """Until something is written there: the moment to be killed at.
-
-    `may_be_done`: an ingest that was quicker than whoever looks has nothing left to write, and is killed idle.
-    """
+def wait_for_news(folder: Path, process: "subprocess.Popen[bytes]") -> None:
+    """Until something is written there: the moment to be killed at."""
     before, began = names(folder), time.monotonic()
     while names(folder) <= before:
         assert process.poll() is None, "the ingest ended by itself"
-        waited = time.monotonic() - began
-        if may_be_done and waited > IDLE_SECONDS:
-            return
-        assert waited < SECONDS_MAX, f"nothing new came to {folder}"
+        assert time.monotonic() - began < SECONDS_MAX, f"nothing new came to {folder}"
         time.sleep(0.001)
 
 
@@ -76,9 +70,28 @@ def names(folder: Path) -> set[str]:
     return {os.path.join(path, name) for path, _, files in os.walk(folder) for name in files}
 
 
-def publish(url: str, values: list[bytes]) -> None:
-    with blocking.connect(url) as client, client.producer("orders") as producer:
-        producer.send_many(values)
+class Publishing:
+    """Messages that go on coming, so that an ingest always has something to write."""
+
+    def __init__(self, url: str) -> None:
+        self.published = 0
+        self._url = url
+        self._has_ended = threading.Event()
+        self._thread = threading.Thread(target=self._publish)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._has_ended.set()
+        self._thread.join()
+
+    def _publish(self) -> None:
+        with blocking.connect(self._url) as client, client.producer("orders") as producer:
+            while not self._has_ended.wait(PAUSE_SECONDS):
+                producer.send_many(values_of(range(self.published, self.published + EACH)))
+                self.published += EACH
 
 
 def values_of(numbers: range) -> list[bytes]:
@@ -91,27 +104,26 @@ def test_each_message_is_there_once_though_the_ingest_and_the_broker_are_killed(
 ) -> None:
     from goqueue.spark.ingest import Ingest, ingest  # noqa: PLC0415
 
-    random, published = Random(kills), 0
+    random = Random(kills)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     with blocking.connect(own_broker.url) as client:
         client.create_topic("orders", partitions=2)
     table, checkpoint = tmp_path / "orders", tmp_path / "orders_checkpoint"
     moments = [table / "_goqueue/staging", table / "_goqueue/commits", table, checkpoint / "offsets", checkpoint]
-    for number in range(kills):
-        publish(own_broker.url, values_of(range(published, published + EACH_ROUND)))
-        published += EACH_ROUND
-        with ingesting(own_broker.url, tmp_path, "--follow", "--interval", "0.1") as running:
-            for _ in range(random.randint(0, 1)):
-                wait_for_news(checkpoint / "commits", running.process)
-            if number == 1:
-                own_broker.kill()
-                own_broker.start()
-                wait_for_news(checkpoint / "commits", running.process)
-            wait_for_news(random.choice(moments), running.process, may_be_done=True)
-            running.kill()
+    with Publishing(own_broker.url) as publishing:
+        for number in range(max(2, kills - 1)):  # each takes as long as Spark needs to start
+            with ingesting(own_broker.url, tmp_path, "--follow", "--interval", "0.1") as running:
+                for _ in range(random.randint(0, 1)):
+                    wait_for_news(checkpoint / "commits", running.process)
+                if number == 1:
+                    own_broker.kill()
+                    own_broker.start()
+                    wait_for_news(checkpoint / "commits", running.process)
+                wait_for_news(random.choice(moments), running.process)
+                running.kill()
     done = ingest(spark_cluster, Ingest(own_broker.url, ["orders"], str(table), SCHEMA))
-    assert sum(done.offsets["orders"].values()) == published
-    check(spark_cluster, tmp_path, published)
+    assert sum(done.offsets["orders"].values()) == publishing.published
+    check(spark_cluster, tmp_path, publishing.published)
 
 
 def check(spark: "SparkSession", folder: Path, published: int) -> None:
