@@ -15,6 +15,7 @@ from tests.sim.seeking import seek
 
 SEEDS_PER_BUG_MAX = 20
 MOVES_MIN = 5
+"""Of a world, on average; a seed may have fewer."""
 
 
 class ReleasesBeforeItsCommits(HandoverWorld):
@@ -53,9 +54,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_no_message_goes_to_two_members_when_nothing_goes_wrong(seed: int) -> None:
     """G5, G10, §5"""
+    moves_in(seed)
+
+
+def test_partitions_change_hands_in_these_worlds() -> None:
+    assert sum(map(moves_in, range(4))) >= 4 * MOVES_MIN
+
+
+def moves_in(seed: int) -> int:
     world = HandoverWorld(seed)
     run_deterministically(world.run, seed=seed)
-    assert world.book.moves >= MOVES_MIN, "partitions change hands"
+    return world.book.moves
 
 
 @pytest.mark.parametrize("bug", sorted(PLANTED))
