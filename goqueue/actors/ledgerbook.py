@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import trio
 
 from goqueue.actors.asking import Askers
-from goqueue.actors.goneconsumers import GoneConsumers
 from goqueue.actors.grouprequests import LedgerHolder
 from goqueue.actors.ref import ActorRef
 from goqueue.core.deliverable import NO_BATCH, LastBatch
 from goqueue.core.deliverydeadlines import LedgerDeadlines
 from goqueue.core.durability import UNSYNCED_SECONDS_MAX
+from goqueue.core.goneconsumers import GoneConsumers
 from goqueue.core.groupmember import fenced
 from goqueue.core.ledger import Ledger
 from goqueue.core.ledgerentries import (

@@ -8,6 +8,7 @@ newest are remembered.
 from math import inf
 
 REMEMBERED_MAX = 1_024
+"""Of each group and partition: as many may leave at once, with a request under way each."""
 LEFT_SECONDS = 600.0
 
 

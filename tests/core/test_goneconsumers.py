@@ -1,6 +1,6 @@
 """Who is gone is known for as long as it matters, and no longer."""
 
-from goqueue.actors.goneconsumers import LEFT_SECONDS, REMEMBERED_MAX, GoneConsumers
+from goqueue.core.goneconsumers import LEFT_SECONDS, REMEMBERED_MAX, GoneConsumers
 
 
 def test_who_left_is_known_for_ten_minutes() -> None:
