@@ -73,7 +73,7 @@ GENERATIONS_LEFT_MIN = 4
 """No event takes more."""
 REMEMBER_SECONDS = 1.0
 """After a change of members or owners, until it is durable: many changes are written once."""
-LOOK_SECONDS, IDLE_SECONDS = 1.0, 10.0
+LOOK_SECONDS, IDLE_SECONDS = 1.0, 30.0
 """Between two looks after partitions that were down or have been started again."""
 
 

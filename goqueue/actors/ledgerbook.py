@@ -176,6 +176,8 @@ class LedgerBook:
         """Groups may have been lost: who is not known begins at the earliest."""
         self.lost_count = 0
         """Ledgers that lost entries when the journal was opened."""
+        self._compared: tuple[Offset, int] | None = None
+        """The log's start and the journal's end when all ledgers were last compared with the log's start."""
 
     @property
     def is_open(self) -> bool:
@@ -363,10 +365,14 @@ class LedgerBook:
     # What the log and the clock do to them
 
     def note_removed_from_all(self, log_start: Offset) -> None:
-        """On a full disk it is noted when the group next looks."""
+        """On a full disk it is noted when the group next looks. Idle groups cost nothing: since the last time
+        neither the log's start nor any ledger has changed."""
+        if not self.groups or self._compared == (log_start, self.journal.written):
+            return
         with suppress(DiskFull):
             for here in self.groups.values():
                 self.note_removed(here, log_start)
+            self._compared = (log_start, self.journal.written)
 
     def note_removed(self, here: GroupHere, log_start: Offset) -> None:
         removed = here.ledger.removed_below(log_start)
