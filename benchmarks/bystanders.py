@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 import trio
 
 import goqueue
-from goqueue.net import messages as wire
+from goqueue.net.wire import messages as wire
 
 FETCH_BYTES = 512 * 1024
 SENT_SECONDS = 0.5

@@ -31,7 +31,7 @@ from benchmarks.garbage import heap_set_apart
 from benchmarks.peers import redis_streams
 from benchmarks.peers.workload import BLOCK, Wrong, check_count, check_values
 from benchmarks.publish import publish
-from goqueue.cli.times import Times
+from goqueue.cli.bench.times import Times
 
 BATCH = 500
 LATENCY_RATE = 10_000

@@ -28,7 +28,7 @@ from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.modes import alternate, figures_of, fill
 from benchmarks.peers.workload import BLOCK, Wrong, check_count
-from goqueue.core.lanes import GUARD_SECONDS, WEIGHTS
+from goqueue.core.ledger.shares import GUARD_SECONDS, WEIGHTS
 
 SHARE_POINTS_MAX = 2.0
 BEHIND_MS_MAX = 50.0

@@ -19,7 +19,7 @@ from benchmarks.calm import calmest
 from benchmarks.figures import Figure, timed
 from benchmarks.garbage import heap_set_apart
 from benchmarks.publish import echo_process
-from goqueue.cli.times import Times
+from goqueue.cli.bench.times import Times
 
 VALUE = bytes(100)
 TICK_SECONDS = 0.001

@@ -23,11 +23,11 @@ from rich.progress import Progress
 from benchmarks.commandline import Size, add_sizes
 from benchmarks.figures import Figure, show, timed
 from goqueue.config import MEBIBYTE, LogConfig
-from goqueue.core.batch import Batch, accept
-from goqueue.core.record import CHECKSUMMED_FROM, HEADER, HEADER_SIZE, encode_record
-from goqueue.storage.disk import RealDisk
-from goqueue.storage.log import Log
-from goqueue.storage.volume import Volume
+from goqueue.core.records.batch import Batch, accept
+from goqueue.core.records.record import CHECKSUMMED_FROM, HEADER, HEADER_SIZE, encode_record
+from goqueue.storage.disk.disk import RealDisk
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 
 RECORDS = 1_000
 NOW = 1_700_000_000_000_000

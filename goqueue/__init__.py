@@ -3,6 +3,25 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from goqueue.client.client import Client, Partition, Topic, connect
+from goqueue.client.consuming.consumer import Consumer
+from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.delayed import Delayed, DelayedPage, DueCount
+from goqueue.client.groupviews import (
+    DamagedSkipped,
+    Group,
+    GroupLane,
+    GroupMember,
+    GroupPartition,
+    Redriven,
+    ResetPartition,
+)
+from goqueue.client.producing.producer import Producer
+from goqueue.client.reading.message import Message, Published
+from goqueue.client.reading.reader import Reader
+from goqueue.client.reading.topics import DamagedRange, RestoredPartition
+from goqueue.client.working.rules import Worked
+from goqueue.client.working.worker import Worker, worker
 from goqueue.errors import (
     BufferFull,
     Closed,
@@ -33,25 +52,6 @@ from goqueue.errors import (
     UnknownPartition,
     UnknownTopic,
 )
-from goqueue.net.client import Client, Partition, Topic, connect
-from goqueue.net.consumer import Consumer
-from goqueue.net.delayed import Delayed, DelayedPage, DueCount
-from goqueue.net.delivery import DeliveredMessage
-from goqueue.net.groupviews import (
-    DamagedSkipped,
-    Group,
-    GroupLane,
-    GroupMember,
-    GroupPartition,
-    Redriven,
-    ResetPartition,
-)
-from goqueue.net.message import Message, Published
-from goqueue.net.producer import Producer
-from goqueue.net.reader import Reader
-from goqueue.net.topicviews import DamagedRange, RestoredPartition
-from goqueue.net.worker import Worker, worker
-from goqueue.net.working import Worked
 from goqueue.types import Acks, Priority
 
 if TYPE_CHECKING:

@@ -41,12 +41,13 @@ class OneSessionInAProcess(LoadScopeScheduling):  # type: ignore[misc]  # xdist 
 
 
 def spark_session_of(nodeid: str) -> str | None:
-    """By the name of the file: `tests/spark/test_cluster_*.py` have executors of their own, `test_command_*.py` no
-    session at all.
+    """By the name of the file: below tests/spark `test_cluster_*.py` have executors of their own,
+    `test_command_*.py` no session at all.
     """
-    if "tests/spark/test_" not in nodeid or "tests/spark/test_command_" in nodeid:
+    folder, _, name = nodeid.partition("::")[0].rpartition("/")
+    if "tests/spark" not in folder or name.startswith("test_command_"):
         return None
-    return "cluster" if "tests/spark/test_cluster_" in nodeid else "local"
+    return "cluster" if name.startswith("test_cluster_") else "local"
 
 
 @pytest.hookimpl(optionalhook=True)

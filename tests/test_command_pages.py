@@ -11,10 +11,10 @@ from typing import Any
 import click
 import pytest
 
-from goqueue.actors.statistics import COUNTERS
+from goqueue.actors.statistics.statistics import COUNTERS
 from goqueue.cli import main
 from goqueue.cli.topic import topic
-from goqueue.core.topicconfig import SETTINGS, UNLIMITED
+from goqueue.core.topics.config import SETTINGS, UNLIMITED
 from goqueue.settings import PREFIX, Settings, flag_of
 from tests.warmprogram import warm_program
 

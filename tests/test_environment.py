@@ -6,7 +6,7 @@ from random import Random
 import trio
 
 from goqueue.environment import Environment, SystemClock, TcpNetwork
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from goqueue.tcp import TcpListener
 
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from goqueue.nursery import PlainNursery, lone_error
-from tests.actors.troupe import Bug
+from tests.actors.runtime.troupe import Bug
 
 
 async def fail(error: Exception) -> None:

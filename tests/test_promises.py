@@ -2,13 +2,13 @@
 
 import pytest
 
-from goqueue.core.groupmember import RECONNECT_SECONDS, SESSION_SECONDS
-from goqueue.core.groupownership import LETTING_GO_SECONDS_MAX
-from goqueue.core.groupsettings import GroupSettings
-from goqueue.core.ledgersettings import LedgerSettings
-from goqueue.core.messageids import REMEMBERED_FOR
-from goqueue.net.consumerleases import EXTENDED_SECONDS_MAX
-from goqueue.net.consumeroptions import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, VISIBILITY_SECONDS
+from goqueue.client.consuming.leases import EXTENDED_SECONDS_MAX
+from goqueue.client.consuming.options import IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, VISIBILITY_SECONDS
+from goqueue.core.groups.member import RECONNECT_SECONDS, SESSION_SECONDS
+from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.log.messageids import REMEMBERED_FOR
 from tests.promises import PAGES, ROOT, cited, is_test, named_in, promised
 
 CITED = list(cited())

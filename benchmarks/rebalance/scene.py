@@ -18,7 +18,7 @@ from benchmarks.commandline import Size
 from benchmarks.peers.workload import Wrong
 from benchmarks.rebalance.crew import Crew, Member, crew
 from benchmarks.rebalance.receipts import Receipt
-from goqueue.core.groupmember import RECONNECT_SECONDS
+from goqueue.core.groups.member import RECONNECT_SECONDS
 
 STATIC_ID = "static"
 LOOK_SECONDS = 0.1

@@ -68,7 +68,7 @@ def measure_ingest(spark: "SparkSession", url: str, count: int = 2_000_000, part
 
 
 def _ingest(spark: "SparkSession", url: str, topic: str, path: Path, *, typed: bool = True) -> Any:
-    from goqueue.spark.ingest import Ingest, ingest  # noqa: PLC0415 (PySpark is asked for first)
+    from goqueue.spark.ingest.job import Ingest, ingest  # noqa: PLC0415 (PySpark is asked for first)
 
     return ingest(spark, Ingest(url, [topic], str(path), SCHEMA if typed else None))
 

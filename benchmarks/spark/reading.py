@@ -21,7 +21,7 @@ from benchmarks.spark.session import Session, Watch
 from goqueue.spark.connecting import connected
 from goqueue.spark.datasource import GoQueueDataSource
 from goqueue.spark.options import source_options
-from goqueue.spark.source import GoQueueReader, RangePartition
+from goqueue.spark.reading.source import GoQueueReader, RangePartition
 
 PARTITIONS = 4
 ROWS_MIN, RATIO_MIN = 500_000, 5.0

@@ -9,7 +9,7 @@ from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
 from goqueue.aio.worker import Worker, worker
-from goqueue.net.delivery import DeliveredMessage
+from goqueue.client.consuming.delivery import DeliveredMessage
 
 __all__ = [
     "Client",

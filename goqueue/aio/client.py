@@ -11,17 +11,17 @@ from goqueue.aio.callbacks import LoopCalls
 from goqueue.aio.consumer import Consumer
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
+from goqueue.client.client import Client as TrioClient
+from goqueue.client.client import Topic, address_of
+from goqueue.client.client import connect as connect_in_trio
+from goqueue.client.consuming.options import OnPartitions
+from goqueue.client.delayed import DelayedPage, DueCount
+from goqueue.client.groupviews import DamagedSkipped, Group, Redriven, ResetPartition
+from goqueue.client.link.moments import Moment
+from goqueue.client.reading.message import Published
+from goqueue.client.reading.reader import Start
+from goqueue.client.reading.topics import RestoredPartition
 from goqueue.environment import Network, WallClock
-from goqueue.net.client import Client as TrioClient
-from goqueue.net.client import Topic, address_of
-from goqueue.net.client import connect as connect_in_trio
-from goqueue.net.consumeroptions import OnPartitions
-from goqueue.net.delayed import DelayedPage, DueCount
-from goqueue.net.groupviews import DamagedSkipped, Group, Redriven, ResetPartition
-from goqueue.net.message import Published
-from goqueue.net.moments import Moment
-from goqueue.net.reader import Start
-from goqueue.net.topicviews import RestoredPartition
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now

@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary
 
 from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
-from goqueue.net.consumer import Consumer as TrioConsumer
-from goqueue.net.consumer import Settled
-from goqueue.net.consumeroptions import Start
-from goqueue.net.consumerparcel import Parcel
-from goqueue.net.delivery import OF_TRIO, Delivered, DeliveredMessage
-from goqueue.net.streamconsumer import StreamConsumer
-from goqueue.net.working import Handle, Worked, Working
+from goqueue.client.consuming.consumer import Consumer as TrioConsumer
+from goqueue.client.consuming.consumer import Settled
+from goqueue.client.consuming.delivery import OF_TRIO, Delivered, DeliveredMessage
+from goqueue.client.consuming.options import Start
+from goqueue.client.consuming.parcel import Parcel
+from goqueue.client.streaming.consumer import StreamConsumer
+from goqueue.client.working.rules import Handle, Worked, Working
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
 from goqueue.portal.streamshelf import StreamShelf

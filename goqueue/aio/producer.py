@@ -5,9 +5,9 @@ from types import TracebackType
 from typing import Any
 
 from goqueue.aio.asking import ask, leave, wait_for
-from goqueue.net.message import Published
-from goqueue.net.moments import Moment
-from goqueue.net.producer import Producer as TrioProducer
+from goqueue.client.link.moments import Moment
+from goqueue.client.producing.producer import Producer as TrioProducer
+from goqueue.client.reading.message import Published
 from goqueue.portal.host import Host
 from goqueue.portal.waiting import ask_now
 from goqueue.types import Priority

@@ -4,8 +4,8 @@ from types import TracebackType
 from typing import Any
 
 from goqueue.aio.asking import ask
-from goqueue.net.message import Message
-from goqueue.net.reader import Reader as TrioReader
+from goqueue.client.reading.message import Message
+from goqueue.client.reading.reader import Reader as TrioReader
 from goqueue.portal.host import Host
 from goqueue.portal.shelf import Shelf
 

@@ -11,9 +11,9 @@ import trio
 
 from goqueue.aio.client import connect
 from goqueue.aio.consumer import run_worker
-from goqueue.net.delivery import DeliveredMessage
-from goqueue.net.worker import AnyWorker, check_async, with_parameters_of
-from goqueue.net.working import Worked
+from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.working.rules import Worked
+from goqueue.client.working.worker import AnyWorker, check_async, with_parameters_of
 
 Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
 

@@ -6,10 +6,10 @@ from typing import Any, TypeAlias, TypeVar
 from goqueue.blocking.asking import ask
 from goqueue.blocking.client import Client
 from goqueue.blocking.producer import Producer
+from goqueue.client.producing.producer import Producer as TrioProducer
+from goqueue.client.reading.slices import FetchedSlice, SliceFetcher, SliceRange
 from goqueue.errors import GoQueueError
-from goqueue.net.bodies import Request
-from goqueue.net.producer import Producer as TrioProducer
-from goqueue.net.slices import FetchedSlice, SliceFetcher, SliceRange
+from goqueue.net.wire.kinds import Request
 from goqueue.portal.waiting import ask_now
 from goqueue.types import Microseconds, Priority
 

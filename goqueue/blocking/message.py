@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from goqueue.net.delivery import Delivered, Kinds
-from goqueue.net.message import FlaggedMessage
+from goqueue.client.consuming.delivery import Delivered, Kinds
+from goqueue.client.reading.message import FlaggedMessage
 
 if TYPE_CHECKING:
     from goqueue.blocking.consumer import Consumer

@@ -12,8 +12,8 @@ import trio
 from goqueue.blocking.client import connect
 from goqueue.blocking.consumer import run_worker
 from goqueue.blocking.message import DeliveredMessage
-from goqueue.net.worker import AnyWorker, check_plain, with_parameters_of
-from goqueue.net.working import Worked
+from goqueue.client.working.rules import Worked
+from goqueue.client.working.worker import AnyWorker, check_plain, with_parameters_of
 
 Handler: TypeAlias = Callable[[DeliveredMessage], object]
 

@@ -10,9 +10,9 @@ import trio
 
 from goqueue.cli.output import printable
 from goqueue.cli.running import Misuse, run
+from goqueue.client.client import Client, connect
 from goqueue.errors import GoQueueError, InvalidConfig
-from goqueue.net import messages as wire
-from goqueue.net.client import Client, connect
+from goqueue.net.wire import messages as wire
 
 Result = TypeVar("Result")
 

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consume import Time
+from goqueue.cli.messages.consume import Time
 from goqueue.cli.output import JSON, Column, output_option, preview, printable, readable, write_json, write_table
 from goqueue.cli.running import Misuse
 from goqueue.cli.topic import say
+from goqueue.client.delayed import Delayed, DelayedPage, DueCount
+from goqueue.client.link.moments import due_of
 from goqueue.errors import GoQueueError
-from goqueue.net.delayed import Delayed, DelayedPage, DueCount
-from goqueue.net.moments import due_of
 
 SHOWN = 20
 BAR_WIDTH = 40

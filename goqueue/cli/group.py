@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consume import Place, Time
+from goqueue.cli.messages.consume import Place, Time
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Misuse
 from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes_option
-from goqueue.core.groupsettings import SETTINGS, YesOrNo
-from goqueue.core.topicconfig import Whole
+from goqueue.client.client import Client
+from goqueue.client.groupviews import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
+from goqueue.client.reading.reader import Start
+from goqueue.core.groups.settings import SETTINGS, YesOrNo
+from goqueue.core.topics.config import Whole
 from goqueue.errors import InvalidConfig
-from goqueue.net.client import Client
-from goqueue.net.groupviews import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
-from goqueue.net.reader import Start
 
 OFFSET_MAX = 2**63 - 1
 KINDS = {setting.name: setting.kind for setting in SETTINGS}

@@ -10,17 +10,17 @@ from uuid import UUID
 import click
 import trio
 
-from goqueue.actors.serving import Ports, serving
+from goqueue.actors.front.ports import Ports, serving
 from goqueue.cli.config import settings_options
 from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.process import BrokerProcess, keep_freed_memory
 from goqueue.cli.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
-from goqueue.net.origin import Address
+from goqueue.net.transport.origin import Address
 from goqueue.settings import DEFAULT, Loaded, Settings, host_and_port
-from goqueue.storage.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
-from goqueue.storage.disk import RealDisk, descriptors_max
+from goqueue.storage.directory.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
+from goqueue.storage.disk.disk import RealDisk, descriptors_max
 
 logger = logging.getLogger("goqueue.serve")
 

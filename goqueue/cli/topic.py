@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.backup.restorepartition import restore_partition
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.restorepartition import restore_partition
 from goqueue.cli.running import Misuse
-from goqueue.core.topicconfig import SETTINGS, Hours, Whole
+from goqueue.client.client import Client, Partition, Topic
+from goqueue.core.topics.config import SETTINGS, Hours, Whole
 from goqueue.errors import GoQueueError, PartitionLost
-from goqueue.net.client import Client, Partition, Topic
 
 DEFAULT = "default"
 KINDS = {setting.name: setting.kind for setting in SETTINGS}

@@ -14,15 +14,15 @@ import trio
 
 import goqueue
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.consume import EARLIEST, STRICT, WEIGHTED, Place
-from goqueue.cli.consumegroup import check_there
+from goqueue.cli.messages.consume import EARLIEST, STRICT, WEIGHTED, Place
+from goqueue.cli.messages.consumegroup import check_there
 from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.running import Exit, Misuse, end, ended_by_others
-from goqueue.core.groupsettings import ASSIGNORS, REBALANCES
+from goqueue.client.client import Client
+from goqueue.client.working.rules import Worked
+from goqueue.client.working.worker import is_async
+from goqueue.core.groups.settings import ASSIGNORS, REBALANCES
 from goqueue.errors import GoQueueError
-from goqueue.net.client import Client
-from goqueue.net.worker import is_async
-from goqueue.net.working import Worked
 
 ASYNCIO, THREADS, TRIO = "asyncio", "threads", "trio"
 COLUMNS = [Column(title, len(title), is_number=True) for title in ("HANDLED", "FAILED", "CANCELLED")]

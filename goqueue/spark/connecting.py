@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from goqueue import blocking
 from goqueue.blocking.inside import be_patient, call
 from goqueue.errors import Unavailable
-from goqueue.net import messages as wire
-from goqueue.net.failures import PATIENCE_SECONDS
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.failures import PATIENCE_SECONDS
 
 CONNECT_SECONDS_MAX = 10.0
 

@@ -15,10 +15,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from goqueue.spark.options import column_options, sink_options, source_options
+from goqueue.spark.reading.source import GoQueueReader
+from goqueue.spark.reading.stream import GoQueueStreamReader
 from goqueue.spark.schema import source_schema
-from goqueue.spark.sink import GoQueueStreamWriter, GoQueueWriter
-from goqueue.spark.source import GoQueueReader
-from goqueue.spark.stream import GoQueueStreamReader
+from goqueue.spark.sink.sink import GoQueueStreamWriter, GoQueueWriter
 from goqueue.spark.worker import in_task
 
 FORMAT = "goqueue"

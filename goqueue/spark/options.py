@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goqueue.core.names import DEAD_LETTER_SUFFIX, check_group_name, check_publishable, check_topic_name
-from goqueue.net.failures import PATIENCE_SECONDS
+from goqueue.net.wire.failures import PATIENCE_SECONDS
 from goqueue.spark.optionvalues import (
     Faults,
     address,

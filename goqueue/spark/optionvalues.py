@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from goqueue.client.client import address_of
 from goqueue.errors import GoQueueError, InvalidConfig
-from goqueue.net.client import address_of
 
 T = TypeVar("T")
 D = TypeVar("D")

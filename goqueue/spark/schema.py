@@ -43,8 +43,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from goqueue.spark.jsoncolumns import type_of
-from goqueue.spark.jsontypes import Record, record_of
+from goqueue.spark.json.columns import type_of
+from goqueue.spark.json.types import Record, record_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,14 +11,14 @@ from uuid import UUID
 
 from goqueue.blocking import Client
 from goqueue.blocking.inside import call
-from goqueue.core.batch import Envelope
+from goqueue.client.reading.message import sound_batches
 from goqueue.core.names import is_internal
+from goqueue.core.records.batch import Envelope
 from goqueue.errors import OffsetOutOfRange, UnknownPartition, UnknownTopic
-from goqueue.net import messages as wire
-from goqueue.net.failures import error_of
-from goqueue.net.message import sound_batches
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.failures import error_of
 from goqueue.spark.options import SourceOptions
-from goqueue.spark.ranges import OffsetRange
+from goqueue.spark.reading.ranges import OffsetRange
 from goqueue.types import Microseconds, Offset
 
 

@@ -18,7 +18,7 @@ import trio
 
 from goqueue.environment import File, Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed, TooManyFiles
-from goqueue.storage.syncing import sync_each
+from goqueue.storage.disk.syncing import sync_each
 from goqueue.testing.contents import Contents
 from goqueue.testing.faults import Counts, Faults
 from goqueue.testing.file import SimulatedFile, SimulatedLock

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from typing import Protocol
 
-from goqueue.actors.serving import serving
+from goqueue.actors.front.ports import serving
 from goqueue.environment import Disk, Environment, SystemClock, TcpNetwork
-from goqueue.net.origin import Address
+from goqueue.net.transport.origin import Address
 from goqueue.portal.host import Host
 from goqueue.portal.thread import TrioThread
 from goqueue.portal.waiting import opened
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from goqueue.testing.disk import SimulatedDisk
 
 HOST = "127.0.0.1"

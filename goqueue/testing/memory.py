@@ -16,10 +16,10 @@ from random import Random
 
 import trio
 
-from goqueue.actors.serving import serving
+from goqueue.actors.front.ports import serving
+from goqueue.client.client import Client, Connecting, connect
 from goqueue.environment import Environment, WallClock
-from goqueue.net.client import Client, Connecting, connect
-from goqueue.net.origin import Address
+from goqueue.net.transport.origin import Address
 from goqueue.nursery import PlainNursery
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import CAPACITY, SimulatedDisk

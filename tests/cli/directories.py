@@ -8,13 +8,13 @@ from click.testing import CliRunner, Result
 
 from goqueue.cli import main
 from goqueue.config import LogConfig
-from goqueue.core.batch import Batch, Producer, accept
-from goqueue.core.record import DELAY_BIT, encode_record
-from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.disk import RealDisk
-from goqueue.storage.journal import Journal
-from goqueue.storage.log import Log
-from goqueue.storage.volume import Volume
+from goqueue.core.records.batch import Batch, Producer, accept
+from goqueue.core.records.record import DELAY_BIT, encode_record
+from goqueue.storage.directory.datadirectory import DataDirectory
+from goqueue.storage.disk.disk import RealDisk
+from goqueue.storage.journals.journal import Journal
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 
 NOW = 1_700_000_000_000_000
 CONFIG = LogConfig(segment_bytes=3_000)

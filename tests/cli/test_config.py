@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from goqueue.cli import main
-from goqueue.core.admission import DISK_FREE_MIN
+from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.errors import InvalidConfig
 from goqueue.settings import Settings, host_and_port, load
 

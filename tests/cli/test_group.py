@@ -10,8 +10,8 @@ import trio
 from click.testing import Result
 
 import goqueue
-from goqueue.net.whymessages import Because, Why
-from goqueue.storage.disk import RealDisk
+from goqueue.net.wire.whymessages import Because, Why
+from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
 

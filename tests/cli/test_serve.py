@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import goqueue
 from goqueue.cli import main
 from goqueue.errors import DataDirectoryLocked
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.cli.directories import everything_in
 from tests.process.brokers import broker_on_loopback
 from tests.process.children import ROOT, Child, child

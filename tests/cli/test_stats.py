@@ -7,7 +7,7 @@ import pytest
 
 import goqueue
 from goqueue.cli.stats import groups_of
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 import goqueue
 from goqueue.cli import main
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback
 
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback
 from tests.warmprogram import warm_program
 

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.net.codec import encode
-from goqueue.net.fields import Scalar
-from goqueue.net.groupmessages import (
+from goqueue.net.wire.codec import encode
+from goqueue.net.wire.fields import Scalar
+from goqueue.net.wire.groups import (
     Action,
     DeliveryRun,
     JoinGroup,
@@ -22,7 +22,7 @@ from goqueue.net.groupmessages import (
     Settle,
     SettleDelivery,
 )
-from goqueue.net.messages import Fetch, FetchPartition, Hello, Stats
+from goqueue.net.wire.messages import Fetch, FetchPartition, Hello, Stats
 from tests.hostile.frames import frames_of
 
 Attack: TypeAlias = Callable[[trio.abc.HalfCloseableStream, Random], Awaitable[None]]

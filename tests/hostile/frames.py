@@ -8,10 +8,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from goqueue.net.bodies import BODIES, Body
-from goqueue.net.codec import CORRELATION_MAX, encode
-from goqueue.net.fields import Count, Range, Size
-from goqueue.net.messages import Hello, Part
+from goqueue.net.wire.codec import CORRELATION_MAX, encode
+from goqueue.net.wire.fields import Count, Range, Size
+from goqueue.net.wire.kinds import BODIES, Body
+from goqueue.net.wire.messages import Hello, Part
 
 FEW = 5
 IDS = (0, 1, 2, 3, 7, CORRELATION_MAX)

@@ -4,12 +4,12 @@ import tracemalloc
 from random import Random
 
 from goqueue.errors import OffsetOutOfRange
-from goqueue.net.bodies import ANSWERS
-from goqueue.net.clientsession import ClientSession
-from goqueue.net.events import Event, HelloReceived, RequestReceived, SessionClosed
-from goqueue.net.limits import Limits
-from goqueue.net.messages import Stats
-from goqueue.net.session import Session, State
+from goqueue.net.session.client import ClientSession
+from goqueue.net.session.events import Event, HelloReceived, RequestReceived, SessionClosed
+from goqueue.net.session.machine import Session, State
+from goqueue.net.wire.kinds import ANSWERS
+from goqueue.net.wire.limits import Limits
+from goqueue.net.wire.messages import Stats
 from tests.hostile.frames import drawn_body, hostile_frame
 from tests.net.ends import HELLO, SMALL, joined, new_server
 

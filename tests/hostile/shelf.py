@@ -8,28 +8,28 @@ from random import Random
 
 import trio
 
-from goqueue.actors.broker import Broker
-from goqueue.actors.delayrequests import CancelDelayed, ListDelayed, MoveDelayed
-from goqueue.actors.partitionrequests import Fetch, Produce
-from goqueue.actors.ref import ActorRef
-from goqueue.actors.topicrequests import CreateTopic, DescribeTopics, TopicView
-from goqueue.core.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
+from goqueue.actors.delays.requests import CancelDelayed, ListDelayed, MoveDelayed
+from goqueue.actors.node.broker import Broker
+from goqueue.actors.partition.requests import Fetch, Produce
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import CreateTopic, DescribeTopics, TopicView
 from goqueue.core.names import METADATA_LOG
-from goqueue.core.record import encode_record
+from goqueue.core.records.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
+from goqueue.core.records.record import encode_record
 from goqueue.errors import DamagedData, GoQueueError, PartitionUnavailable
-from goqueue.net.groupmessages import Action
+from goqueue.net.wire.groups import Action
 from goqueue.storage.checkedjson import CHECKSUM
-from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE
-from goqueue.storage.delayindex import NAME as DELAYS
-from goqueue.storage.groupregistry import GROUPS, REGISTRY
-from goqueue.storage.journalfile import decode_frame
-from goqueue.storage.ledgerjournal import NAME as LEDGERS
-from goqueue.storage.reserve import RESERVE
+from goqueue.storage.delays.entries import ENTRY_SIZE, HEADER_SIZE
+from goqueue.storage.delays.index import NAME as DELAYS
+from goqueue.storage.disk.reserve import RESERVE
+from goqueue.storage.journals.file import decode_frame
+from goqueue.storage.journals.groups import GROUPS, REGISTRY
+from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
-from tests.actors.groupworld import consumer
-from tests.actors.shelves import broker, partition_of
+from tests.actors.delivery.shelves import broker, partition_of
+from tests.actors.groups.groupworld import consumer
 from tests.storage.logs import NOW, records_in
 
 DATA = "/data"

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goqueue.cli import main
-from goqueue.core.metadata import Metadata
-from goqueue.core.topicconfig import SETTINGS, TopicConfig
+from goqueue.core.topics.config import SETTINGS, TopicConfig
+from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.settings import Settings, flag_of, load
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from goqueue.net.bodies import BODIES
+from goqueue.net.wire.kinds import BODIES
 from tests.hostile.frames import WAYS, frames_of
 from tests.hostile.sessions import harass_client, harass_server
 

@@ -3,12 +3,12 @@
 from collections import deque
 from dataclasses import replace
 
-from goqueue.net.clientsession import ClientSession
-from goqueue.net.events import Event, HelloReceived, Welcomed
-from goqueue.net.limits import Limits
-from goqueue.net.messages import Hello
-from goqueue.net.serversession import ServerSession
-from goqueue.net.session import Session
+from goqueue.net.session.client import ClientSession
+from goqueue.net.session.events import Event, HelloReceived, Welcomed
+from goqueue.net.session.machine import Session
+from goqueue.net.session.server import ServerSession
+from goqueue.net.wire.limits import Limits
+from goqueue.net.wire.messages import Hello
 
 CLUSTER = bytes(range(16))
 HELLO = Hello(1, ("zstd",), "tests", CLUSTER, b"key")

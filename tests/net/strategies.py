@@ -5,8 +5,8 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from goqueue.net.bodies import ANSWERS, BODIES, Body
-from goqueue.net.fields import INTEGER_MAX, INTEGER_MIN, Count, Range, Size
+from goqueue.net.wire.fields import INTEGER_MAX, INTEGER_MIN, Count, Range, Size
+from goqueue.net.wire.kinds import ANSWERS, BODIES, Body
 
 ITEMS_MAX = 4
 SIZE_MAX = 40

@@ -3,7 +3,7 @@
 from typing import Any
 
 import goqueue
-from goqueue.net.consumer import Consumer
+from goqueue.client.consuming.consumer import Consumer
 
 
 async def fill(client: goqueue.Client, count: int, partitions: int = 1, topic: str = "orders") -> None:

@@ -7,21 +7,21 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 import pytest
 
-from goqueue.core.inspection import inspect_records
-from goqueue.core.record import FLAGS_FROM_CLIENTS, decode_records
-from goqueue.core.why import RULES
-from goqueue.net.bodies import ANSWERS, BODIES, KINDS, Answer, Kind, Request
-from goqueue.net.clientsession import ClientSession
-from goqueue.net.codec import decode, encode
-from goqueue.net.events import AnswerReceived, HelloReceived, RequestReceived, Welcomed
-from goqueue.net.failures import CLASSES
-from goqueue.net.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
-from goqueue.net.groupmessages import Action, JoinGroup, Receive, Received, Settle
-from goqueue.net.limits import FRAME_SIZE_MAX
-from goqueue.net.messages import Hello, Produce, Welcome
-from goqueue.net.serversession import ServerSession
-from goqueue.net.streammessages import AskOffsets, CommitOffsets
-from goqueue.net.whymessages import Why
+from goqueue.core.records.inspection import inspect_records
+from goqueue.core.records.record import FLAGS_FROM_CLIENTS, decode_records
+from goqueue.core.why.rules import RULES
+from goqueue.net.session.client import ClientSession
+from goqueue.net.session.events import AnswerReceived, HelloReceived, RequestReceived, Welcomed
+from goqueue.net.session.server import ServerSession
+from goqueue.net.wire.codec import decode, encode
+from goqueue.net.wire.failures import CLASSES
+from goqueue.net.wire.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
+from goqueue.net.wire.groups import Action, JoinGroup, Receive, Received, Settle
+from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Kind, Request
+from goqueue.net.wire.limits import FRAME_SIZE_MAX
+from goqueue.net.wire.messages import Hello, Produce, Welcome
+from goqueue.net.wire.streammessages import AskOffsets, CommitOffsets
+from goqueue.net.wire.whymessages import Why
 from tests.storage.logs import records_in
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()

@@ -15,13 +15,13 @@ from random import Random
 import trio
 
 from goqueue.config import LogConfig
-from goqueue.core.batch import Batch
+from goqueue.core.records.batch import Batch
 from goqueue.environment import SystemClock
 from goqueue.errors import DataDirectoryLocked
-from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.disk import RealDisk
-from goqueue.storage.log import Log
-from goqueue.storage.volume import Volume
+from goqueue.storage.directory.datadirectory import DataDirectory
+from goqueue.storage.disk.disk import RealDisk
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 from tests.storage.logs import batch
 
 CONFIG = LogConfig(segment_bytes=64 * 1024)

@@ -9,8 +9,8 @@ import trio
 from trio import TASK_STATUS_IGNORED as IGNORED
 
 import goqueue
-from goqueue.cli.backupwork import back_up, restore
-from goqueue.storage.disk import RealDisk
+from goqueue.cli.backup.copying import back_up, restore
+from goqueue.storage.disk.disk import RealDisk
 from goqueue.storage.verification.verify import NoProgress, verify
 from tests.process.brokers import broker_process
 from tests.process.histories import TOPIC, History, Publisher

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 import goqueue
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback, broker_process
 from tests.process.children import child
 from tests.process.histories import TOPIC, History, Publisher, everything

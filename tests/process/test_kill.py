@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from goqueue.errors import DataDirectoryLocked
-from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.disk import RealDisk
-from goqueue.storage.log import Log
-from goqueue.storage.volume import Volume
+from goqueue.storage.directory.datadirectory import DataDirectory
+from goqueue.storage.disk.disk import RealDisk
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 from tests.process.appender import CONFIG, LOCKED, WRITERS, value_of
 from tests.process.children import Child, child
 from tests.storage.logs import read_all

@@ -8,7 +8,7 @@ import trio
 
 import goqueue
 from goqueue.errors import GoQueueError
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import trio
 
 import goqueue
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import broker_on_loopback
 
 CONNECTIONS = 100

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 import goqueue
-from goqueue.net import messages as wire
-from goqueue.storage.disk import RealDisk
+from goqueue.net.wire import messages as wire
+from goqueue.storage.disk.disk import RealDisk
 from tests.process.brokers import HOST, broker_on_loopback
 from tests.process.test_proxy import Proxy
 

@@ -9,17 +9,17 @@ import traceback
 from pathlib import Path
 
 from goqueue.testing.determinism import run_deterministically
-from tests.sim.bugs import PLANTED
-from tests.sim.clientbugs import PLANTED_AMONG_CLIENTS
-from tests.sim.clientworld import ClientWorld
-from tests.sim.delaybugs import PLANTED_AMONG_DELAYS
-from tests.sim.delayworld import DelayWorld
-from tests.sim.groupbugs import PLANTED_AMONG_GROUPS
-from tests.sim.groupworld import GroupWorld
-from tests.sim.lanebugs import PLANTED_AMONG_LANES
+from tests.sim.clients.bugs import PLANTED_AMONG_CLIENTS
+from tests.sim.clients.world import ClientWorld
+from tests.sim.delays.bugs import PLANTED_AMONG_DELAYS
+from tests.sim.delays.world import DelayWorld
+from tests.sim.disk.bugs import PLANTED
+from tests.sim.disk.world import World
+from tests.sim.groups.bugs import PLANTED_AMONG_GROUPS
+from tests.sim.groups.lanebugs import PLANTED_AMONG_LANES
+from tests.sim.groups.world import GroupWorld
 from tests.sim.shrinking import shrunk
-from tests.sim.streambugs import PLANTED_AMONG_STREAMS
-from tests.sim.world import World
+from tests.sim.streams.bugs import PLANTED_AMONG_STREAMS
 
 WORLDS: dict[str, type[World] | type[ClientWorld]] = {
     "partitions": World,

@@ -12,7 +12,7 @@ from enum import Enum
 from random import Random
 
 from goqueue.testing.disk import SimulatedDisk
-from tests.sim.clientplan import ClientLife
+from tests.sim.clients.plan import ClientLife
 
 ODDS = 0.2
 

@@ -7,7 +7,7 @@ import pytest
 
 from goqueue.nursery import errors_in
 from goqueue.testing.determinism import run_deterministically
-from tests.sim.history import Violation
+from tests.sim.disk.history import Violation
 
 
 class World(Protocol):

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from goqueue.testing.determinism import run_deterministically
-from tests.sim.clientplan import ClientPlan
-from tests.sim.clientworld import ClientWorld
+from tests.sim.clients.plan import ClientPlan
+from tests.sim.clients.world import ClientWorld
 
 
 def failure_of(world: type[ClientWorld], seed: int, without: Collection[int] = ()) -> BaseException | None:

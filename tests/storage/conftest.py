@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.storage.volume import Volume
+from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from goqueue.config import LogConfig
-from goqueue.core.batch import (
+from goqueue.core.records.batch import (
     ENVELOPE_SIZE,
     NO_PRODUCER,
     Attribute,
@@ -18,10 +18,10 @@ from goqueue.core.batch import (
     parse_envelope,
     records_of,
 )
-from goqueue.core.record import FLAGS_FROM_BROKER, MESSAGE_ID_HEADER, Record, decode_records, encode_record
+from goqueue.core.records.record import FLAGS_FROM_BROKER, MESSAGE_ID_HEADER, Record, decode_records, encode_record
 from goqueue.errors import DamagedData
-from goqueue.storage.log import Log
-from goqueue.storage.volume import Volume
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Buffer
 

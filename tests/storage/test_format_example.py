@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from goqueue.core.batch import (
+from goqueue.core.records.batch import (
     ENVELOPE_SIZE,
     Envelope,
     Producer,
@@ -17,7 +17,7 @@ from goqueue.core.batch import (
     parse_envelope,
     seal_envelope,
 )
-from goqueue.core.record import decode_records
+from goqueue.core.records.record import decode_records
 from goqueue.types import Priority
 
 PAGE = (Path(__file__).parents[2] / "docs/storage-format.md").read_text()

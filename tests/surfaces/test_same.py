@@ -10,8 +10,8 @@ import pytest
 
 import goqueue
 from goqueue import aio, blocking
-from goqueue.net.client import Connecting
-from tests.net.test_client import BAD_ADDRESSES
+from goqueue.client.client import Connecting
+from tests.client.test_client import BAD_ADDRESSES
 
 KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
 FOR_THE_INSIDE = {

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from goqueue import blocking
-from goqueue.net.workersignals import SIGNALS, signals_stop
+from goqueue.client.working.signals import SIGNALS, signals_stop
 from tests.surfaces.background import in_background, wait_until
 from tests.surfaces.test_consumers import fill
 from tests.surfaces.test_workers import SECONDS_MAX, attempts_left

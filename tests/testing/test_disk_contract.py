@@ -12,7 +12,7 @@ import trio
 
 from goqueue.environment import Disk, File
 from goqueue.errors import DataDirectoryLocked, DiskFailed
-from goqueue.storage.disk import RealDisk
+from goqueue.storage.disk.disk import RealDisk
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
 

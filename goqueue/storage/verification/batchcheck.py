@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from goqueue.core.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, held_attributes, records_of
-from goqueue.core.inspection import Contents, headers_fault, inspect_records
-from goqueue.core.record import (
+from goqueue.core.records.batch import KNOWN_ATTRIBUTES, Attribute, Envelope, held_attributes, records_of
+from goqueue.core.records.inspection import Contents, headers_fault, inspect_records
+from goqueue.core.records.record import (
     CHECKSUMMED_FROM,
     DUE_TIME,
     EXPIRES_AT_HEADER,

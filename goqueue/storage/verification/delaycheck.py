@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.core.delays import Change
+from goqueue.core.delays.pending import Change
 from goqueue.errors import StorageError, UnknownFormat
-from goqueue.storage.delayentries import (
+from goqueue.storage.delays.entries import (
     ENTRY_SIZE,
     HEADER_SIZE,
     PIECE_SIZE,
@@ -20,9 +20,9 @@ from goqueue.storage.delayentries import (
     decode_entries,
     is_header,
 )
-from goqueue.storage.delayindex import NAME
+from goqueue.storage.delays.index import NAME
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, Kind
-from goqueue.storage.volume import Volume
 
 ANEW = "the next start makes it anew from the log"
 

@@ -7,20 +7,23 @@ from enum import StrEnum
 from struct import Struct
 from typing import TypeAlias
 
-from goqueue.core import batch
-from goqueue.core.nodeproducers import ProducerLimits
-from goqueue.core.producers import ProducerState
+from goqueue.core.log.nodeproducers import ProducerLimits
+from goqueue.core.log.producers import ProducerState
+from goqueue.core.records import batch
 from goqueue.environment import Disk
 from goqueue.errors import UnknownFormat
-from goqueue.storage import delayentries, journalfile, producersnapshot, recoverypoint, summary
-from goqueue.storage.delayindex import NAME as DELAYS
-from goqueue.storage.index import ENTRY_SIZE
-from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalfile import Frame, decode_frame
-from goqueue.storage.producersnapshot import decode_producers
-from goqueue.storage.recoverypoint import RecoveryPoint, read_recovery_point
-from goqueue.storage.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
-from goqueue.storage.summary import SummaryHead
+from goqueue.storage.delays import entries as delayentries
+from goqueue.storage.delays.index import NAME as DELAYS
+from goqueue.storage.journals import file as journalfile
+from goqueue.storage.journals.file import Frame, decode_frame
+from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.log import producersnapshot, recoverypoint, summary
+from goqueue.storage.log.index import ENTRY_SIZE
+from goqueue.storage.log.producersnapshot import decode_producers
+from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
+from goqueue.storage.log.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
+from goqueue.storage.log.summary import SummaryHead
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.delaycheck import DelayRow, delay_rows
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.journalcheck import check_journal
@@ -34,7 +37,6 @@ from goqueue.storage.verification.segmentdump import (
     base_offset_in,
     segment_rows,
 )
-from goqueue.storage.volume import Volume
 from goqueue.types import Microseconds, Offset
 
 INDEX_SIZE_MAX = 64 * 1024 * 1024

@@ -8,17 +8,17 @@ import json
 from collections.abc import Iterator
 from uuid import UUID
 
-from goqueue.core.groupregistry import GroupRegistry
+from goqueue.core.groups.registry import GroupRegistry
 from goqueue.errors import StorageError
-from goqueue.storage.groupregistry import GROUPS, REGISTRY, replayed
-from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalclaim import read_claim
-from goqueue.storage.journalfile import Replay, replay
-from goqueue.storage.ledgerjournal import NAME as LEDGERS
-from goqueue.storage.ledgerjournal import ids_in
-from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.journals.claim import read_claim
+from goqueue.storage.journals.file import Replay, replay
+from goqueue.storage.journals.groups import GROUPS, REGISTRY, replayed
+from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.journals.ledgers import NAME as LEDGERS
+from goqueue.storage.journals.ledgers import ids_in
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, Kind
-from goqueue.storage.volume import Volume
 
 
 async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Finding]:

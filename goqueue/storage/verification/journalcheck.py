@@ -5,13 +5,13 @@ two entries looks as if it had never been longer: the claim beside it tells.
 """
 
 from goqueue.errors import StorageError, UnknownFormat
-from goqueue.storage.groupregistry import GROUPS, REGISTRY
-from goqueue.storage.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journalclaim import SUFFIX, is_sound_claim, read_claim
-from goqueue.storage.journalfile import MAGIC, NEW, LostEntries, Replay, replay
-from goqueue.storage.ledgerjournal import NAME as LEDGERS
+from goqueue.storage.journals.claim import SUFFIX, is_sound_claim, read_claim
+from goqueue.storage.journals.file import MAGIC, NEW, LostEntries, Replay, replay
+from goqueue.storage.journals.groups import GROUPS, REGISTRY
+from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
+from goqueue.storage.journals.ledgers import NAME as LEDGERS
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind
-from goqueue.storage.volume import Volume
 
 
 def is_known_journal(path: str) -> bool:

@@ -9,9 +9,9 @@ was promised to nobody: it is a torn tail, which the next start cuts off togethe
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from goqueue.storage.recoverypoint import RecoveryPoint
-from goqueue.storage.scan import Damage
-from goqueue.storage.segment import LOG, segment_stem
+from goqueue.storage.log.recoverypoint import RecoveryPoint
+from goqueue.storage.log.scan import Damage
+from goqueue.storage.log.segment import LOG, segment_stem
 from goqueue.storage.verification.findings import Finding, Kind, SegmentReport, State
 from goqueue.storage.verification.segmentcheck import Seal, SegmentScan
 from goqueue.types import Offset

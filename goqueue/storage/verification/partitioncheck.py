@@ -7,10 +7,18 @@ are read until they hold still around the recovery point, and a log file that go
 from collections.abc import Iterator
 from itertools import pairwise
 
-from goqueue.storage import producersnapshot
-from goqueue.storage.recovery import SEGMENT_NAME
-from goqueue.storage.recoverypoint import NAME, SIZE_MAX, VERSION, RecoveryPoint, read_recovery_point, sound_version
-from goqueue.storage.segment import LOG, SEAL, SUFFIXES, segment_stem
+from goqueue.storage.log import producersnapshot
+from goqueue.storage.log.recovery import SEGMENT_NAME
+from goqueue.storage.log.recoverypoint import (
+    NAME,
+    SIZE_MAX,
+    VERSION,
+    RecoveryPoint,
+    read_recovery_point,
+    sound_version,
+)
+from goqueue.storage.log.segment import LOG, SEAL, SUFFIXES, segment_stem
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, Kind, PartitionReport
 from goqueue.storage.verification.judgement import CheckedSegment, Evidence, judge
 from goqueue.storage.verification.segmentcheck import (
@@ -21,7 +29,6 @@ from goqueue.storage.verification.segmentcheck import (
     scan_segment,
     seal_agrees,
 )
-from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
 LOOKS_MAX = 10

@@ -11,10 +11,10 @@ from crc32c import crc32c
 
 from goqueue.environment import File
 from goqueue.errors import DiskFailed, UnknownFormat
-from goqueue.storage.index import ENTRY_SIZE, SparseIndex
-from goqueue.storage.scan import Damage, Found, Scanner
-from goqueue.storage.segment import LOG, OFFSET_INDEX, TIME_INDEX
-from goqueue.storage.summary import (
+from goqueue.storage.log.index import ENTRY_SIZE, SparseIndex
+from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.segment import LOG, OFFSET_INDEX, TIME_INDEX
+from goqueue.storage.log.summary import (
     HEAD_SIZE,
     VERSION,
     History,
@@ -25,9 +25,9 @@ from goqueue.storage.summary import (
     decode_history,
     sound_version,
 )
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from goqueue.storage.verification.findings import Finding, Kind
-from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
 SEAL_SIZE_MAX = 256 * 1024 * 1024

@@ -7,15 +7,15 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
-from goqueue.core.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
-from goqueue.core.record import Record, decode_records
+from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
+from goqueue.core.records.record import Record, decode_records
 from goqueue.environment import File
 from goqueue.errors import UnknownFormat
-from goqueue.storage.scan import Damage, Found
+from goqueue.storage.log.scan import Damage, Found
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentcheck import PatientScanner
-from goqueue.storage.volume import Volume
 from goqueue.types import Offset
 
 BASE_OFFSET = re.compile(r"([0-9]{20})\.[a-z]+")

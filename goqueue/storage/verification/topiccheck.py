@@ -1,11 +1,11 @@
 """Whether every partition that the list of topics names is on disk."""
 
-from goqueue.core.metadata import Topic
-from goqueue.storage.namedoffsets import CommittedOffsets
-from goqueue.storage.topicfolders import TopicFolders
-from goqueue.storage.topiclist import LIST, read_topic_list
+from goqueue.core.topics.metadata import Topic
+from goqueue.storage.directory.folders import TopicFolders
+from goqueue.storage.directory.namedoffsets import CommittedOffsets
+from goqueue.storage.directory.topiclist import LIST, read_topic_list
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, Kind
-from goqueue.storage.volume import Volume
 
 
 async def check_topics(volume: Volume, data: str) -> list[Finding]:

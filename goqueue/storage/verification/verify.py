@@ -11,12 +11,13 @@ from uuid import UUID
 from goqueue.environment import Disk
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.checkedjson import is_sound
-from goqueue.storage.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_SIZE_MAX
-from goqueue.storage.journal import DAMAGED, TORN
-from goqueue.storage.journalclaim import SUFFIX
-from goqueue.storage.reserve import RESERVE
-from goqueue.storage.segment import LOG
-from goqueue.storage.topicfolders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.directory.datadirectory import FORMAT, INCOMPLETE, LOCK, META, META_SIZE_MAX
+from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.disk.reserve import RESERVE
+from goqueue.storage.journals.claim import SUFFIX
+from goqueue.storage.journals.journal import DAMAGED, TORN
+from goqueue.storage.log.segment import LOG
+from goqueue.storage.log.volume import TEMPORARY, Volume
 from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
 from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
 from goqueue.storage.verification.groupcheck import check_groups
@@ -24,7 +25,6 @@ from goqueue.storage.verification.journalcheck import check_claim, check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
 from goqueue.storage.verification.segmentcheck import Progress
 from goqueue.storage.verification.topiccheck import check_topics
-from goqueue.storage.volume import TEMPORARY, Volume
 
 LOGS, DELETED = "logs", "deleted"
 DEPTH_MAX = 8

@@ -1,11 +1,11 @@
 """Short words for the tests of verification: a log to damage, and what verification says of it."""
 
 from goqueue.config import LogConfig
-from goqueue.core.batch import Envelope, parse_envelope
-from goqueue.storage.journal import Journal
+from goqueue.core.records.batch import Envelope, parse_envelope
+from goqueue.storage.journals.journal import Journal
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Finding, Kind, Report
 from goqueue.storage.verification.verify import verify
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, open_log, path_of, publish
 

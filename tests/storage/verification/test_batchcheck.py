@@ -5,9 +5,17 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.batch import NO_PRODUCER, Attribute, Batch, Envelope, compress, envelope_for, held_attributes
-from goqueue.core.inspection import inspect_records
-from goqueue.core.record import (
+from goqueue.core.records.batch import (
+    NO_PRODUCER,
+    Attribute,
+    Batch,
+    Envelope,
+    compress,
+    envelope_for,
+    held_attributes,
+)
+from goqueue.core.records.inspection import inspect_records
+from goqueue.core.records.record import (
     EXPIRES_AT_HEADER,
     FLAGS_FROM_BROKER,
     HEADER,

@@ -4,15 +4,15 @@ from contextlib import aclosing
 
 import pytest
 
-from goqueue.core.delays import Change, DelayState
-from goqueue.storage import delayentries
-from goqueue.storage.delayentries import ENTRY_SIZE, HEADER_SIZE, encode_entries, encode_header
+from goqueue.core.delays.pending import Change, DelayState
+from goqueue.storage.delays import entries as delayentries
+from goqueue.storage.delays.entries import ENTRY_SIZE, HEADER_SIZE, encode_entries, encode_header
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import FileKind, Row, dump, kind_of
 from goqueue.storage.verification.findings import Finding, Kind
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
-from tests.storage.delays import PATH, compact, ended, opened, pending
+from tests.storage.delays.indexes import PATH, compact, ended, opened, pending
 from tests.storage.verification.checks import checked, closed_log, flip_byte, kinds, only_finding, overwrite, whole
 
 ENTRIES = [pending(3, 9_000), pending(5, 8_000), ended(DelayState.CANCELLED, 5, 9), pending(3, 9_500, 10)]

@@ -6,10 +6,11 @@ import pytest
 from crc32c import crc32c
 
 from goqueue.config import LogConfig
-from goqueue.core.batch import ENVELOPE_SIZE, seal_envelope
-from goqueue.core.record import decode_records
+from goqueue.core.records.batch import ENVELOPE_SIZE, seal_envelope
+from goqueue.core.records.record import decode_records
 from goqueue.errors import UnknownFormat
-from goqueue.storage.journalfile import Kind as FrameKind
+from goqueue.storage.journals.file import Kind as FrameKind
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.dump import (
     FileKind,
     FrameRow,
@@ -23,7 +24,6 @@ from goqueue.storage.verification.dump import (
 )
 from goqueue.storage.verification.findings import Finding, Kind
 from goqueue.storage.verification.segmentdump import EVERYTHING, BatchRow, RecordRow, Selection
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, file_names, open_log, path_of
 from tests.storage.verification.checks import (

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from goqueue.core.batch import ENVELOPE_SIZE, seal_envelope
-from goqueue.storage.datadirectory import DataDirectory
-from goqueue.storage.log import Log
+from goqueue.core.records.batch import ENVELOPE_SIZE, seal_envelope
+from goqueue.storage.directory.datadirectory import DataDirectory
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Kind, State
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, mounted, open_log, path_of, publish
 from tests.storage.verification.checks import (

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.storage.log import Log
-from goqueue.storage.logviews import LogStatistics
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.views import LogStatistics
 from goqueue.storage.verification.findings import Finding, Kind, Report
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, file_names, mounted, open_log

@@ -8,17 +8,17 @@ import pytest
 from crc32c import crc32c
 from trio.testing import MockClock
 
-from goqueue.core import batch as batches
-from goqueue.core.batch import ENVELOPE_SIZE
+from goqueue.core.records import batch as batches
+from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, UnknownFormat
 from goqueue.storage.checkedjson import pack
-from goqueue.storage.datadirectory import INCOMPLETE, DataDirectory
-from goqueue.storage.journalfile import Kind as FrameKind
-from goqueue.storage.journalfile import encode_frame
-from goqueue.storage.summary import HEAD_SIZE
+from goqueue.storage.directory.datadirectory import INCOMPLETE, DataDirectory
+from goqueue.storage.journals.file import Kind as FrameKind
+from goqueue.storage.journals.file import encode_frame
+from goqueue.storage.log.summary import HEAD_SIZE
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Kind
 from goqueue.storage.verification.verify import verify
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.file import SimulatedFile
 from tests.storage.logs import DIRECTORY, file_names, mounted, open_log, path_of

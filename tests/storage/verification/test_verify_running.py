@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from trio.testing import MockClock
 
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Kind
 from goqueue.storage.verification.verify import verify
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, batch, mounted, open_log, path_of, publish
 from tests.storage.verification.checks import (

@@ -3,9 +3,9 @@
 import pytest
 
 from goqueue.config import LogConfig
-from goqueue.storage import summary as seals
+from goqueue.storage.log import summary as seals
+from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.findings import Kind, State
-from goqueue.storage.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, open_log, path_of
 from tests.storage.verification.checks import (

@@ -1,0 +1,137 @@
+"""Carrying dead letters to their topic, each exactly once (G5).
+
+The partition journals which messages leave and under which sequence, before anybody sends them. Whatever step a
+crash cuts short is repeated from there: the dead-letter topic knows the sequence and answers a repeat with the
+first offset, and only then the partition hears that they are done.
+
+    take (journaled) ─► make the topic if need be ─► append, durably ─► confirm (journaled)
+
+Errors are waited out: a full disk, a partition that is down, a topic that is deleted at this moment.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from goqueue.actors.groups.attachments import Attachment, Attachments
+from goqueue.actors.groups.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
+from goqueue.actors.partition.requests import Produce
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import CreateTopic, FindPartition
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
+from goqueue.core.groups.deadletter import Story, dead_letter
+from goqueue.core.names import dead_letter_topic
+from goqueue.core.topics.config import UNLIMITED
+from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, TopicExists, Unavailable
+from goqueue.types import Acks
+
+MESSAGES_MAX, BYTES_MAX = 500, 1024 * 1024
+"""Of one departure."""
+ARRIVED_BEFORE = (RepeatTooOld, OutOfOrderSequence)
+"""A departure begins when the one before it has arrived: where later numbers are written, the earlier ones were. A
+ledger that lost entries asks for one that ended long ago."""
+PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
+"""Seconds, doubling, while it cannot be done."""
+
+
+class Undertaker:
+    """Carries the dead letters of one group, from each partition by a task of its own."""
+
+    def __init__(
+        self,
+        group: str,
+        topics: ActorRef,
+        attachments: Attachments,
+        start: Callable[..., object],
+        report: Callable[[str], None],
+    ) -> None:
+        self._group = group
+        self._topics = topics
+        self._attachments = attachments
+        self._start = start
+        self._report = report
+        self._under_way: set[Attachment] = set()
+        self._called_again: set[Attachment] = set()
+
+    def call_for(self, place: Attachment) -> None:
+        """Something waits there, perhaps since before a crash: a partition says so when it is attached, too."""
+        if place in self._under_way:
+            self._called_again.add(place)
+        else:
+            self._under_way.add(place)
+            self._start(self._serve, place, endless=True)
+
+    async def _serve(self, place: Attachment) -> None:
+        pause, is_known = PAUSE_FIRST, False
+        try:
+            while place in self._attachments:
+                self._called_again.discard(place)
+                try:
+                    await self._carry_all(place)
+                except GoQueueError as error:
+                    self._note_trouble(place, error, is_known)
+                    await trio.sleep(pause)
+                    pause, is_known = min(2 * pause, PAUSE_MAX), True
+                    continue
+                if place not in self._called_again:
+                    return
+        finally:
+            self._under_way.discard(place)
+
+    def _note_trouble(self, place: Attachment, error: GoQueueError, is_known: bool) -> None:
+        if not is_known and place in self._attachments:
+            self._report(
+                f"dead letters of group {self._group} wait in partition {place.number} of {place.topic.name}: "
+                f"{error.message}; it is tried again"
+            )
+
+    async def _carry_all(self, place: Attachment) -> None:
+        if place.ref is None:
+            raise Unavailable(f"partition {place.number} of {place.topic.name} is not found yet; try again")
+        while letters := await place.ref.call(TakeDeadLetters(self._group, MESSAGES_MAX, BYTES_MAX)):
+            await self._bury(place, letters)
+            await place.ref.call(ConfirmDeadLetters(self._group, letters.sequence))
+
+    async def _bury(self, place: Attachment, letters: DeadLetters) -> None:
+        target = await self._dead_letter_partition(place)
+        body = b"".join(
+            dead_letter(letter.record, self._story(place, letters, index), index)
+            for index, letter in enumerate(letters.messages)
+        )
+        message = Produce(body, len(letters.messages), producer=letters.producer, acks=Acks.ALL, by_broker=True)
+        with suppress(*ARRIVED_BEFORE):
+            await target.call(message)
+
+    def _story(self, place: Attachment, letters: DeadLetters, index: int) -> Story:
+        letter = letters.messages[index]
+        return Story(
+            topic=place.topic.name,
+            partition=place.number,
+            offset=letter.offset,
+            group=self._group,
+            attempts=letter.attempts,
+            first_delivery=letter.first_delivery,
+            last_delivery=letter.last_delivery,
+            reason=letter.reason,
+        )
+
+    async def _dead_letter_partition(self, place: Attachment) -> ActorRef:
+        """The same number as in its topic, modulo."""
+        name = dead_letter_topic(place.topic.name)
+        found = await outline_of(self._topics, name)
+        if found is None:
+            source = await outline_of(self._topics, place.topic.name)
+            await self._make(name, source.partitions if source is not None else place.topic.partitions)
+            found = await outline_of(self._topics, name)
+        if found is None:
+            raise Unavailable(f"topic {name} was deleted just now; try again")
+        return await self._topics.call(FindPartition(found.uuid, place.number % found.partitions))
+
+    async def _make(self, name: str, partitions: int) -> None:
+        with suppress(TopicExists):  # another partition had need of it at the same time
+            await self._topics.call(CreateTopic(name, partitions, {"retention_hours": UNLIMITED}, by_broker=True))
+
+
+async def outline_of(topics: ActorRef, name: str) -> TopicOutline | None:
+    return next((each for each in await topics.call(OutlineTopics()) if each.name == name), None)

@@ -1,0 +1,270 @@
+"""Sending dead letters back, each exactly once.
+
+It is a consumer of the dead-letter topic under a group name of the broker's own. It takes the letters one after the
+other and rejects those that were chosen: with that they leave, by the same steps by which a message becomes a dead
+letter, and a crash at any step repeats what was journaled and nothing else. Those that were not chosen it holds, so
+that it does not meet them again; the next redrive begins with giving them back.
+
+What has been sent back stays in the log and is done for this group: no second redrive finds it.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.deadletters.carrier import BYTES_MAX, MESSAGES_MAX, outline_of
+from goqueue.actors.groups.requests import (
+    AttachGroup,
+    ConfirmDeadLetters,
+    DeadLetters,
+    DescribeLedger,
+    LedgerView,
+    RedriveDeadLetters,
+    ReleaseMember,
+    SettleRuns,
+    Take,
+    TakeDeadLetters,
+    Taken,
+)
+from goqueue.actors.partition.requests import Describe, Produce
+from goqueue.actors.register.register import NoteBegun, NoteMade, ReadGroup, ReadRegister
+from goqueue.actors.runtime.bounded import call_within
+from goqueue.actors.runtime.messages import ReplyT, Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import FindPartition
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
+from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
+from goqueue.core.groups.redrive import Choice, Destination
+from goqueue.core.groups.registry import EARLIEST, KnownGroup
+from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.names import dead_letter_topic
+from goqueue.core.offsetset import Run
+from goqueue.core.slices.deliverable import records_at
+from goqueue.errors import GoQueueError, GroupConflict, RepeatTooOld, UnknownGroup, UnknownPartition, UnknownTopic
+from goqueue.net.wire.groups import Action
+from goqueue.types import Acks, Buffer, Offset
+
+logger = logging.getLogger("goqueue.redrive")
+
+REDRIVE = "__redrive"
+MEMBER, GENERATION = "redrive", 1
+VISIBILITY_SECONDS = 3_600.0
+"""How long those that were not chosen are held. Met again behind that, they are not chosen again."""
+ANSWER_SECONDS_MAX = 30.0
+PAUSE_SECONDS = 5.0
+"""Before what a crash cut short is tried once more."""
+
+
+class Redriver:
+    def __init__(
+        self, topics: ActorRef, register: ActorRef, listener: ActorRef, draw_id: Callable[[], int]
+    ) -> None:
+        self._topics = topics
+        self._register = register
+        self._listener = listener
+        self._draw_id = draw_id
+        self._under_way: set[str] = set()
+
+    async def redrive(self, wanted: RedriveDeadLetters) -> tuple[int, int]:
+        """How many were sent, or would be, and how many remain."""
+        name = dead_letter_topic(wanted.topic)
+        letters = await self._topic(name, f"topic {wanted.topic} has no dead letters")
+        if wanted.to is not None:
+            await self._check_target(name, wanted.to)
+        if wanted.partition is not None and wanted.partition >= letters.partitions:
+            raise UnknownPartition(f"topic {name} has partitions 0 to {letters.partitions - 1}")
+        if name in self._under_way:
+            raise GroupConflict(f"a redrive of topic {wanted.topic} is under way; wait for its end")
+        self._under_way.add(name)
+        try:
+            return await self._redrive(wanted, letters)
+        finally:
+            self._under_way.discard(name)
+
+    async def _redrive(self, wanted: RedriveDeadLetters, letters: TopicOutline) -> tuple[int, int]:
+        known, round_ = await self._begin(letters), await self._round(wanted)
+        places = [await self._attach(known, letters, number) for number in range(letters.partitions)]
+        for place in places if wanted.partition is None else [places[wanted.partition]]:
+            await self._go_through(place, round_)
+        remaining = sum([await self._lag(place) for place in places])
+        return round_.count, remaining - round_.count if wanted.dry_run else remaining
+
+    async def finish(self) -> None:
+        """What a crash cut short leaves now; until it has, it is tried again and again."""
+        while True:
+            try:
+                known = await self._register.call(ReadGroup(REDRIVE))
+                for seen in known.topics.values():
+                    await self._finish_topic(known, seen.name)
+            except UnknownGroup:
+                return
+            except GoQueueError as error:
+                logger.warning("a redrive that was cut short cannot be finished: %s; it is tried again", error)
+                await trio.sleep(PAUSE_SECONDS)
+            else:
+                return
+
+    async def _finish_topic(self, known: KnownGroup, name: str) -> None:
+        letters = await outline_of(self._topics, name)
+        if letters is None or letters.uuid != known.topics[name].uuid or name in self._under_way:
+            return
+        self._under_way.add(name)
+        try:
+            for number in range(letters.partitions):
+                await self._carry(await self._attach(known, letters, number))
+        finally:
+            self._under_way.discard(name)
+
+    # Getting ready
+
+    async def _topic(self, name: str, otherwise: str) -> TopicOutline:
+        found = await outline_of(self._topics, name)
+        if found is None:
+            raise UnknownTopic(f"{otherwise}; list the topics to see which there are")
+        return found
+
+    async def _check_target(self, letters: str, to: str) -> None:
+        await self._topic(to, f"there is no topic {to} to send to")
+        if to == letters:
+            raise GroupConflict(f"the dead letters are in topic {to} already; choose another one")
+
+    async def _begin(self, letters: TopicOutline) -> KnownGroup:
+        """From now on a start looks whether something was cut short here."""
+        try:
+            known = await self._register.call(ReadGroup(REDRIVE))
+        except UnknownGroup:
+            known = await self._register.call(NoteMade(REDRIVE, self._draw_id(), by_broker=True))
+        seen = known.topics.get(letters.name)
+        if seen is not None and seen.uuid == letters.uuid:
+            return known
+        note = NoteBegun(REDRIVE, letters.name, letters.uuid, letters.partitions, EARLIEST)
+        return await self._register.call(note)
+
+    async def _round(self, wanted: RedriveDeadLetters) -> "_Round":
+        choice = Choice(
+            Destination.wanted(wanted.to, wanted.all_groups),
+            wanted.group,
+            None if wanted.offsets is None else frozenset(wanted.offsets),
+            wanted.reason,
+        )
+        topics = frozenset(each.name for each in await self._topics.call(OutlineTopics()))
+        groups = frozenset(each.name for each in await self._register.call(ReadRegister()))
+        return _Round(choice, topics, groups, wanted.messages_max, wanted.per_second, wanted.dry_run)
+
+    async def _attach(self, known: KnownGroup, letters: TopicOutline, number: int) -> ActorRef:
+        ref = await self._topics.call(FindPartition(letters.uuid, number))
+        settings = LedgerSettings(max_deliveries=0)
+        await _ask(
+            ref, AttachGroup(REDRIVE, known.id, settings, EARLIEST, self._listener, MEMBER, GENERATION, False)
+        )
+        await _ask(ref, ReleaseMember(REDRIVE, MEMBER))
+        return ref
+
+    async def _lag(self, place: ActorRef) -> int:
+        view = await _ask(place, DescribeLedger(REDRIVE))
+        return view.lag if isinstance(view, LedgerView) else 0
+
+    # Going through a partition
+
+    async def _go_through(self, place: ActorRef, round_: "_Round") -> None:
+        """Up to where it ends now: what comes meanwhile may be what was just sent back."""
+        await self._carry(place)
+        end = (await _ask(place, Describe())).end_offset
+        while round_.wants_more:
+            taken = await _ask(place, round_.take())
+            await self._send_back(place, taken, round_.choose(taken, end), round_)
+            if not taken.runs or taken.runs[-1].last >= end:
+                return
+
+    async def _send_back(
+        self, place: ActorRef, taken: Taken, chosen: tuple[AttemptRun, ...], round_: "_Round"
+    ) -> None:
+        round_.count += sum(run.size for run in chosen)
+        if round_.is_dry or not chosen:
+            return
+        reason = round_.choice.destination.to_text()
+        await _ask(place, SettleRuns(REDRIVE, taken.nonce, Action.REJECT, chosen, reason=reason))
+        await self._carry(place)
+        if round_.per_second is not None:
+            await trio.sleep(sum(run.size for run in chosen) / round_.per_second)
+
+    # Carrying
+
+    async def _carry(self, place: ActorRef) -> None:
+        while letters := await _ask(place, TakeDeadLetters(REDRIVE, MESSAGES_MAX, BYTES_MAX)):
+            for target, bodies in (await self._sorted(place, letters)).items():
+                body = b"".join(copy(index) for index, copy in enumerate(bodies))
+                message = Produce(body, len(bodies), producer=letters.producer, acks=Acks.ALL, by_broker=True)
+                with suppress(RepeatTooOld):  # the ledger lost entries that said so
+                    await _ask(target, message)
+            await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence))
+
+    async def _sorted(
+        self, place: ActorRef, letters: DeadLetters
+    ) -> "dict[ActorRef, list[Callable[[int], bytes]]]":
+        """By where they go. Each time in the same way: a repeat must have as many for each place."""
+        topics = {each.name: each for each in await self._topics.call(OutlineTopics())}
+        by_target = defaultdict[ActorRef, list[Callable[[int], bytes]]](list)
+        for letter in letters.messages:
+            story = Story.from_headers(one_record(letter.record).headers)
+            if story is None:
+                continue  # its content has left the log
+            destination = Destination.from_text(letter.reason)
+            target = topics.get(destination.topic_for(story))
+            if target is None:  # it was deleted just now: back where it was
+                by_target[place].append(_again(letter.record, story))
+                continue
+            ref = await self._topics.call(FindPartition(target.uuid, story.partition % target.partitions))
+            by_target[ref].append(_copy(letter.record, destination.group_for(story)))
+        return by_target
+
+
+@dataclass(slots=True)
+class _Round:
+    """One redrive: what it looks for and how far it is."""
+
+    choice: Choice
+    topics: frozenset[str]
+    groups: frozenset[str]
+    messages_max: int | None
+    per_second: int | None
+    is_dry: bool
+    count: int = 0
+
+    @property
+    def wants_more(self) -> bool:
+        return self.messages_max is None or self.count < self.messages_max
+
+    def take(self) -> Take:
+        count = min(MESSAGES_MAX, self.per_second or MESSAGES_MAX)
+        return Take(REDRIVE, MEMBER, GENERATION, count, BYTES_MAX, VISIBILITY_SECONDS, is_busy=False)
+
+    def choose(self, taken: Taken, end: Offset) -> tuple[AttemptRun, ...]:
+        attempts = {offset: run.attempt for run in taken.runs for offset in range(run.first, run.last + 1)}
+        runs = [Run(run.first, run.last) for run in taken.runs]
+        chosen = [
+            AttemptRun(offset, offset, attempts[offset])
+            for offset, record in records_at(taken.data, runs)
+            if offset < end and self._takes(offset, record)
+        ]
+        return tuple(chosen if self.messages_max is None else chosen[: self.messages_max - self.count])
+
+    def _takes(self, offset: Offset, record: bytes) -> bool:
+        return self.choice.takes(offset, Story.from_headers(one_record(record).headers), self.topics, self.groups)
+
+
+async def _ask(ref: ActorRef, message: Request[ReplyT]) -> ReplyT:
+    return await call_within(ANSWER_SECONDS_MAX, ref, message)
+
+
+def _copy(record: Buffer, group: str | None) -> Callable[[int], bytes]:
+    return lambda index: redriven(record, group, index)
+
+
+def _again(record: Buffer, story: Story) -> Callable[[int], bytes]:
+    return lambda index: dead_letter(record, story, index)

@@ -1,0 +1,273 @@
+"""A partition's part in delays: hidden originals, what becomes of them, and the way back into the log.
+
+The log is the truth. A delayed message that falls due is written as an ordinary one, and that record is also the
+mark that it has fired: neither a crash nor a power cut loses or doubles it (G8).
+
+Whoever cancels or moves one takes its timer away first: from then on it cannot fire. If the record that says so
+cannot be written, the timer is set again.
+"""
+
+import logging
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
+from random import Random
+
+import trio
+
+from goqueue.actors.delays.listing import delayed_views
+from goqueue.actors.delays.pending import DelayBook
+from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed, MoveDelayed
+from goqueue.actors.delays.timerrequests import TakeDue, TakeTimer, TimersDue
+from goqueue.actors.delivery.streams import StreamDesk
+from goqueue.actors.runtime.handlers import defers, hears
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.delays import DelayCounts
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.delays.events import cancel_batch, due_time, move_batch
+from goqueue.core.delays.firing import Original, fired_batch
+from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.records.batch import Batch
+from goqueue.core.records.record import TIMESTAMP_MAX
+from goqueue.environment import WallClock
+from goqueue.errors import DiskFull
+from goqueue.storage.delays.scan import read_originals
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Microseconds, Offset
+
+logger = logging.getLogger("goqueue.delays")
+
+FIRED_AT_ONCE = 500
+READ_BYTES_MAX = 4 * 1024 * 1024
+"""Of originals that are read together."""
+COUNTED_AT_ONCE = 1_000
+DISK_FULL_SECONDS = 1.0
+
+
+class DelayDesk(StreamDesk):
+    """`open_delays` in its start, `close_delays` in its stop, `show_to_delays` when more is durable."""
+
+    def __init__(
+        self,
+        volume: Volume,
+        clock: WallClock,
+        directory: str,
+        random: Random,
+        counts: GroupCounts,
+        *,
+        timers: ActorRef | None,
+        delay_counts: DelayCounts,
+    ) -> None:
+        super().__init__(volume, clock, directory, random, counts)
+        self.delay_book = DelayBook(volume, clock, directory, timers, delay_counts)
+        self._is_keeping = self._is_ending = False
+        self._fell_due = trio.Event()
+        self._waiting_for_disk = trio.lowlevel.ParkingLot()
+        self._changing: dict[Offset, trio.Event] = {}
+
+    @abstractmethod
+    def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
+        """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing.
+
+        Of messages that fired `fired` names the originals: nobody has to look for them in the batch.
+        """
+
+    @property
+    def delays(self) -> DelayBook:
+        return self.delay_book
+
+    async def open_delays(self) -> None:
+        await self.delay_book.open(self.log, self.name, self.ref)
+        if self.delay_book.is_used:
+            self._keep_delays()
+
+    async def close_delays(self) -> None:
+        self._is_ending = True
+        await self.delay_book.close()
+
+    def show_to_delays(self, durable: Offset) -> None:
+        self.delay_book.show(durable)
+        if not self._is_keeping and self.delay_book.has_news.is_set():
+            self._keep_delays()
+        self._waiting_for_disk.unpark_all()
+
+    def note_removed(self, below: Offset = 0) -> None:
+        super().note_removed(below)
+        self.delay_book.remove_below(self.log.log_start)
+
+    def _keep_delays(self) -> None:
+        self._is_keeping = True
+        self._fell_due.set()  # what fell due while nobody was there
+        self.background(self.delay_book.keep, endless=True)
+        self.background(self._fire_what_is_due, endless=True)
+
+    # Firing
+
+    @hears(TimersDue)
+    async def fell_due(self, _: str, __: TimersDue) -> None:
+        self._fell_due.set()
+
+    async def _fire_what_is_due(self) -> None:
+        owner = await self.delay_book.owner()
+        while owner is not None:
+            await self._fell_due.wait()
+            self._fell_due = trio.Event()
+            count = FIRED_AT_ONCE
+            while count == FIRED_AT_ONCE and not self._is_ending:  # of fewer, the others are told of when they may
+                due = await self.delay_book.ask(TakeDue(owner, FIRED_AT_ONCE))
+                await self._fire(due)
+                count = len(due)
+
+    async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
+        """Never before the wall clock has reached it, though it were set back just now (G8)."""
+        book, now = self.delay_book, self._wall_clock.now()
+        pending = book.delays.pending
+        due = [timer for timer in due if timer[0] in pending]  # others' originals are gone
+        book.taken.update(due)
+        waiting = [timer for timer in due if timer[1] <= now]
+        if len(waiting) < len(due):
+            book.set_again([timer for timer in due if timer[1] > now])
+        while waiting:
+            found, unread_from = await read_originals(self.log, [offset for offset, _ in waiting], READ_BYTES_MAX)
+            read = [timer for timer in waiting if timer[0] < unread_from]
+            waiting = [timer for timer in waiting if timer[0] >= unread_from]
+            if self._is_ending:
+                return  # they are pending, and fire after the next start
+            await self._write_fired(read, found)
+
+    async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
+        pending = self.delay_book.delays.pending
+        ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
+        if len(ready) < len(due):
+            self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
+        if not ready:
+            return
+        try:
+            originals = _originals(ready, found)
+            self.append_own(fired_batch(originals), [offset for offset, _ in originals])
+        except DiskFull:
+            self.delay_book.set_again(ready)
+            await trio.sleep(DISK_FULL_SECONDS)
+
+    def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
+        for offset in offsets:
+            if offset >= self.log.log_start:
+                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
+
+    # Changes
+
+    @defers(CancelDelayed)
+    async def cancel_delayed(self, message: CancelDelayed, reply: Reply[bool]) -> None:
+        self.background(self._answer, reply, self._cancel, message.offset)
+
+    async def _cancel(self, offset: Offset) -> bool:
+        due = await self._take_timer(offset)
+        if due is None:
+            return self.delay_book.delays.was_cancelled(offset)
+        return await self._change(offset, due, cancel_batch(offset, self._wall_clock.now()))
+
+    @defers(MoveDelayed)
+    async def move_delayed(self, message: MoveDelayed, reply: Reply[bool]) -> None:
+        self.background(self._answer, reply, self._move, message)
+
+    async def _move(self, message: MoveDelayed) -> bool:
+        due = await self._take_timer(message.offset)
+        if due is None:
+            return False
+        now = self._wall_clock.now()
+        moved = min(due_time(message.due, now), TIMESTAMP_MAX)
+        return await self._change(message.offset, due, move_batch(message.offset, moved, now))
+
+    async def _take_timer(self, offset: Offset) -> Microseconds | None:
+        """One at a time, and not before what was confirmed is durable and applied."""
+        while offset in self._changing:
+            await self._changing[offset].wait()
+        self._changing[offset] = trio.Event()
+        try:
+            await self._until_durable(min(offset + 1, self.log.end_offset))
+            owner = await self.delay_book.owner() if offset in self.delay_book.delays.pending else None
+            due = None if owner is None else await self.delay_book.ask(TakeTimer(owner, offset))
+        except BaseException:
+            self._end_change(offset)
+            raise
+        if due is None:
+            self._end_change(offset)
+        else:
+            self.delay_book.taken[offset] = due
+        return due
+
+    async def _change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+        try:
+            await self._until_durable(self.append_own(batch))
+        except BaseException:
+            self.delay_book.set_again([(offset, due)])
+            raise
+        finally:
+            self._end_change(offset)
+        return True
+
+    def _end_change(self, offset: Offset) -> None:
+        self._changing.pop(offset).set()
+
+    async def _until_durable(self, end: Offset) -> None:
+        while self.log.high_watermark < end:
+            self.sync_soon()
+            await self._waiting_for_disk.park()
+
+    async def _until_applied(self) -> None:
+        """What was confirmed, be it with acks=leader, is known to whoever asks."""
+        if self.delay_book.has_unapplied:
+            await self._until_durable(self.log.end_offset)
+
+    @abstractmethod
+    def sync_soon(self) -> None:
+        """Somebody waits for what is written."""
+
+    # Questions
+
+    @defers(ListDelayed)
+    async def list_delayed(self, message: ListDelayed, reply: Reply[DelayedPage]) -> None:
+        self.background(self._answer, reply, self._list, message)
+
+    async def _list(self, message: ListDelayed) -> DelayedPage:
+        await self._until_applied()
+        delays = self.delay_book.delays
+        if message.finished:
+            changes = delays.finished_from(message.first, message.count_max)
+        else:
+            changes = await self._pending(message.first, message.count_max)
+        views = await delayed_views(self.log, changes)
+        return DelayedPage(views, len(delays.pending))
+
+    async def _pending(self, first: Offset, count_max: int) -> list[Change]:
+        """So many, unless there are fewer; those that are delivered meanwhile are passed over."""
+        delays, found = self.delay_book.delays, list[Change]()
+        while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
+            timers = zip(offsets, await self.delay_book.due_times(offsets), strict=True)
+            found += [
+                Change(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
+            ]
+            first = offsets[-1] + 1
+        return found
+
+    @defers(CountDelayed)
+    async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:
+        self.background(self._answer, reply, self._count_delayed, message.edges)
+
+    async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
+        """Some at a time: others want to run."""
+        await self._until_applied()
+        if not edges:
+            return [len(self.delay_book.delays.pending)]
+        counts, first = [0] * (len(edges) + 1), 0
+        while some := await self._pending(first, COUNTED_AT_ONCE):
+            for change in some:
+                counts[bisect_right(edges, change.time)] += 1
+            first = some[-1].offset + 1
+        return counts
+
+
+def _originals(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> list[Original]:
+    """In due order."""
+    return [(offset, found[offset]) for offset, _ in due]

@@ -1,0 +1,245 @@
+"""The timers of a broker: one wheel for the delayed messages of all its partitions.
+
+Partitions set timers, take them away and take what has fallen due; the wheel only tells them that something has.
+It holds nothing that the logs do not say: a partition that starts sets its timers anew.
+
+Due is what the wall clock, read at that moment, has reached. When the clock is set back, all timers are placed
+anew; when it is set forward, or after a long stop, much falls due at once and fires in due order, so many a second.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from goqueue.actors.delays.timerrequests import (
+    AskDueTimes,
+    AskEarliest,
+    CloseTimers,
+    LoadTimers,
+    OpenTimers,
+    SetTimers,
+    TakeDue,
+    TakeTimer,
+    TimersDue,
+)
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.handlers import answers
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.delays import DelayCounts
+from goqueue.core.delays.wheel import TICK, TimerWheel
+from goqueue.core.tokens import Tokens
+from goqueue.environment import WallClock
+from goqueue.types import Microseconds, Offset
+
+FIRES_PER_SECOND = 20_000
+FIRES_AT_ONCE = 2_000
+QUEUED_MAX = 50_000
+"""Fallen due and not taken yet: the others stay in the wheel until these are."""
+WORK_MAX = 1_000
+"""Timers that are moved or fall due in one turn: a few milliseconds."""
+REST_SECONDS = 0.005
+"""After something has fallen due. What falls due meanwhile goes together: a round takes a partition and a reader
+one to two milliseconds of processor time, however few there are in it."""
+LOOK_SECONDS_MAX = 1.0
+"""How long a step of the wall clock may go unnoticed."""
+FORGOTTEN_AT_ONCE = 1_000
+"""Timers of those who are no longer there, in one turn."""
+
+
+@dataclass(slots=True, eq=False)
+class Owner:
+    name: str
+    listener: ActorRef
+    due: OrderedDict[Offset, Microseconds] = field(default_factory=OrderedDict)
+    """What has fallen due and was not taken yet."""
+    is_in_order: bool = True
+
+    def fell_due(self, offset: Offset, due: Microseconds) -> None:
+        """Mostly in due order; but a partition that starts sets some of its timers when others are due already."""
+        if self.due and due < self.due[next(reversed(self.due))]:
+            self.is_in_order = False
+        self.due[offset] = due
+
+    def take(self, count: int) -> list[tuple[Offset, Microseconds]]:
+        if not self.is_in_order:
+            self.due = OrderedDict(sorted(self.due.items(), key=lambda timer: timer[1]))
+            self.is_in_order = True
+        return [self.due.popitem(last=False) for _ in range(count)]
+
+
+class Timers(Actor):
+    def __init__(self, clock: WallClock, counts: DelayCounts) -> None:
+        self._clock = clock
+        self._counts = counts
+        self._wheel = TimerWheel(clock.now())
+        self._reached = clock.now()
+        self._look_at = trio.current_time() + LOOK_SECONDS_MAX
+        self._rests_until = -math.inf
+        self._owners: dict[int, Owner] = {}
+        self._numbers: dict[str, int] = {}
+        self._next_number = 1
+        self._forgotten: list[int] = []
+        """Of those who are no longer there, who have timers in the wheel still: a few go in each turn."""
+        self._loading: set[int] = set()
+        """Owners who have timers to load still. Nothing falls due until they are done, or dead."""
+        self._queued = 0
+        self._hungry: set[int] = set()
+        """Owners that were given less than has fallen due, since no more may fire at once."""
+        self._tokens = Tokens(FIRES_PER_SECOND, FIRES_AT_ONCE, trio.current_time())
+
+    # Owners
+
+    @answers(OpenTimers)
+    async def open(self, message: OpenTimers) -> int:
+        if message.name in self._numbers:
+            self._forget(self._numbers[message.name])
+        number, self._next_number = self._next_number, self._next_number + 1
+        self._owners[number] = Owner(message.name, message.listener)
+        self._numbers[message.name] = number
+        return number
+
+    @answers(CloseTimers)
+    async def shut(self, message: CloseTimers) -> None:
+        if message.owner in self._owners:
+            self._forget(message.owner)
+
+    def _forget(self, number: int) -> None:
+        owner = self._owners.pop(number)
+        del self._numbers[owner.name]
+        self._hungry.discard(number)
+        self._loading.discard(number)
+        self._queued -= len(owner.due)
+        if self._wheel.count(number):
+            self._forgotten.append(number)
+        self._count()
+
+    def _forget_some(self) -> None:
+        if self._forgotten and not self._wheel.forget(self._forgotten[-1], FORGOTTEN_AT_ONCE):
+            self._forgotten.pop()
+
+    def _count(self) -> None:
+        forgotten = sum(map(self._wheel.count, self._forgotten))
+        self._counts.pending = len(self._wheel) - forgotten + self._queued
+
+    # Timers
+
+    @answers(LoadTimers)
+    async def load(self, message: LoadTimers) -> None:
+        if message.owner in self._owners:
+            self._wheel.load(message.owner, message.offsets, message.dues)
+            self._count()
+            if message.more:
+                self._loading.add(message.owner)
+            else:
+                self._loading.discard(message.owner)
+
+    @answers(SetTimers)
+    async def set(self, message: SetTimers) -> None:
+        if message.owner not in self._owners:
+            return
+        wheel, owner = self._wheel, message.owner
+        for offset, due in message.changes:
+            if due is None:
+                self._take(owner, offset)
+            elif not wheel.reschedule(owner, offset, due):
+                self._take_fallen(owner, offset)  # it counts no more that it was due before
+                wheel.add(owner, offset, due)
+        self._count()
+
+    @answers(TakeTimer)
+    async def take(self, message: TakeTimer) -> Microseconds | None:
+        due = self._take(message.owner, message.offset) if message.owner in self._owners else None
+        self._count()
+        return due
+
+    def _take(self, number: int, offset: Offset) -> Microseconds | None:
+        """Also one that has fallen due, as long as nobody has taken it."""
+        due = self._wheel.cancel(number, offset)
+        return self._take_fallen(number, offset) if due is None else due
+
+    def _take_fallen(self, number: int, offset: Offset) -> Microseconds | None:
+        due = self._owners[number].due.pop(offset, None)
+        if due is not None:
+            self._queued -= 1
+        return due
+
+    @answers(TakeDue)
+    async def take_due(self, message: TakeDue) -> Sequence[tuple[Offset, Microseconds]]:
+        owner = self._owners.get(message.owner)
+        if owner is None or not owner.due:
+            return ()
+        wanted = min(message.count_max, len(owner.due))
+        count = self._tokens.take(wanted, trio.current_time())
+        if count < wanted:
+            self._hungry.add(message.owner)
+        taken = owner.take(count)
+        self._queued -= count
+        self._count()
+        return taken
+
+    # Questions
+
+    @answers(AskDueTimes)
+    async def due_times(self, message: AskDueTimes) -> Sequence[Microseconds | None]:
+        owner, wheel = self._owners.get(message.owner), self._wheel
+        fallen = owner.due if owner is not None else {}
+        return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
+
+    @answers(AskEarliest)
+    async def earliest(self, message: AskEarliest) -> tuple[Microseconds | None, Offset | None]:
+        """What has fallen due and was not taken yet is before all others."""
+        owner = self._owners.get(message.owner)
+        if owner is not None and owner.due:
+            return min(owner.due.values()), None
+        return self._wheel.earliest(message.owner, message.first)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        now = trio.current_time()
+        if self._forgotten:
+            return now
+        if self._hungry:
+            return self._tokens.ready_at(now)
+        if not len(self._wheel):
+            return None
+        if self._queued >= QUEUED_MAX or self._loading:
+            return self._look_at  # those who take it wake the wheel; some may be dead
+        if self._wheel.is_behind:
+            return now
+        due = self._wheel.next_deadline()
+        assert due is not None, "there are timers"
+        return min(self._look_at, max(self._rests_until, now + (due - self._clock.now()) / 1_000_000))
+
+    async def tick(self, now: float) -> None:
+        wall, self._look_at = self._clock.now(), now + LOOK_SECONDS_MAX
+        if wall < self._reached - TICK:
+            self._wheel.step_back(wall)
+            self._reached = wall
+        self._reached = max(self._reached, wall)
+        self._forget_some()
+        self._loading = {number for number in self._loading if not self._owners[number].listener.is_down}
+        fed, self._hungry = self._hungry, set()
+        if self._queued >= QUEUED_MAX:
+            fed.update(number for number, owner in self._owners.items() if owner.due)
+        elif not self._loading:
+            for number, offset, due in self._wheel.advance(wall, WORK_MAX):
+                if number in self._owners:  # and not forgotten
+                    self._owners[number].fell_due(offset, due)
+                    self._queued += 1
+                    fed.add(number)
+        if fed:
+            self._rests_until = now + REST_SECONDS
+        for number in sorted(fed):
+            self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        """A partition that is down sets its timers anew when it starts."""
+        listener = self._owners[number].listener
+        if listener.is_down:
+            self._forget(number)
+        else:
+            listener.news(self.name, TimersDue())

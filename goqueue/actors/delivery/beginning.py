@@ -1,0 +1,71 @@
+"""Where a group begins on a partition: for the first time, or because its ledger was lost.
+
+The register says of which partitions it knows for sure that they had a ledger of the group. Where such a one is
+missing, the group begins at the earliest offset: that repeats messages and passes none (G5). `offsets.json` is not
+taken for an answer. It does not name the topic's UUID, and it follows a reset seconds later, so it may lie behind
+messages that nobody has done. The offset that it shows is told, and an operator may reset the group to it.
+"""
+
+import logging
+
+from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.view import start_in
+from goqueue.actors.groups.offsetsfile import shown_offset
+from goqueue.actors.groups.requests import AttachGroup
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.groups.start import parse_start
+from goqueue.environment import WallClock
+from goqueue.storage.journals.ledgers import LostProgress
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
+
+logger = logging.getLogger("goqueue.ledgers")
+
+
+class LedgerBeginning:
+    def __init__(
+        self, book: LedgerBook, volume: Volume, clock: WallClock, directory: str, counts: GroupCounts
+    ) -> None:
+        self._counts = counts
+        self._book = book
+        self._volume = volume
+        self._clock = clock
+        self._data, _, self._topic, number = directory.rsplit("/", 3)
+        self._number = int(number)
+
+    async def find_or_begin(self, log: Log, message: AttachGroup) -> GroupHere:
+        here = self._book.groups.get(message.group)
+        if here is not None and here.written.group_id == message.group_id:
+            return here
+        return await self._begin(log, message)
+
+    async def _begin(self, log: Log, message: AttachGroup) -> GroupHere:
+        """A ledger for this group, in the place of one that was deleted, if there is one."""
+        offset, lost = await start_in(log, parse_start(message.start)), None
+        is_known = message.group in self._book.groups
+        if message.is_expected:
+            offset, lost = log.log_start, await self._tell_lost(message, log)
+        elif not is_known and self._book.is_doubtful and offset > log.log_start:
+            logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
+            offset, lost = log.log_start, LostProgress(self._clock.now())
+        self._counts.ledgers_lost += lost is not None
+        return self._book.begin(
+            message.group,
+            message.group_id,
+            message.settings,
+            offset,
+            group_settings=message.group_settings,
+            lost=lost,
+        )
+
+    async def _tell_lost(self, message: AttachGroup, log: Log) -> LostProgress:
+        shown = await shown_offset(self._volume, self._data, message.group, self._topic, self._number)
+        logger.warning(
+            "the ledger of group %s on %s/%d is lost: the group begins at offset %d, and messages come again; %s",
+            message.group,
+            self._topic,
+            self._number,
+            log.log_start,
+            "where it stood is not known" if shown is None else f"it was last shown at offset {shown}",
+        )
+        return LostProgress(self._clock.now(), shown)

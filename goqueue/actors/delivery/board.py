@@ -1,0 +1,52 @@
+"""What a partition shows of its groups to whoever looks, between its turns and without a message.
+
+A partition puts its board on its mailbox (`Actor.show`), and a group reads it there: describing a group over many
+partitions wakes none of them. A group that has nothing before it and nothing in hand is described without a look at
+the log.
+"""
+
+import trio
+
+from goqueue.actors.delivery.facts import PendingDelays
+from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.view import LogMemory, view_of
+from goqueue.actors.groups.requests import LedgerView
+from goqueue.core.ledger.shares import LANES
+from goqueue.environment import WallClock
+from goqueue.net.wire.groups import LaneDescription
+from goqueue.storage.log.log import Log
+
+
+class LedgerBoard:
+    def __init__(self, book: LedgerBook, log: Log, clock: WallClock, delays: PendingDelays) -> None:
+        self.book = book
+        self.log = log
+        self._memory = LogMemory(log)
+        self._clock = clock
+        self._delays = delays
+
+    def has(self, group: str) -> bool:
+        return group in self.book.groups
+
+    def at_rest(self, group: str) -> LedgerView | None:
+        """The view of a group that has all of the log behind it; None when it has not, and has to be looked at."""
+        here = self.book.groups.get(group)
+        return None if here is None else view_at_rest(here, self.log)
+
+    async def view(self, group: str) -> LedgerView | None:
+        """None when the group has not begun here."""
+        here = self.book.groups.get(group)
+        return None if here is None else await view_of(here, self._memory, self._clock, self._delays.hidden)
+
+
+def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
+    """As `view_of` would say, or None when there is something to count."""
+    ledger, end = here.ledger, log.end_offset
+    if ledger.committed < end or log.high_watermark < end:
+        return None
+    progress = ledger.progress(trio.current_time())
+    if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.departing:
+        return None
+    served = ledger.shares.served
+    lanes = tuple(LaneDescription(0, 0, served[lane], None) for lane in LANES)
+    return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

@@ -1,0 +1,140 @@
+"""Messages on their way from a group to the dead-letter topic, as the partition sees it.
+
+A departure has a sequence of its own, which is durable before anybody is given its messages: so whoever appends
+them again after a crash is answered with the first offset, and no other messages are ever taken for them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from math import inf
+
+from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogShelf
+from goqueue.actors.delivery.ledgers import GroupHere
+from goqueue.actors.groups.requests import DeadLetter, DeadLetters
+from goqueue.core.ledger.deadletters import DeadRun
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.records.batch import Producer
+from goqueue.core.records.record import encode_record
+from goqueue.core.slices.deliverable import records_at
+from goqueue.errors import DamagedData, OffsetOutOfRange
+from goqueue.storage.log.views import LogSlice
+from goqueue.types import Offset
+
+LEFT_THE_LOG = " (its content has left the log)"
+
+
+def producer_of(here: GroupHere, sequence: int) -> Producer:
+    return Producer(here.written.producer_id, 0, sequence)
+
+
+async def under_way(here: GroupHere, shelf: LogShelf) -> DeadLetters | None:
+    """The departure that has begun, whole: the same messages, as many as the first time."""
+    departure = here.ledger.departure_under_way
+    if departure is None:
+        return None
+    found = await _look_up(shelf, departure.runs, reads_max=inf)
+    here.held_letters = _held(here.ledger, found.damages)
+    letters = [
+        _letter(run, offset, found.records.get(offset)) for run in departure.runs for offset in _offsets(run)
+    ]
+    return DeadLetters(tuple(letters), producer_of(here, departure.sequence), departure.sequence)
+
+
+def _held(ledger: Ledger, damages: Iterable[DamagedData]) -> Run | None:
+    """Letters that a repair may bring back are not sent without their content; those that were given up are."""
+    ranges = (Run(damage.offset, damage.end_offset - 1) for damage in damages)
+    return next((each for each in ranges if ledger.departing_within(each)), None)
+
+
+def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
+    """Of one whose content is gone only the place is kept: whether it was sent before is not known here."""
+    reason = run.reason if record is not None else run.reason + LEFT_THE_LOG
+    record = encode_record(0, 0, b"") if record is None else record
+    return DeadLetter(offset, record, run.attempts, run.first_delivery, run.last_delivery, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class NextToLeave:
+    gone: list[Run]
+    """They were to leave, and are no longer in the log."""
+    leaving: list[Run]
+    damages: list[DamagedData] = field(default_factory=list)
+
+
+async def next_to_leave(here: GroupHere, shelf: LogShelf, messages_max: int, bytes_max: int) -> NextToLeave | None:
+    """So many messages and bytes at most, but one; None when none waits. What lies behind the end of the shelf is
+    not gone, and waits for a later one."""
+    runs = [run for run in here.ledger.next_departures(messages_max) if run.last < shelf.end]
+    if not runs:
+        return None
+    found = await _look_up(shelf, runs, reads_max=READS_MAX)
+    looked_at = [offset for run in runs for offset in _offsets(run) if offset < found.looked_to]
+    damaged = OffsetSet((each.offset, each.end_offset - 1) for each in found.damages)
+    gone = [offset for offset in looked_at if offset not in found.records and offset not in damaged]
+    return NextToLeave(_as_runs(gone), _as_runs(_fitting(found.records, bytes_max)), found.damages)
+
+
+@dataclass(slots=True)
+class _Found:
+    records: dict[Offset, bytes] = field(default_factory=dict)
+    looked_to: Offset = 0
+    damages: list[DamagedData] = field(default_factory=list)
+
+
+async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -> _Found:
+    """The records of these runs that are there, in order, with so many reads at most."""
+    found, reads = _Found(), 0
+    for run in runs:
+        at = run.first
+        while at <= run.last:
+            if reads >= reads_max:
+                return found
+            piece, reads = await _read(shelf, at), reads + 1
+            if isinstance(piece, LogSlice):
+                found.records.update(records_at(piece.data, [Run(at, run.last)]))
+            elif isinstance(piece, DamagedData):
+                found.damages.append(piece)
+            at = max(_end_of(piece), at + 1)
+            found.looked_to = min(at, run.last + 1)
+    return found
+
+
+async def _read(shelf: LogShelf, offset: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
+    try:
+        return await shelf.read(offset, SPARSE_READ_BYTES)
+    except OffsetOutOfRange as error:  # retention was here
+        return error
+
+
+def _end_of(found: LogSlice | DamagedData | OffsetOutOfRange) -> Offset:
+    if isinstance(found, LogSlice):
+        return found.next_offset
+    return found.end_offset if isinstance(found, DamagedData) else int(found.details["start"])
+
+
+def departure(ledger: Ledger, chosen: NextToLeave) -> Entry:
+    if chosen.gone:
+        return ledger.pass_over(chosen.gone, "no longer in the log")
+    return ledger.begin_departure(ledger.next_sequence, chosen.leaving)
+
+
+def _offsets(run: DeadRun) -> range:
+    return range(run.first, run.last + 1)
+
+
+def _as_runs(offsets: Iterable[Offset]) -> list[Run]:
+    return list(OffsetSet(Run(offset, offset) for offset in offsets).runs())
+
+
+def _fitting(found: dict[Offset, bytes], bytes_max: int) -> list[Offset]:
+    size = 0
+
+    def fits(item: tuple[Offset, bytes]) -> bool:
+        nonlocal size
+        size += len(item[1])
+        return size <= bytes_max or size == len(item[1])
+
+    return [offset for offset, _ in takewhile(fits, found.items())]

@@ -1,0 +1,449 @@
+"""A partition's part in consumer groups: deliveries, receipts, progress, and who waits for more.
+
+Each request is decided by the group's ledger, journaled, made, and then answered. What a member takes is read
+first: from the segment that grows within the turn, from older ones beside the mailbox, one reader of a group at a
+time. While it reads, others may settle, and leases may end: that only adds to what is ready. What could take
+something away from a plan is counted, and sends the reader back to plan anew.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeVar, TypeVarTuple
+
+import trio
+
+from goqueue.actors.delivery.beginning import LedgerBeginning
+from goqueue.actors.delivery.deadletters import departure, next_to_leave, under_way
+from goqueue.actors.delivery.facts import PendingDelays, gather_facts
+from goqueue.actors.delivery.gathering import Gathered
+from goqueue.actors.delivery.handing import HandingOut, nothing
+from goqueue.actors.delivery.lanes import GatheredLanes, LaneShelf
+from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.repair import Mending
+from goqueue.actors.delivery.settling import leaves, settled
+from goqueue.actors.delivery.view import LogMemory, start_in, view_of
+from goqueue.actors.delivery.waiting import WaitingDesk
+from goqueue.actors.groups.requests import (
+    AssignPartition,
+    AttachGroup,
+    ConfirmDeadLetters,
+    DeadLetters,
+    DeadLettersWait,
+    DescribeLedger,
+    FindCommitted,
+    ForgetGroup,
+    IsLedgerDurable,
+    LedgerHolder,
+    LedgerView,
+    ListLedgers,
+    ReleaseMember,
+    ReplaceMember,
+    ResetLedger,
+    SettleRuns,
+    SkipDamaged,
+    SkippedHere,
+    Take,
+    TakeDeadLetters,
+    Taken,
+)
+from goqueue.actors.groups.whyrequests import GatherLedgerFacts, LedgerFacts
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.registry import may_miss
+from goqueue.core.groups.start import parse_start
+from goqueue.core.ledger.attempts import AttemptRuns
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.views import Plan
+from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.deliverable import Reader
+from goqueue.core.slices.lanesahead import LanesAhead
+from goqueue.core.slices.recentbatches import RecentBatches
+from goqueue.environment import WallClock
+from goqueue.errors import GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+TRIES_MAX = 16
+"""So often a member's request plans anew before it says that there is nothing."""
+
+AnswerT = TypeVar("AnswerT")
+Args = TypeVarTuple("Args")
+
+logger = logging.getLogger("goqueue.ledgers")
+
+
+@contextmanager
+def refusing(reply: Reply[Any]) -> Iterator[None]:
+    """For work beside the mailbox: the caller hears a refusal. An untrustworthy disk ends the partition, as it does
+    within a turn."""
+    try:
+        yield
+    except LogStopped:
+        raise
+    except GoQueueError as error:
+        reply.fail(error)
+
+
+class LedgerDesk(WaitingDesk):
+    """The base of a partition. `open_ledgers` in its start, `close_ledgers` in its stop."""
+
+    def __init__(
+        self, volume: Volume, clock: WallClock, directory: str, random: Random, counts: GroupCounts
+    ) -> None:
+        super().__init__()
+        self._counts = counts
+        self.book = LedgerBook(volume, clock, directory, random, self.note_change)
+        self._wall_clock = clock
+        self._beginning = LedgerBeginning(self.book, volume, clock, directory, counts)
+        *_, self._topic, number = directory.split("/")
+        self._number = int(number)
+        self._indexes = BatchIndexes()
+        self._ahead, self._recent = LanesAhead(counts.room), RecentBatches(counts.room)
+        self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
+        place = f"{self._topic}/{self._number}"
+        self.mending = Mending(self.book, place, clock, self._indexes, self)
+
+    @property
+    @abstractmethod
+    def delays(self) -> PendingDelays:
+        """What waits here for its time, for who asks why nothing comes."""
+
+    async def open_ledgers(self) -> None:
+        await self.book.open_if_there(self.log)
+        self._counts.ledgers_lost += self.book.lost_count
+        if self.book.is_open:
+            self.background(self.book.keep, endless=True)
+
+    async def close_ledgers(self) -> None:
+        """Everything journaled is durable (G15)."""
+        self.dismiss_members()
+        for keeper in (self._ahead, self._recent):
+            keeper.forget_all()
+            self._counts.room.note(keeper, 0)
+        await self.book.close()
+
+    # Who reads here
+
+    @defers(AttachGroup)
+    async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
+        here = await self._found_or_begun(message)
+        self.book.change_settings(here, message.settings, message.group_settings)
+        here.listener = message.listener
+        here.is_shared, here.is_stream = message.is_shared, message.is_stream
+        self._assign(here, message.member, message.generation)
+        if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
+            self.tell_that_some_leave(here)
+        self.mending.take_up(here, self.log)
+        # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
+        # earliest stays the same, and nobody waits for a thousand syncs: it is durable soon, as what follows it.
+        if may_miss(message.start):
+            self.background(self._answer, reply, self.book.commit)
+        else:
+            reply.resolve(None)
+
+    async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
+        """The group, made anew if need be, be it in the place of one that was deleted."""
+        if not self.book.is_open:
+            await self.book.open()
+            self.background(self.book.keep, endless=True)
+        return await self._beginning.find_or_begin(self.log, message)
+
+    @answers(IsLedgerDurable)
+    async def is_ledger_durable(self, message: IsLedgerDurable) -> bool:
+        return self.book.is_durable(message.group)
+
+    @answers(ListLedgers)
+    async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:
+        return self.book.holders()
+
+    @answers(AssignPartition)
+    async def assign(self, message: AssignPartition) -> None:
+        self._assign(self.book.find(message.group), message.member, message.generation)
+
+    def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
+        here.assign(member, generation)
+        self.waits.let_go(here.name)
+
+    @defers(ForgetGroup)
+    async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
+        here = self.book.groups.get(message.group)
+        if here is None or here.written.group_id != message.group_id:
+            reply.resolve(None)
+            return
+        self.book.forget(here)
+        self.waits.let_go(here.name)
+        self.background(self._answer, reply, self.book.commit)
+
+    # Taking
+
+    @defers(Take)
+    async def take(self, message: Take, reply: Reply[Taken]) -> None:
+        here = self._check_may_take(message)
+        here.askers.note(message.member, trio.current_time())
+        if here.readers or here.ledger.lacks_keys or not self._is_warm_for(here):
+            here.readers += 1
+            self.background(self._take_in_turn, here, message, reply)
+        else:
+            await self._take(here, message, reply)
+
+    def _check_may_take(self, message: Take) -> GroupHere:
+        here = self._check_owner(message.group, message.member, message.generation, message.instance)
+        if here.is_stream:
+            raise GroupConflict(
+                f'group {here.name} has mode "stream": read its partitions and commit offsets, nothing is received',
+                settings=["mode"],
+            )
+        return here
+
+    def _check_owner(self, group: str, member: str, generation: int, instance: int) -> GroupHere:
+        here = self.book.find(group)
+        here.check_owner(member, generation, instance, f"{self._topic}/{self._number}")
+        return here
+
+    def _is_warm_for(self, here: GroupHere) -> bool:
+        """What was written last is read without waiting."""
+        warm_from, ledger = self.log.growing_from, here.ledger
+        if ledger.committed >= warm_from:
+            return True
+        return ledger.next_fresh >= warm_from and not ledger.has_ready(trio.current_time())
+
+    async def _take_in_turn(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        try:
+            with refusing(reply):
+                async with here.turn:
+                    await self._take(here, message, reply)
+        finally:
+            here.readers -= 1
+
+    async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        if not here.is_shared:
+            await self._take_what_is_there(here, message, reply)
+            return
+        self.waits.note_came(here.name)
+        try:
+            await self._take_what_is_there(here, message, reply)
+        finally:
+            self.call_next(here)
+
+    async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        shelf, ledger = self._shelf(), here.ledger
+        shelf.recent = self._recent if ledger.settings.key_order else None
+        for _ in range(TRIES_MAX):
+            if ledger.lacks_keys:
+                keyed = await shelf.read_keys(ledger.unsettled())
+                ledger.keys.learn(ledger.unsettled(), keyed)
+            if ledger.committed < self.log.log_start:
+                self.book.note_removed(here, self.log.log_start)
+            self.mending.note_known(here, self.log)
+            shelf.set_aside = ledger.damage.set_aside
+            plan = self._plan_for(here, message, shelf)
+            if not self._is_worth_a_look(here, plan) or not reply.wanted:
+                break
+            removals, reader = here.removals, self._reader(here)
+            try:
+                gathered = await self._gather(here, message, plan, shelf, reader)
+            except OffsetOutOfRange:  # retention was here
+                continue
+            if self._check_may_take(message) is not here:
+                break
+            if here.removals == removals and self.mending.note(here, gathered.damages, self.log):
+                continue
+            if here.removals == removals and reply.wanted:
+                self.handing.hand_out(here, message, plan, gathered, reply)
+                if reply.settled:
+                    return
+        reply.resolve(nothing(plan))
+
+    def _plan_for(self, here: GroupHere, message: Take, shelf: LaneShelf) -> Plan:
+        ledger = here.ledger
+        return ledger.plan(
+            trio.current_time(),
+            message.member,
+            message.messages_max if message.bytes_max > 0 else 0,
+            is_busy=message.is_busy,
+            lasts_max=message.lasts_max,
+            fresh=shelf.fresh_lanes(ledger.fresh_places, ledger.next_fresh),
+        )
+
+    def _is_worth_a_look(self, here: GroupHere, plan: Plan) -> bool:
+        """Also when no lane has anything: then all of them have come to the end."""
+        is_idle = plan.dealt is not None and not any(plan.dealt.work) and not here.ledger.looks_no_further
+        return self.has(here, plan) or (is_idle and here.ledger.next_fresh < self.log.high_watermark)
+
+    async def _gather(
+        self, here: GroupHere, message: Take, plan: Plan, shelf: LaneShelf, reader: Reader
+    ) -> Gathered | GatheredLanes:
+        if plan.dealt is not None:
+            places = here.ledger.fresh_places
+            return await shelf.gather_lanes(plan, plan.dealt, places, reader, message.bytes_max)
+        gathered = await shelf.gather(plan, reader, message.bytes_max, here.last_batch)
+        here.last_batch = gathered.last_batch
+        return gathered
+
+    def _reader(self, here: GroupHere) -> Reader:
+        return Reader(here.name, self._wall_clock.now())
+
+    def _shelf(self) -> LaneShelf:
+        return LaneShelf(self.log, self._indexes, self._ahead)
+
+    # What the log cannot read
+
+    @defers(SkipDamaged)
+    async def skip_damaged(self, message: SkipDamaged, reply: Reply[SkippedHere]) -> None:
+        here = self.book.find(message.group)
+        self.background(self._answer, reply, self.mending.skip, here, self.log, message)
+
+    # Settling
+
+    @answers(SettleRuns)
+    async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
+        here, now = self.book.find(message.group), trio.current_time()
+        entry, stale = settled(here.ledger, now, message, self._topic)
+        if entry is not None:
+            self._write(here, [entry], now)
+        return stale
+
+    @answers(ReleaseMember)
+    async def release_member(self, message: ReleaseMember) -> None:
+        here, now = self.book.find(message.group), trio.current_time()
+        if message.has_left:
+            self._send_away(here, message)
+        # A member that keeps its place may be another consumer than the one that held these, and died: that counts.
+        # What it knows of itself it has given back by its receipts.
+        others = here.inherited if message.keeps_place else frozenset[int]()
+        released = [each for each in here.ledger.release_member(now, message.member) if each.nonce not in others]
+        self._write(here, released, now)
+
+    def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
+        if left.instance:
+            here.note_left(left.member, left.instance)
+        if here.member == left.member and not left.keeps_place:
+            self._assign(here, None, here.generation)
+        self.waits.let_go(here.name, lambda member: member == left.member)
+
+    @answers(ReplaceMember)
+    async def replace_member(self, message: ReplaceMember) -> None:
+        here, now = self.book.find(message.group), trio.current_time()
+        here.note_replaced(message.member, message.before, message.instance)
+        self.waits.let_go(here.name, lambda member: member == message.member)
+        lost = here.ledger.expire_member(message.member)
+        self._write(here, lost, now)
+        self._counts.note_expired(lost)
+
+    def write_now(self, here: GroupHere, entries: Sequence[Entry]) -> None:
+        self._write(here, entries, trio.current_time())
+
+    def _write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
+        if entries:
+            self.book.write(here, entries, now)
+            self._spread(here, entries)
+
+    def _spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
+        """Something has changed: members may find more, dead letters may wait."""
+        self.call_next(here)
+        if any(map(leaves, entries)):
+            self.tell_that_some_leave(here)
+
+    def tell_that_some_leave(self, here: GroupHere) -> None:
+        if here.listener is not None:
+            here.listener.news(self.name, DeadLettersWait(self._topic, self._number))
+
+    # Dead letters
+
+    @defers(TakeDeadLetters)
+    async def take_dead_letters(self, message: TakeDeadLetters, reply: Reply[DeadLetters | None]) -> None:
+        self.background(self._answer, reply, self._dead_letters, self.book.find(message.group), message)
+
+    async def _dead_letters(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
+        while self.book.find(message.group) is here:
+            letters = await under_way(here, self._shelf())
+            if here.held_letters is not None:
+                self.mending.watch(here, self.log)
+                return None
+            if letters is not None:
+                await self.book.commit()  # its number is never given to others, whatever happens to the machine
+                return letters
+            self.book.note_removed(here, self.log.log_start)
+            removals = here.removals
+            chosen = await next_to_leave(here, self._shelf(), message.messages_max, message.bytes_max)
+            if chosen is None:
+                return None
+            if here.removals == removals and not self.mending.note(here, chosen.damages, self.log):
+                self._write(here, [departure(here.ledger, chosen)], trio.current_time())
+        return None
+
+    @answers(ConfirmDeadLetters)
+    async def confirm_dead_letters(self, message: ConfirmDeadLetters) -> None:
+        """A repeat finds none under way, and changes nothing."""
+        here = self.book.find(message.group)
+        departure = here.ledger.departure_under_way
+        if departure is not None and departure.sequence == message.sequence:
+            self._write(here, [here.ledger.departed(departure.sequence)], trio.current_time())
+            self._counts.dead_letters += departure.size
+
+    # For operators
+
+    @answers(FindCommitted)
+    async def find_committed(self, message: FindCommitted) -> Offset | None:
+        here = self.book.groups.get(message.group)
+        return None if here is None else here.ledger.committed
+
+    @defers(DescribeLedger)
+    async def describe_ledger(self, message: DescribeLedger, reply: Reply[LedgerView | None]) -> None:
+        here = self.book.groups.get(message.group)
+        if here is None:
+            reply.resolve(None)
+        else:
+            memory, hidden = LogMemory(self.log), self.delays.hidden
+            self.background(self._answer, reply, view_of, here, memory, self._wall_clock, hidden)
+
+    @defers(GatherLedgerFacts)
+    async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:
+        here, name = self.book.groups.get(message.group), TopicPartition(self._topic, self._number)
+        if here is None:
+            reply.resolve(None)
+        else:
+            self.background(self._answer, reply, gather_facts, here, self.log, name, self._wall_clock, self.delays)
+
+    @defers(ResetLedger)
+    async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:
+        here = self.book.find(message.group)
+        offsets = here.ledger.committed, await start_in(self.log, parse_start(message.start))
+        if message.dry_run:
+            reply.resolve(offsets)
+        else:
+            self.book.forgive_loss(here)
+            self._write(here, [here.ledger.reset(offsets[1])], trio.current_time())
+            self.background(self._answer, reply, self._commit_and_say, offsets)
+
+    async def _commit_and_say(self, offsets: tuple[Offset, Offset]) -> tuple[Offset, Offset]:
+        await self.book.commit()
+        return offsets
+
+    async def _answer(
+        self, reply: Reply[AnswerT], work: Callable[[*Args], Awaitable[AnswerT]], *args: *Args
+    ) -> None:
+        """Work beside the mailbox."""
+        with refusing(reply):
+            reply.resolve(await work(*args))
+
+    # Time, and the log
+
+    def next_ledger_deadline(self) -> float | None:
+        leases, waits = self.book.deadlines.next(), self.waits.next_deadline()
+        return waits if leases is None else leases if waits is None else min(leases, waits)
+
+    def tick_ledgers(self, now: float) -> None:
+        self.tick_waits(now)
+        for here, expired in self.book.tick(now):
+            self._counts.note_expired(expired)
+            self._spread(here, expired)
+
+    def note_removed(self, below: Offset = 0) -> None:
+        """Retention, or somebody's wish, took what was before the log's start now, or before `below`."""
+        self.book.note_removed_from_all(max(below, self.log.log_start))

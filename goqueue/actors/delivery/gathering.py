@@ -1,0 +1,242 @@
+"""What the log has of what a plan allows: the records, and the batches that hold them.
+
+Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
+ones follow each other, and leave in the batches they came in, unless few are wanted of large ones. What was to come
+again and is no longer there, or has expired, is named: its group passes over it. A damaged range is named too, and
+reading goes on behind it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from goqueue.core.ledger.attempts import AttemptRun, offsets_of, without
+from goqueue.core.ledger.keyorder import Keyed
+from goqueue.core.ledger.views import Plan
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.deliverable import (
+    EVERYTHING,
+    NO_BATCH,
+    Deliverable,
+    LastBatch,
+    Reader,
+    base_offset,
+    find_deliverable,
+    join,
+)
+from goqueue.core.slices.recentbatches import RecentBatches
+from goqueue.errors import DamagedData
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.views import LogSlice
+from goqueue.types import Buffer, Offset
+
+READS_MAX = 16
+"""So often one request reads, for what lies here and there; the rest is for the next."""
+SPARSE_READ_BYTES = 64 * 1024
+SLACK_BYTES = 4 * 1024
+SPARSE_BYTES_MIN, SPARSE_TIMES = 16 * 1024, 4
+"""Batches that take so many times what is wanted of them are cut down: who takes one message at a time of a batch
+of thousands would have the whole of it on the way, and in its memory, for each."""
+KEYS_READ_BYTES = 256 * 1024
+
+
+@dataclass(slots=True)
+class Found:
+    """What there is of those that come again."""
+
+    again: list[AttemptRun] = field(default_factory=list)
+    gone: list[Run] = field(default_factory=list)
+    apart: list[Buffer] = field(default_factory=list)
+    """Batches cut down to what comes again."""
+    damages: list[DamagedData] = field(default_factory=list)
+    """What cannot be read: its group notes it."""
+
+
+@dataclass(slots=True)
+class Gathered(Found):
+    scanned_to: Offset = 0
+    fresh: list[Run] = field(default_factory=list)
+    parts: list[Buffer] = field(default_factory=list)
+    """Whole batches that hold fresh ones, and perhaps some that come again."""
+    last_batch: LastBatch = NO_BATCH
+    is_sparse: bool = False
+    """Most of these batches is not what was asked for: it need not travel."""
+
+    def add_fresh(self, chosen: Deliverable, set_aside: OffsetSet) -> int:
+        """How many these are. A batch that holds returned messages too is shown once, as a whole."""
+        runs: Sequence[Run] = chosen.runs
+        if set_aside:
+            runs = list(OffsetSet(runs).without(set_aside).runs())
+        while self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.data):
+            self.apart.pop()
+        self.parts.append(chosen.data)
+        join(self.fresh, runs)
+        return sum(last - first + 1 for first, last in runs)
+
+    def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
+        """Of the fresh ones."""
+        wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
+        for part in self.parts:
+            indexes.keys_in(part, wanted, found)
+        return found
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.apart)) + sum(map(len, self.parts))
+
+    @property
+    def data(self) -> Buffer:
+        return joined_parts([*self.apart, *self.parts])
+
+
+def joined_parts(parts: list[Buffer]) -> Buffer:
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class LogShelf:
+    """A log, as far as a group sees it."""
+
+    def __init__(self, log: Log, indexes: BatchIndexes) -> None:
+        self.log = log
+        self.indexes = indexes
+        self.set_aside = OffsetSet()
+        """The group knows these from when they were damaged: they are not fresh."""
+        self.recent: RecentBatches | None = None
+        """For a group that comes back to what it has read."""
+        self.end = log.high_watermark
+        """What comes behind it is for the next plan: nobody knows of which lane it is."""
+        self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
+
+    async def gather(
+        self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
+    ) -> Gathered:
+        """`last_batch`: fresh ones are likely to begin in it. What of it comes again is found beside them."""
+        gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
+        has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
+        apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
+        are_all = await self.gather_again(gathered, apart, reader, bytes_max)
+        if are_all and has_fresh and gathered.size < bytes_max:
+            await self._gather_fresh(gathered, plan, beside, reader, bytes_max)
+        return gathered
+
+    async def gather_again(self, gathered: Found, runs: Sequence[AttemptRun], reader: Reader, room: int) -> bool:
+        """Whether all of them were looked at: what is fresh comes behind them."""
+        for _ in range(READS_MAX):
+            if not runs or room <= 0:
+                break
+            found = await self._read_near(runs[0].first, min(room, self._likely_bytes(runs)))
+            inside, runs = split(runs, end_of(found))
+            if isinstance(found, DamagedData):
+                gathered.damages.append(found)
+                continue
+            again = _sort_out(gathered, found.data, inside, reader)
+            parts = self.indexes.cut_down(found.data, again)
+            gathered.apart += parts
+            room -= sum(map(len, parts))
+        return not runs
+
+    def _likely_bytes(self, runs: Sequence[AttemptRun]) -> int:
+        """Of the first of these; of some more when they may lie close together."""
+        size = runs[0].size * self.message_bytes + SLACK_BYTES
+        return size if len(runs) == 1 else max(size, SPARSE_READ_BYTES)
+
+    async def _gather_fresh(
+        self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, bytes_max: int
+    ) -> None:
+        """As much is read as so many messages are likely to take: a window is checked as a whole."""
+        offset, end, count_left = plan.fresh_from, self.end, plan.look_max
+        room = bytes_max - gathered.size
+        for _ in range(READS_MAX):
+            if offset >= end or count_left <= 0 or (gathered.size and room < self.message_bytes):
+                break
+            likely = max(count_left * self.message_bytes, gathered.last_batch.size) + SLACK_BYTES
+            found = await self._read_near(offset, min(room, likely))
+            if isinstance(found, DamagedData):
+                gathered.damages.append(found)
+                offset = min(end_of(found), end)
+                continue
+            chosen = find_deliverable(found.data, offset, count_left, reader)
+            if gathered.size and len(chosen.data) > room:
+                break
+            if beside and not _are_inside(beside, chosen):
+                if not await self.gather_again(gathered, beside, reader, room):
+                    break
+                room, beside = bytes_max - gathered.size, ()
+                continue  # what comes again goes first, and there may be no room for more
+            offset, gathered.last_batch = chosen.scanned_to, chosen.last_batch
+            if chosen.runs:
+                if beside:
+                    _sort_out(gathered, chosen.data, beside, reader)
+                    beside = ()
+                count_left -= gathered.add_fresh(chosen, self.set_aside)
+                room -= len(chosen.data)
+        gathered.scanned_to = offset
+        asked_for = (plan.look_max - count_left) * self.message_bytes
+        fresh_size = sum(map(len, gathered.parts))
+        gathered.is_sparse = fresh_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
+
+    async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
+        """Those of all these messages that are there, read in order; what lies close together at once."""
+        wanted, found, end = OffsetSet(runs), list[Keyed](), 0
+        for run in runs:
+            while end <= run.last:
+                offset = max(end, run.first)
+                read = await self.read(offset, KEYS_READ_BYTES)
+                end = max(end_of(read), offset + 1)
+                if isinstance(read, LogSlice):
+                    found += self.indexes.keys_in(read.data, wanted).items()
+        return found
+
+    async def _read_near(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
+        """What was read a moment ago is not read again."""
+        log, recent = self.log, self.recent
+        if recent is None:
+            return await self.read(offset, bytes_max)
+        past_changes = log.past_changes
+        kept = recent.holding(offset, past_changes)
+        if kept is not None:
+            return LogSlice(kept.data, kept.end, log.log_start, log.high_watermark)
+        found = await self.read(offset, bytes_max)
+        if isinstance(found, LogSlice):
+            recent.note(found.data, past_changes)
+        return found
+
+    async def read(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
+        try:
+            return await self.log.read(offset, bytes_max, self.end)
+        except DamagedData as damage:
+            return damage
+
+
+def end_of(found: LogSlice | DamagedData) -> Offset:
+    return found.end_offset if isinstance(found, DamagedData) else found.next_offset
+
+
+def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], list[AttemptRun]]:
+    """What of these runs, in order, lies before an offset, and the rest."""
+    place = bisect_left(runs, (end,))
+    before, rest = list(runs[:place]), list(runs[place:])
+    if before and before[-1].last >= end:
+        rest.insert(0, before[-1]._replace(first=end))
+        before[-1] = before[-1]._replace(last=end - 1)
+    return before, rest
+
+
+def _are_inside(runs: Sequence[AttemptRun], chosen: Deliverable) -> bool:
+    return bool(chosen.runs) and base_offset(chosen.data) <= runs[0].first
+
+
+def _sort_out(gathered: Found, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
+    """Those of the wanted that are there; the others are gone."""
+    there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
+    if not offsets_of(wanted).without(there):  # as most often
+        gathered.again += wanted
+        return list(wanted)
+    again = list[AttemptRun]()
+    for run in wanted:
+        found = list(there.runs(run.first, run.last))
+        again += [AttemptRun(*piece, run.attempt) for piece in found]
+        gathered.gone += [Run(rest.first, rest.last) for rest in without(run, found)]
+    gathered.again += again
+    return again

@@ -1,0 +1,213 @@
+"""What the log has for a member when several lanes have work.
+
+Each lane is read from its own place on, found by the lane index: a critical message behind ten million others costs
+a look at the masks of segments and stretches, and one read. The highest lane goes first. What a lane had less than
+it was allotted goes to the others, so that nobody waits while there is work (G9).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from goqueue.actors.delivery.gathering import READS_MAX, Found, LogShelf, end_of, joined_parts
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, split_messages
+from goqueue.core.ledger.shares import ENDLESS, LANES, Counts
+from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.deliverable import Reader, base_offset
+from goqueue.core.slices.lanesahead import LanesAhead
+from goqueue.core.slices.lanestretch import LaneStretch, OfLane, Wanted, cut_lane
+from goqueue.errors import DamagedData
+from goqueue.storage.log.log import Log
+from goqueue.types import Buffer, Offset
+
+DEALS_MAX = len(LANES) + 1
+"""So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
+WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
+"""So much is read at a time; twice as much behind a read that had nothing of the lane."""
+
+
+@dataclass(slots=True)
+class LaneFound(Found):
+    lane: int = 0
+    place: Offset = 0
+    """Everything of the lane below was looked at."""
+    offsets: OffsetSet = field(default_factory=OffsetSet)
+    """The fresh ones."""
+    parts: list[Buffer] = field(default_factory=list)
+    parts_size: int = 0
+    has_no_fresh: bool = False
+    rest: AttemptRuns = ()
+    """Of those that come again, what was not taken."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.has_no_fresh and not self.rest
+
+    @property
+    def work(self) -> int:
+        """So much is left, as far as is known."""
+        return count(self.rest) + (0 if self.has_no_fresh else ENDLESS)
+
+    @property
+    def count(self) -> int:
+        return count(self.again) + len(self.offsets)
+
+    @property
+    def size(self) -> int:
+        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
+
+    def add(self, chosen: OfLane) -> None:
+        """A whole batch is shown once, and holds what comes again of it, too."""
+        parts, base = chosen.parts, base_offset(chosen.parts[0])
+        if isinstance(parts[0], memoryview):
+            while self.apart and base_offset(self.apart[-1]) >= base:
+                self.apart.pop()
+            if self.parts and base_offset(self.parts[-1]) == base:
+                self.parts_size -= len(self.parts.pop())
+        self.parts += parts
+        self.parts_size += sum(map(len, parts))
+        self.offsets.update(chosen.offsets)
+
+
+@dataclass(slots=True)
+class GatheredLanes:
+    lanes: list[LaneFound]
+
+    @property
+    def again(self) -> list[AttemptRun]:
+        return [run for each in self.lanes for run in each.again]
+
+    @property
+    def gone(self) -> list[Run]:
+        return sorted(run for each in self.lanes for run in each.gone)
+
+    @property
+    def damages(self) -> list[DamagedData]:
+        return [damage for each in self.lanes for damage in each.damages]
+
+    @property
+    def counts(self) -> Counts:
+        return [each.count for each in self.lanes]
+
+    @property
+    def exhausted(self) -> int:
+        """As a mask."""
+        return sum(each.is_exhausted << each.lane for each in self.lanes)
+
+    @property
+    def size(self) -> int:
+        return sum([each.size for each in self.lanes])
+
+    @property
+    def data(self) -> Buffer:
+        """The highest lane first, and in each of them those that come again: in the order of the delivery."""
+        return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
+
+
+class LaneShelf(LogShelf):
+    def __init__(self, log: Log, indexes: BatchIndexes, ahead: LanesAhead) -> None:
+        super().__init__(log, indexes)
+        self._ahead = ahead
+
+    def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
+        """Which lanes have something behind their places, by the masks of segments."""
+        end = self.end = self.log.high_watermark
+        seen = self.log.lanes_from(lowest) if lowest < end else 0
+        if not seen & (seen - 1):  # as most often
+            return FreshLanes(seen, is_mixed=False)
+        has = [lane for lane in LANES if places[lane] < end and self.log.lanes_from(places[lane]) >> lane & 1]
+        return FreshLanes(sum(1 << lane for lane in has), is_mixed=True)
+
+    async def gather_lanes(
+        self, plan: Plan, dealt: Dealt, places: Sequence[Offset], reader: Reader, bytes_max: int
+    ) -> GatheredLanes:
+        gathered = GatheredLanes(
+            [LaneFound(lane=lane, place=places[lane], rest=dealt.ready[lane]) for lane in LANES]
+        )
+        self._pass_by_idle(gathered, dealt)
+        counts = dealt.counts
+        for _ in range(DEALS_MAX):
+            for found in gathered.lanes:
+                wanted, room = counts[found.lane], bytes_max - gathered.size
+                if wanted and found.rest:
+                    again, found.rest = split_messages(found.rest, wanted)
+                    wanted -= count(again)
+                    if room <= 0 or not await self.gather_again(found, again, reader, room):
+                        return gathered
+                if wanted and not found.has_no_fresh:
+                    wanted = _how_far(wanted, plan)
+                    if not await self._gather_lane(gathered, found, wanted, reader, bytes_max):
+                        return gathered
+            taken, work = gathered.counts, [found.work for found in gathered.lanes]
+            left = dealt.wanted - sum(taken)
+            if left <= 0 or not any(work):
+                break
+            counts = dealt.further(taken, left, work)
+        return gathered
+
+    def _pass_by_idle(self, gathered: GatheredLanes, dealt: Dealt) -> None:
+        """Lanes of which there is nothing have come as far as everybody can see."""
+        end = self.end
+        for found in gathered.lanes:
+            if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
+                found.place, found.has_no_fresh = max(found.place, end), True
+            found.has_no_fresh |= not dealt.has_fresh(found.lane)
+
+    async def _gather_lane(
+        self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
+    ) -> bool:
+        """Fresh ones of one lane; whether there was room for them."""
+        empty = 0
+        for _ in range(READS_MAX):
+            size = gathered.size
+            room = bytes_max - size
+            if wanted <= 0:
+                return True
+            if room < self.message_bytes and size:
+                return False
+            past_changes = self.log.past_changes
+            stretch = await self._stretch(found, wanted, reader, empty)
+            if found.has_no_fresh:
+                return True
+            if stretch is None:
+                continue
+            chosen = stretch.first(found.place, min(wanted, max(1, room // self.message_bytes)))
+            if size and sum(map(len, chosen.parts)) > room:
+                return False
+            found.place = chosen.scanned_to
+            self._ahead.note_used(stretch, found.place, past_changes)
+            if self.set_aside:
+                chosen = chosen.without(self.set_aside, self.indexes)
+            if chosen.parts:
+                found.add(chosen)
+            wanted, empty = wanted - len(chosen.offsets), 0 if chosen.offsets else empty + 1
+        return True
+
+    async def _stretch(self, found: LaneFound, wanted: int, reader: Reader, empty: int) -> LaneStretch | None:
+        """The one in which the lane stands, its place moved there. None: there is none, or damage, behind which it
+        goes on. `empty`: so many before it had nothing of the lane."""
+        kept = self._ahead.holding(found.lane, found.place, self.log.past_changes)
+        if kept is not None:
+            return kept
+        end, lane = self.end, found.lane
+        start = await self.log.stretch_of_lane(lane, found.place, end) if found.place < end else None
+        if start is None:
+            found.place, found.has_no_fresh = max(found.place, end), True
+            return None
+        likely = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN) << empty
+        bytes_max = 2 * WINDOW_BYTES_MAX if empty else WINDOW_BYTES_MAX
+        read = await self.read(start, min(self._ahead.how_much(lane, found.place, likely), bytes_max))
+        if isinstance(read, DamagedData):
+            found.damages.append(read)
+            found.place = min(end_of(read), end)
+            return None
+        found.place = max(found.place, start)
+        return cut_lane(read.data, read.next_offset, Wanted(lane, found.place, wanted), reader, self.indexes)
+
+
+def _how_far(wanted: int, plan: Plan) -> int:
+    """Where the order of keys is kept, more are looked at than are handed out: some have to wait."""
+    if plan.look_max <= plan.fresh_max:
+        return wanted
+    return max(wanted, wanted * plan.look_max // max(1, plan.fresh_max))

@@ -1,0 +1,407 @@
+"""The ledgers of a partition's groups, and the journal that they are written to before anybody hears of a change.
+
+The journal is made when the first group comes: a partition without groups has none. A write reaches the file at
+once and so survives the end of the process; it is synced within a second, at a stop, and before the answer where it
+is said so.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple
+
+import trio
+
+from goqueue.actors.delivery.asking import Askers
+from goqueue.actors.groups.requests import LedgerHolder
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups.goneconsumers import GoneConsumers
+from goqueue.core.groups.member import fenced
+from goqueue.core.ledger.entries import (
+    Committed,
+    CutBack,
+    Damaged,
+    Departing,
+    Entry,
+    Expired,
+    PassedOver,
+    Removed,
+    Reset,
+)
+from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.log.durability import UNSYNCED_SECONDS_MAX
+from goqueue.core.offsetset import Run
+from goqueue.core.slices.deliverable import NO_BATCH, LastBatch
+from goqueue.core.waiting.deadlines import LedgerDeadlines
+from goqueue.environment import WallClock
+from goqueue.errors import Closed, DiskFull, StaleGeneration, TooManyFiles, UnknownGroup
+from goqueue.storage.journals.journal import Journal
+from goqueue.storage.journals.ledgers import (
+    NAME,
+    LedgerJournal,
+    LostProgress,
+    Payload,
+    WrittenLedger,
+    draw_producer_id,
+    forgotten,
+    happened,
+    reads_here,
+    snapshot_of,
+)
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+logger = logging.getLogger("goqueue.ledgers")
+
+ROUNDS_PER_CLAIM = 5
+"""While somebody writes all the time: what is durable is claimed at every fifth sync."""
+
+
+class StreamPlace(NamedTuple):
+    """How far the owner of a stream has fetched. How far its program is, only its commits say."""
+
+    offset: Offset
+    damage: Run | None = None
+    """What cannot be read there, as it was found then."""
+
+
+@dataclass(slots=True, eq=False)
+class GroupHere:
+    """A group as this partition knows it."""
+
+    written: WrittenLedger
+    listener: ActorRef | None = None
+    """Nobody, until the group has said that it is there."""
+    member: str | None = None
+    generation: int = 0
+    is_shared: bool = False
+    is_stream: bool = False
+    last_batch: LastBatch = NO_BATCH
+    """That was delivered from: the next delivery is likely to begin in it."""
+    removals: int = 0
+    """Counts what may take messages out of a plan: nothing read for an older count is handed out."""
+    turn: trio.Lock = field(default_factory=trio.Lock)
+    """Of those whose messages have to be fetched from the disk, one reads at a time."""
+    readers: int = 0
+    """So many have or await that turn; those who come later go behind them."""
+    gone: GoneConsumers = field(default_factory=GoneConsumers)
+    inherited: frozenset[int] = frozenset()
+    """Deliveries from before this partition was started: nobody knows to which instance of their member."""
+    askers: Askers = field(default_factory=Askers)
+    last_delivery: tuple[str, float] | None = None
+    """To whom, and when in Trio's time."""
+    place: StreamPlace | None = None
+    """Of a stream: how far its owner has fetched."""
+    knows_damage: bool = False
+    """What was found when the log was opened is in the ledger."""
+    is_watched: bool = False
+    """Somebody looks whether what is damaged can be read again."""
+    held_letters: Run | None = None
+    """Dead letters under way that cannot be read: they wait for a repair."""
+    begun_at_write: int = 0
+    """The write to the journal that began its ledger; 0 when the journal had it."""
+
+    @property
+    def name(self) -> str:
+        return self.written.group
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.written.ledger
+
+    def check_owner(self, member: str, generation: int, instance: int, place: str) -> None:
+        """The generation says when a partition last changed hands: a member that kept it knows a later one."""
+        if self.gone.is_replaced(member, instance):
+            raise fenced(member)
+        has_it = self.is_shared or (member == self.member and generation >= self.generation)
+        if (member, instance) in self.gone or not has_it:
+            raise StaleGeneration(
+                f"{member} in generation {generation} does not have {place}; await the newest assignment"
+            )
+
+    def may_wait(self, member: str, instance: int) -> bool:
+        has_it = not self.is_stream and (self.is_shared or member == self.member)
+        return has_it and (member, instance) not in self.gone
+
+    def assign(self, member: str | None, generation: int) -> None:
+        """Where another begins nobody knows before it asks."""
+        if member != self.member:
+            self.place = None
+            if self.member is not None:
+                self.askers.forget(self.member)
+        self.member, self.generation = member, generation
+        if member is not None:
+            self.gone.forget(member, 0)  # a client without instances comes back as it was
+
+    def note_fetch(self, member: str, offset: Offset, now: float) -> None:
+        """Of a stream's owner: it has all that lies below."""
+        if self.place is not None and self.place.offset < offset:
+            self.last_delivery = (member, now)
+        self.place = StreamPlace(offset)
+        self.askers.note(member, now)
+
+    def note_left(self, member: str, instance: int) -> None:
+        self.askers.forget(member)
+        self._note_gone(member)
+        self.gone.note_left(member, instance, trio.current_time())
+
+    def note_replaced(self, member: str, before: int, instance: int) -> None:
+        self._note_gone(member)
+        self.gone.note_replaced(member, before, trio.current_time())
+        self.gone.forget(member, instance)
+
+    def _note_gone(self, member: str) -> None:
+        self.place = self.place if member != self.member else None
+
+
+class LedgerBook:
+    def __init__(
+        self, volume: Volume, clock: WallClock, directory: str, random: Random, note_change: Callable[[], None]
+    ) -> None:
+        self._note_change = note_change
+        self._volume = volume
+        self._clock = clock
+        self._directory = directory
+        self._random = random
+        self._journal: LedgerJournal | None = None
+        self._unsynced = trio.Event()
+        self.groups: dict[str, GroupHere] = {}
+        self.deadlines = LedgerDeadlines()
+        self.is_doubtful = False
+        """Groups may have been lost: who is not known begins at the earliest."""
+        self.lost_count = 0
+        """Ledgers that lost entries when the journal was opened."""
+        self._compared: tuple[Offset, int] | None = None
+        """The log's start and the journal's end when all ledgers were last compared with the log's start."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._journal is not None
+
+    @property
+    def journal(self) -> LedgerJournal:
+        assert self._journal is not None, "a journal is there before the first group"
+        return self._journal
+
+    def find(self, group: str) -> GroupHere:
+        here = self.groups.get(group)
+        if here is None:
+            raise UnknownGroup(f"group {group} does not read here; join it again")
+        return here
+
+    def is_durable(self, group: str) -> bool:
+        here = self.groups.get(group)
+        return here is not None and self.journal.durable >= here.begun_at_write
+
+    def holders(self) -> tuple[LedgerHolder, ...]:
+        ledgers = [here.written for here in self.groups.values()]
+        return tuple(
+            LedgerHolder(each.group, each.group_id, each.settings, each.group_settings) for each in ledgers
+        )
+
+    # The journal's life
+
+    async def open_if_there(self, log: Log) -> None:
+        if Journal.is_there(self._volume, self._directory, NAME):
+            await self.open()
+            self._fit_all(log)
+
+    async def open(self) -> None:
+        now, wall = trio.current_time(), self._clock.now()
+        self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall)
+        self.is_doubtful = found.is_doubtful
+        self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
+        self._note_change()
+        for here in self.groups.values():
+            here.inherited = here.ledger.deliveries_under_way()
+            self._note_deadline(here)
+        for report in found.reports:
+            logger.warning("%s", report)
+        if found.lost:
+            self.lost_count = len(self.groups)
+            logger.warning(
+                "%s/%s lost entries: its groups fall back to where they stood before, and some messages come again",
+                self._directory,
+                NAME,
+            )
+        if found.lost or found.torn:
+            with suppress(DiskFull):
+                await self._compact()
+        self._volume.journals.enter(self._directory, self._snapshot)
+
+    def _snapshot(self) -> bytes:
+        """All ledgers as they are now; for a backup."""
+        ledgers = [here.written for here in self.groups.values()]
+        return snapshot_of(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
+
+    def _fit_all(self, log: Log) -> None:
+        """A log that lost its end, or its beginning, takes what was said of it along."""
+        now = trio.current_time()
+        for here in self.groups.values():
+            cut = here.ledger.cut_back(log.end_offset)
+            if cut is not None:
+                logger.warning("group %s had come further than %s goes: cut back", here.name, self._directory)
+                self.write(here, [cut], now)
+        self.note_removed_from_all(log.log_start)
+
+    async def keep(self) -> None:
+        """Sync what was written, and put a snapshot in its place when it has grown, until closed."""
+        with suppress(Closed):
+            for round_ in count():
+                await self._unsynced.wait()
+                await trio.sleep(UNSYNCED_SECONDS_MAX)
+                self._unsynced = trio.Event()
+                try:
+                    await self.journal.commit()
+                except TooManyFiles:
+                    self._unsynced.set()  # once there is a descriptor
+                    continue
+                if not self._unsynced.is_set() or round_ % ROUNDS_PER_CLAIM == 0:
+                    self.journal.claim()
+                if self.journal.has_grown:
+                    with suppress(DiskFull):
+                        await self._compact()
+
+    async def _compact(self) -> None:
+        ledgers = [here.written for here in self.groups.values()]
+        await self.journal.compact(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
+
+    async def commit(self) -> None:
+        await self.journal.commit()
+
+    async def close(self) -> None:
+        if self._journal is not None:
+            await self._journal.close()
+
+    def abandon(self) -> None:
+        self._volume.journals.leave(self._directory, self._snapshot)
+        if self._journal is not None:
+            self._journal.abandon()
+
+    # Changes: journaled, then made
+
+    def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
+        """`DiskFull` changes nothing."""
+        wall, written = self._clock.now(), here.written
+        renewed = self._renewed_for(written, entries)
+        payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
+        payloads += [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
+        self._append(payloads)
+        for producer_id in renewed:
+            written.take_producer(producer_id)
+        for entry in entries:
+            written.ledger.apply(entry, now)
+            here.removals += _takes_away(entry)
+        written.number += len(payloads)
+        self._note_deadline(here)
+
+    def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
+        """A departure begins under an id whose numbers are free; one that is spent gives way to a new one."""
+        begins = written.is_spent and any(isinstance(entry, Departing) for entry in entries)
+        return [draw_producer_id(self._random)] if begins else []
+
+    def begin(
+        self,
+        group: str,
+        group_id: int,
+        settings: LedgerSettings,
+        offset: Offset,
+        *,
+        group_settings: dict[str, Any] | None = None,
+        lost: LostProgress | None = None,
+    ) -> GroupHere:
+        """A group comes for the first time, or anew under the same name, or its ledger was lost."""
+        wall, now, old = self._clock.now(), trio.current_time(), self.groups.get(group)
+        written = WrittenLedger(group, group_id, draw_producer_id(self._random), Ledger(settings))
+        written.group_settings, written.lost = group_settings, lost
+        began = written.ledger.begin(offset)
+        parting = [forgotten(old.written, wall)] if old is not None else []
+        self._append([*parting, reads_here(written, wall, settings), happened(written, wall, began, 1)])
+        written.ledger.apply(began, now)
+        written.number += 2
+        if old is not None:
+            old.removals += 1
+        self.groups[group] = here = GroupHere(written, begun_at_write=self.journal.written)
+        return here
+
+    def change_settings(
+        self, here: GroupHere, settings: LedgerSettings, group_settings: dict[str, Any] | None
+    ) -> None:
+        if (settings, group_settings) != (here.ledger.settings, here.written.group_settings):
+            changed = replace(here.written, group_settings=group_settings)
+            self._append([reads_here(changed, self._clock.now(), settings)])
+            here.ledger.settings, here.written.group_settings = settings, group_settings
+            here.written.number += 1
+            here.removals += 1  # what may be handed out beside others has changed
+
+    def forgive_loss(self, here: GroupHere) -> None:
+        """An operator has said where the group goes on: what was lost before is no news any more."""
+        if here.written.lost is not None:
+            changed = replace(here.written, lost=None)
+            self._append([reads_here(changed, self._clock.now(), here.ledger.settings)])
+            here.written.lost = None
+            here.written.number += 1
+
+    def forget(self, here: GroupHere) -> None:
+        self._append([forgotten(here.written, self._clock.now())])
+        del self.groups[here.name]
+        self.deadlines.forget(here.name)
+        here.removals += 1
+
+    def _append(self, payloads: Sequence[Payload]) -> None:
+        self.journal.append(payloads)
+        self._note_change()
+        if not self._unsynced.is_set():
+            self._unsynced.set()
+
+    def _note_deadline(self, here: GroupHere) -> None:
+        self.deadlines.note(here.name, here.ledger.next_deadline())
+
+    # What the log and the clock do to them
+
+    def note_removed_from_all(self, log_start: Offset) -> None:
+        """On a full disk it is noted when the group next looks. Idle groups cost nothing: since the last time
+        neither the log's start nor any ledger has changed."""
+        if not self.groups or self._compared == (log_start, self.journal.written):
+            return
+        with suppress(DiskFull):
+            for here in self.groups.values():
+                self.note_removed(here, log_start)
+            self._compared = (log_start, self.journal.written)
+
+    def note_removed(self, here: GroupHere, log_start: Offset) -> None:
+        removed = here.ledger.removed_below(log_start)
+        if removed is None:
+            return
+        self.write(here, [removed], trio.current_time())
+        if removed.unacked:
+            logger.warning(
+                "%d messages below offset %d of %s were removed before group %s had done with them",
+                removed.unacked,
+                log_start,
+                self._directory,
+                here.name,
+            )
+
+    def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Expired]]]:
+        """The groups whose time has come, and what has expired there. Without room it is tried again."""
+        for name in self.deadlines.due(now):
+            here = self.groups[name]
+            expired = here.ledger.tick(now)
+            try:
+                if expired:
+                    self.write(here, expired, now)
+            except DiskFull:
+                self.deadlines.note(name, now + UNSYNCED_SECONDS_MAX)
+            else:
+                self._note_deadline(here)
+                yield here, expired
+
+
+def _takes_away(entry: Entry) -> bool:
+    return isinstance(entry, PassedOver | Removed | CutBack | Reset | Committed | Damaged)

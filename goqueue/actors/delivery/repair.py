@@ -1,0 +1,228 @@
+"""What a partition does about ranges that its log cannot read, for the groups that meet them.
+
+A group that meets such a range notes it in its ledger and goes on behind it. While something is damaged, the range
+is read again each minute, and at once when the partition has been opened: so messages come after a repair, with a
+restart or without. What is repaired is brought back in portions: each is one read and one entry.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Protocol, TypeVarTuple, Unpack
+
+import trio
+
+from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.groups.requests import SkipDamaged, SkippedHere
+from goqueue.core.ledger.entries import Entry, Repaired, Reset, Skipped
+from goqueue.core.offsetset import Run
+from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.deliverable import Reader
+from goqueue.core.slices.lanestretch import messages_by_lane
+from goqueue.environment import WallClock
+from goqueue.errors import Closed, DamagedData, DiskFull, NotDamaged, OffsetOutOfRange
+from goqueue.storage.log.log import Log
+from goqueue.types import Offset
+
+Args = TypeVarTuple("Args")
+
+logger = logging.getLogger("goqueue.ledgers")
+
+LOOK_AGAIN_SECONDS = 60.0
+PORTION_BYTES = 256 * 1024
+READY_MAX = 10_000
+"""While so many messages wait for consumers, no more are brought back."""
+READY_SECONDS = 1.0
+READS_MAX = 1_000
+"""Of damaged ranges in one look."""
+
+
+class Desk(Protocol):
+    def write_now(self, here: GroupHere, entries: Sequence[Entry]) -> None:
+        """Journal them, and tell who waits for what follows from them."""
+
+    def background(
+        self, task: Callable[[Unpack[Args]], Awaitable[object]], *args: *Args, endless: bool = False
+    ) -> object: ...
+
+    def tell_that_some_leave(self, here: GroupHere) -> None:
+        """Dead letters may leave."""
+
+
+class Mending:
+    """Of one partition."""
+
+    def __init__(self, book: LedgerBook, place: str, clock: WallClock, indexes: BatchIndexes, desk: Desk) -> None:
+        self._book = book
+        self._place = place
+        self._clock = clock
+        self._indexes = indexes
+        self._desk = desk
+
+    # Noting
+
+    def note(self, here: GroupHere, damages: Sequence[DamagedData], log: Log) -> bool:
+        """Whether the group did not know: then a plan made before no longer holds."""
+        is_news = False
+        for damage in damages:
+            last = min(damage.end_offset, log.high_watermark) - 1
+            is_news |= self._note(here, damage.offset, last, damage.path)
+        if is_news:
+            self.watch(here, log)
+        return is_news
+
+    def take_up(self, here: GroupHere, log: Log) -> None:
+        """The group is there. On a full disk it is tried again when the group takes."""
+        if not here.is_stream:
+            with suppress(DiskFull):
+                self.note_known(here, log)
+        self.watch(here, log)
+
+    def note_known(self, here: GroupHere, log: Log) -> None:
+        """What was found when the log was opened, once. Nobody knows the priorities there, so a lane would pass it
+        without a look."""
+        if here.knows_damage:
+            return
+        for damage in log.known_damage:
+            first = max(damage.offset, here.ledger.next_fresh)
+            self._note(here, first, min(damage.end_offset, log.high_watermark) - 1, damage.path)
+        here.knows_damage = True
+        self.watch(here, log)
+
+    def _note(self, here: GroupHere, first: Offset, last: Offset, path: str) -> bool:
+        entry = here.ledger.damage.note(trio.current_time(), first, last, path) if first <= last else None
+        if entry is None:
+            return False
+        self._desk.write_now(here, [entry])
+        logger.warning(
+            "group %s cannot have %d messages of %s: offsets %d to %d of %s are damaged; "
+            "restore the file, or give them up with: goqueue group skip %s %s %d-%d",
+            here.name,
+            len(entry.offsets),
+            self._place,
+            first,
+            last,
+            path,
+            here.name,
+            self._place,
+            first,
+            last,
+        )
+        return True
+
+    # Repaired
+
+    def watch(self, here: GroupHere, log: Log) -> None:
+        """See to it that somebody looks, while something is damaged."""
+        if _needs_watch(here) and not here.is_watched:
+            here.is_watched = True
+            self._desk.background(self._watch, here, log, endless=True)
+
+    async def _watch(self, here: GroupHere, log: Log) -> None:
+        """Until nothing is damaged, or the group is gone."""
+        with suppress(Closed):
+            while _needs_watch(here) and self._book.groups.get(here.name) is here:
+                if here.held_letters is not None:
+                    self._desk.tell_that_some_leave(here)
+                await trio.sleep(await self._look(here, log))
+        here.is_watched = False
+
+    async def _look(self, here: GroupHere, log: Log) -> float:
+        """Bring back what can be read again; after how long to look once more."""
+        try:
+            return await self._look_at(here, log)
+        except DiskFull:
+            return LOOK_AGAIN_SECONDS
+
+    async def _look_at(self, here: GroupHere, log: Log) -> float:
+        at = 0
+        for _ in range(READS_MAX):
+            if here.ledger.progress(trio.current_time()).ready_again >= READY_MAX:
+                return READY_SECONDS
+            run = next((run for run in here.ledger.damage.runs() if run.last >= at), None)
+            if run is None or run.first >= log.high_watermark:
+                break
+            at = await self._repair(here, log, max(at, run.first))
+        return LOOK_AGAIN_SECONDS
+
+    async def _repair(self, here: GroupHere, log: Log, at: Offset) -> Offset:
+        """What lies from here on, as far as one read goes; where to look next."""
+        try:
+            found = await log.read(at, PORTION_BYTES)
+        except DamagedData as damage:
+            return max(damage.end_offset, at + 1)
+        except OffsetOutOfRange:  # retention was here
+            self._book.note_removed(here, log.log_start)
+            return max(log.log_start, at + 1)
+        reader, last = Reader(here.name, self._clock.now()), max(at, found.next_offset - 1)
+        lanes = messages_by_lane(found.data, Run(at, last), reader, self._indexes)
+        if self._book.groups.get(here.name) is here:
+            self._bring_back(here, here.ledger.damage.repair(at, last, lanes))
+        return last + 1
+
+    def _bring_back(self, here: GroupHere, entry: Repaired | None) -> None:
+        if entry is not None:
+            self._desk.write_now(here, [entry])
+            span = (entry.first, entry.last)
+            logger.warning(
+                "offsets %d to %d of %s can be read again: group %s gets them", *span, self._place, here.name
+            )
+
+    # Given up
+
+    async def skip(self, here: GroupHere, log: Log, message: SkipDamaged) -> SkippedHere:
+        """Durable when answered. `NotDamaged` when there is nothing to give up."""
+        wanted = Run(message.first, message.last)
+        entries = (
+            await self._stream_to_skip(here, log, wanted) if message.is_stream else self._to_skip(here, wanted)
+        )
+        before = here.ledger.progress(trio.current_time())
+        skipped = here.ledger.copy(trio.current_time()) if message.dry_run else here.ledger
+        if message.dry_run:
+            for entry in entries:
+                skipped.apply(entry, trio.current_time())
+        else:
+            self._desk.write_now(here, entries)
+            self._desk.tell_that_some_leave(here)
+            await self._book.commit()
+        after = skipped.progress(trio.current_time())
+        return SkippedHere(after.removed_unacked - before.removed_unacked, before.committed, after.committed)
+
+    def _to_skip(self, here: GroupHere, wanted: Run) -> list[Entry]:
+        held = here.held_letters
+        letters = held is not None and held.first <= wanted.last and wanted.first <= held.last
+        entry = here.ledger.damage.skip(*wanted, letters=letters)
+        if entry is None:
+            raise NotDamaged(
+                f"none of the offsets {wanted.first} to {wanted.last} of {self._place} is damaged for group "
+                f"{here.name}; `goqueue group describe {here.name}` names those that are"
+            )
+        return [entry]
+
+    async def _stream_to_skip(self, here: GroupHere, log: Log, wanted: Run) -> list[Entry]:
+        """A stream has only one place: behind what it has committed, as far as that is damaged."""
+        begin = at = here.ledger.committed
+        while wanted.first <= at <= wanted.last and (end := await _damaged_to(log, at)) is not None:
+            at = min(end, wanted.last + 1)
+        if at == begin:
+            raise NotDamaged(
+                f"group {here.name} has committed offset {begin} of {self._place}, where no damage from "
+                f"{wanted.first} to {wanted.last} begins; let it commit what it has done before, and name the "
+                "offsets in the error that stopped it"
+            )
+        return [Skipped(begin, at - 1, at - begin, letters=False), Reset(at)]
+
+
+def _needs_watch(here: GroupHere) -> bool:
+    return bool(here.ledger.damage) or here.held_letters is not None
+
+
+async def _damaged_to(log: Log, offset: Offset) -> Offset | None:
+    """Where the damage ends that begins here; None when there is none."""
+    try:
+        await log.read(offset, 1)
+    except DamagedData as damage:
+        return min(damage.end_offset, log.high_watermark)
+    except OffsetOutOfRange:
+        pass
+    return None

@@ -1,0 +1,68 @@
+"""What a settlement does to a ledger: the entry for it, and those of its receipts that are stale (G6)."""
+
+from goqueue.actors.groups.requests import SettleRuns
+from goqueue.core.ledger.attempts import AttemptRuns
+from goqueue.core.ledger.entries import Entry, Expired, Nacked, Rejected, Repaired
+from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
+from goqueue.errors import StaleReceipt
+from goqueue.net.wire.groups import Action
+
+VISIBILITY_SECONDS = 30.0
+"""Of an extension that does not say how long."""
+
+
+def settled(ledger: Ledger, now: float, message: SettleRuns, topic: str) -> tuple[Entry | None, AttemptRuns]:
+    """Nothing is changed yet."""
+    nonce, runs = message.nonce, message.runs
+    match message.action:
+        case Action.ACK:
+            return _acked_whole(ledger, now, message) if message.whole else ledger.ack(now, nonce, runs)
+        case Action.NACK:
+            return ledger.nack(now, nonce, runs, message.delay, message.reason)
+        case Action.REJECT:
+            if _has_no_dead_letters(topic, message.group):
+                return ledger.nack(now, nonce, runs, ledger.settings.backoff_max, message.reason)
+            return ledger.reject(now, nonce, runs, message.reason)
+        case Action.RELEASE:
+            return ledger.release(now, nonce, runs)
+        case Action.EXTEND:
+            return _extended(ledger, now, message)
+
+
+def _has_no_dead_letters(topic: str, group: str) -> bool:
+    """Dead letters have none themselves: what is rejected among them stays, and comes again late. The broker's own
+    group sends them back by rejecting."""
+    return topic.endswith(DEAD_LETTER_SUFFIX) and not is_internal(group)
+
+
+def _acked_whole(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+    entry, is_acked = ledger.ack_whole(now, message.nonce, message.whole)
+    if not is_acked:
+        raise StaleReceipt(
+            f"delivery {message.nonce:012x} is not as it was, or its lease has ended; name its messages by runs"
+        )
+    return entry, ()
+
+
+def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | None, AttemptRuns]:
+    visibility = VISIBILITY_SECONDS if message.delay is None else float(message.delay)
+    entry, stale = ledger.extend(now, message.nonce, message.runs or None, visibility)
+    if entry is None and not message.runs:
+        raise StaleReceipt(
+            f"nothing of delivery {message.nonce:012x} is out; its lease has ended, or all is settled"
+        )
+    return entry, stale
+
+
+def leaves(entry: Entry) -> bool:
+    """Whether messages are on their way to the dead-letter topic by it, or may be."""
+    match entry:
+        case Rejected() | Repaired():
+            return True
+        case Nacked():
+            return bool(entry.leaving)
+        case Expired():
+            return entry.reason is not None
+        case _:
+            return False

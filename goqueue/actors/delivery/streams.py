@@ -1,0 +1,81 @@
+"""A partition's part in streams: groups whose members read by themselves, in order, and commit how far they are.
+
+Whoever commits owns the partition, as whoever takes does: an owner that is to let go of it owns it until it has.
+"""
+
+import trio
+
+from goqueue.actors.delivery.delivery import LedgerDesk
+from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
+from goqueue.actors.groups.requests import CommitOffset, CommittedOffset, StreamStanding
+from goqueue.actors.partition.requests import AwaitMore, Fetch, StreamReader
+from goqueue.actors.runtime.handlers import answers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.core.offsetset import Run
+from goqueue.errors import DamagedData, GroupConflict, OffsetOutOfRange
+from goqueue.types import Offset
+
+
+class StreamDesk(LedgerDesk):
+    # Who reads, for those who ask why nothing comes
+
+    def note_fetch(self, message: Fetch) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None and here.member is not None:
+            here.note_fetch(here.member, message.offset, trio.current_time())
+
+    def note_fetch_wait(self, message: AwaitMore, reply: Reply[None]) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None and here.member is not None:
+            here.askers.note_wait(here.member, trio.current_time(), message.deadline, reply)
+
+    def note_damage(self, message: Fetch, damage: DamagedData) -> None:
+        here = self._read_by_owner(message.reader)
+        if here is not None:
+            here.place = StreamPlace(message.offset, Run(damage.offset, damage.end_offset - 1))
+
+    def _read_by_owner(self, reader: StreamReader | None) -> GroupHere | None:
+        """Whoever else names itself may be late, or not tell the truth: nothing follows from it."""
+        here = None if reader is None else self.book.groups.get(reader.group)
+        if here is None or reader is None or not here.is_stream:
+            return None
+        is_gone = (reader.member, reader.instance) in here.gone
+        return None if is_gone or reader.member != here.member else here
+
+    # Commits
+
+    @answers(CommitOffset)
+    async def commit_offset(self, message: CommitOffset) -> None:
+        here = self._check_may_commit(message)
+        entry = here.ledger.commit(self._within_log(message.offset))
+        if entry is not None:
+            self._write(here, [entry], trio.current_time())
+
+    def _check_may_commit(self, message: CommitOffset) -> GroupHere:
+        if message.member is None:
+            here = self.book.find(message.group)
+        else:
+            here = self._check_owner(message.group, message.member, message.generation, message.instance)
+        if not here.is_stream:
+            raise GroupConflict(
+                f'group {here.name} has mode "queue": ack its messages, offsets are not committed',
+                settings=["mode"],
+            )
+        return here
+
+    def _within_log(self, offset: Offset) -> Offset:
+        """What lies below the log is gone: then the group stands at its start."""
+        start, end = self.log.log_start, self.log.end_offset
+        if offset > end:
+            raise OffsetOutOfRange(
+                f"offset {offset} lies behind {end}, the end of {self._topic}/{self._number}; "
+                "commit what is behind a message that was read",
+                start=start,
+                end=end,
+            )
+        return max(offset, start)
+
+    @answers(CommittedOffset)
+    async def committed_offset(self, message: CommittedOffset) -> StreamStanding:
+        ledger = self.book.find(message.group).ledger
+        return StreamStanding(ledger.committed, ledger.resets)

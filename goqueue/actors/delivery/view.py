@@ -1,0 +1,119 @@
+"""Where a group begins in a log, and how far it has come."""
+
+from collections.abc import Sized
+from dataclasses import replace
+
+import trio
+
+from goqueue.actors.delivery.lanecounting import count_fresh
+from goqueue.actors.delivery.ledgers import GroupHere
+from goqueue.actors.groups.requests import LedgerView
+from goqueue.core.groups.start import Start
+from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.shares import LANES
+from goqueue.core.ledger.views import Progress
+from goqueue.core.offsetset import OffsetSet
+from goqueue.core.slices.deliverable import batches_in
+from goqueue.environment import WallClock
+from goqueue.errors import DamagedData, OffsetOutOfRange
+from goqueue.net.wire.groups import LaneDescription
+from goqueue.storage.log.log import Log
+from goqueue.types import Microseconds, Offset
+
+
+async def start_in(log: Log, start: Start) -> Offset:
+    """What lies outside the log is its nearer end."""
+    if start.is_latest:
+        return log.end_offset
+    if start.time is not None:
+        found = await log.offset_at_time(start.time)
+        return log.high_watermark if found is None else found  # what nobody can see yet may be of a later time
+    return max(log.log_start, min(start.offset or 0, log.end_offset))
+
+
+MEMORY_MAX = 64
+"""Answers kept of each kind, for each partition."""
+
+
+class LogMemory:
+    """What a look at a log found for one group, for the next: many groups stand at the same offsets."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._past_changes = log.past_changes
+        self._append_times: dict[Offset, Microseconds] = {}
+        self._next: dict[tuple[int, Offset], Offset] = {}
+
+    async def append_time(self, offset: Offset) -> Microseconds | None:
+        """None when there is no message, or none that can be read."""
+        self._forget_old(self._append_times)
+        found = self._append_times.get(offset)
+        if found is None and (found := await _append_time(self.log, offset)) is not None:
+            self._append_times[offset] = found
+        return found
+
+    async def next_of_lane(self, lane: int, offset: Offset) -> Offset | None:
+        self._forget_old(self._next)
+        found = self._next.get((lane, offset))
+        if found is None and (found := await self.log.next_of_lane(lane, offset)) is not None:
+            self._next[lane, offset] = found
+        return found
+
+    def _forget_old(self, answers: Sized) -> None:
+        """Retention and compaction change what was found."""
+        if self._past_changes != self.log.past_changes or len(answers) >= MEMORY_MAX:
+            self._past_changes = self.log.past_changes
+            self._append_times.clear()
+            self._next.clear()
+
+
+async def view_of(here: GroupHere, memory: LogMemory, clock: WallClock, hidden: OffsetSet) -> LedgerView:
+    """The lag counts those that nobody has looked at as if all of them were to be handed out, but for those that
+    never are: originals of delayed messages, and control records."""
+    ledger, log = here.ledger, memory.log
+    age = await _age(memory, ledger.committed, clock)
+    fresh = await count_fresh(ledger, log, hidden)
+    lanes = [await _lane_of(ledger, memory, clock, lane, fresh[lane]) for lane in LANES]
+    progress, end = ledger.progress(trio.current_time()), log.end_offset
+    if here.is_stream:
+        progress = _with_damage_ahead(progress, log)
+    passed_over = hidden.count(progress.next_fresh, end - 1)
+    return LedgerView(progress, end, progress.lag(end, passed_over), age, tuple(lanes), here.written.lost)
+
+
+def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
+    """A stream keeps no damage in its ledger: what lies before it and is known counts."""
+    found = [(max(each.offset, progress.committed), each.end_offset - 1, each.path) for each in log.damage_met]
+    damages = tuple(
+        DamagedRange(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last
+    )
+    damaged = sum(each.messages for each in damages)
+    return replace(progress, damaged=damaged, damages=damages, ahead=progress.ahead + damaged)
+
+
+async def _lane_of(
+    ledger: Ledger, memory: LogMemory, clock: WallClock, lane: int, fresh: int | None
+) -> LaneDescription:
+    next_fresh = await memory.next_of_lane(lane, ledger.fresh_in(lane))
+    held = ledger.held_in(lane)
+    first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
+    age = None if first is None else await _age(memory, first, clock)
+    ready = None if fresh is None else fresh + held.ready
+    return LaneDescription(ready, held.in_flight, ledger.shares.served[lane], age)
+
+
+async def _age(memory: LogMemory, offset: Offset, clock: WallClock) -> int | None:
+    """In milliseconds."""
+    appended = await memory.append_time(offset)
+    return None if appended is None else max(0, clock.now() - appended) // 1_000
+
+
+async def _append_time(log: Log, offset: Offset) -> Microseconds | None:
+    if not log.log_start <= offset < log.high_watermark:
+        return None
+    try:
+        found = await log.read(offset, 1)
+    except (DamagedData, OffsetOutOfRange):
+        return None
+    return next((envelope.append_time for _, envelope in batches_in(memoryview(found.data))), None)

@@ -1,0 +1,1 @@
+"""What clients talk to: ports, connections, and a function for each request."""

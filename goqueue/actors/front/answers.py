@@ -1,0 +1,88 @@
+"""What a connection has to say, on its way to the client.
+
+Answers are put into the session; one task sends them. When the client does not take them, whoever would make more
+of them waits for room, so that memory stays bounded.
+"""
+
+from contextlib import suppress
+
+import trio
+
+from goqueue.errors import Closed, GoQueueError
+from goqueue.net.session.server import ServerSession
+from goqueue.net.transport.transport import Transport, post_lone_frame
+from goqueue.net.wire.errors import ConnectionLost, ProtocolError
+from goqueue.net.wire.kinds import Answer
+
+BYTES_WAITING_MAX = 2 * 1024 * 1024
+"""Of answers that the client has not taken; then nothing more is read from it."""
+ENDINGS = (ConnectionLost, ProtocolError, Closed)
+
+
+class Speaker:
+    def __init__(self, session: ServerSession, transport: Transport) -> None:
+        self._session = session
+        self._transport = transport
+        self._something_to_send = trio.Event()
+        self._waiting_for_sent = trio.lowlevel.ParkingLot()
+        self._is_sending = False
+        self._has_ended = False
+
+    @property
+    def bytes_waiting(self) -> int:
+        return self._session.bytes_waiting
+
+    def answer(self, correlation: int, answer: Answer) -> None:
+        self._session.answer(correlation, answer)
+        self._something_to_send.set()
+
+    def answer_now(self, correlation: int, answer: Answer, *, is_last: bool) -> None:
+        """Without one more turn of the event loop, if no other answer is about to follow."""
+        is_lone = is_last and not self._session.bytes_waiting
+        self._session.answer(correlation, answer)
+        if is_lone and post_lone_frame(self._session, self._transport):
+            self._waiting_for_sent.unpark_all()
+        else:
+            self._something_to_send.set()
+
+    def refuse(self, correlation: int, error: GoQueueError) -> None:
+        self._session.refuse(correlation, error)
+        self._something_to_send.set()
+
+    def go_away(self, reason: str) -> None:
+        self._session.go_away(reason)
+        self._something_to_send.set()
+
+    def speak_up(self) -> None:
+        """The session may have said something of its own."""
+        if self._session.bytes_waiting:
+            self._something_to_send.set()
+
+    async def wait_for_room(self) -> None:
+        while self._session.bytes_waiting > BYTES_WAITING_MAX:
+            await self._waiting_for_sent.park()
+
+    async def wait_until_drained(self) -> None:
+        """Until every request is answered and every answer is gone, or the connection is."""
+        while not (self._has_ended or (self._session.is_drained and not self._is_sending)):
+            await self._waiting_for_sent.park()
+
+    async def write(self, connection: trio.CancelScope) -> None:
+        with suppress(*ENDINGS):
+            while True:
+                await self._something_to_send.wait()
+                self._something_to_send = trio.Event()
+                await self.flush()
+        connection.cancel()
+
+    async def flush(self) -> None:
+        await self._transport.drain()
+        while (frame := self._session.next_frame()) is not None:
+            self._is_sending = True
+            await self._transport.send(frame)
+            self._is_sending = False
+            self._waiting_for_sent.unpark_all()
+
+    def end(self) -> None:
+        self._has_ended = True
+        self._waiting_for_sent.unpark_all()

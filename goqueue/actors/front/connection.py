@@ -1,0 +1,146 @@
+"""A connection of a client: requests in, answers out, as the session allows.
+
+Three things run side by side. The reader takes frames and puts each request where it belongs: batches, and what
+consumers settle or commit, go to their partitions in the order in which they came, and a partition without room
+makes the reader wait, which in the end makes the client wait. Every other request waits for its answer in a task of
+its own, so a long poll delays nobody. The writer sends what the session has to say; when the client does not read,
+the reader stops reading, so memory stays bounded.
+
+Whatever a client sends, it harms only itself: an error goes to its request or ends its connection (G14).
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import trio
+
+from goqueue.actors.front import delays as servingdelays
+from goqueue.actors.front import deliveries as servingdeliveries
+from goqueue.actors.front import groups as servinggroups
+from goqueue.actors.front import records as servingrecords
+from goqueue.actors.front import servingwhy
+from goqueue.actors.front import streams as servingstreams
+from goqueue.actors.front import topics as servingtopics
+from goqueue.actors.front.answers import ENDINGS, Speaker
+from goqueue.actors.front.session import Desk
+from goqueue.actors.node.broker import Broker
+from goqueue.errors import GoQueueError
+from goqueue.net.session.events import HelloReceived, RequestReceived, SessionClosed
+from goqueue.net.session.machine import State
+from goqueue.net.session.server import ServerSession
+from goqueue.net.transport.transport import Transport
+from goqueue.net.wire.groups import JoinGroup, Receive, Settle
+from goqueue.net.wire.kinds import Answer, Request
+from goqueue.net.wire.messages import Produce
+from goqueue.net.wire.parts import Room
+from goqueue.net.wire.streammessages import CommitOffsets
+
+LEAVING_MAX = 16
+"""Connections that end in one turn of the event loop: thousands that end at once hold up nobody."""
+UNFINISHED_BYTES_MAX = 256 * 1024 * 1024
+"""Of messages that come in parts and are not whole, of all connections together."""
+HELLO_SECONDS_MAX = 10.0
+LAST_WORDS_SECONDS_MAX = 1.0
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
+    **servingtopics.ANSWERED,
+    **servingrecords.ANSWERED,
+    **servinggroups.ANSWERED,
+    **servingwhy.ANSWERED,
+    **servingstreams.ANSWERED,
+    **servingdelays.ANSWERED,
+}
+"""Those that wait in tasks of their own."""
+
+
+class Common:
+    """What all connections of a broker share, so that many of them are no more of a burden than they may be."""
+
+    def __init__(self) -> None:
+        self.leaving = trio.CapacityLimiter(LEAVING_MAX)
+        self.room = Room(UNFINISHED_BYTES_MAX)
+        self.numbers = count(1)
+
+
+class Connection:
+    def __init__(self, broker: Broker, transport: Transport, common: Common | None = None) -> None:
+        self._common = common or Common()
+        self._statistics = broker.statistics
+        self._transport = transport
+        self._session = ServerSession(broker.cluster, broker.node, room=self._common.room)
+        self._speaker = Speaker(self._session, transport)
+        self._desk = Desk(broker, self._speaker, next(self._common.numbers))
+
+    async def run(self) -> None:
+        """Until either end closes. Never raises for what the other end does."""
+        self._statistics.accepted += 1
+        self._statistics.connections += 1
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._speaker.write, nursery.cancel_scope)
+                with suppress(*ENDINGS):
+                    await self._read(nursery)
+                async with self._common.leaving:
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._session.forget_parts()
+            self._statistics.connections -= 1
+            self._desk.members.lose_all(self._desk.number)
+            self._speaker.end()
+        with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
+            await self._speaker.flush()
+        await self._transport.aclose()
+
+    @property
+    def bytes_waiting(self) -> int:
+        """Of answers that the client has not taken."""
+        return self._speaker.bytes_waiting
+
+    async def go_away(self, reason: str) -> None:
+        """Take no more requests; return when those under way are answered. Who waits for more is sent away."""
+        if self._session.state is State.OPEN:
+            self._speaker.go_away(reason)
+            self._desk.polls.send_away()
+            await self._speaker.wait_until_drained()
+
+    async def _read(self, nursery: trio.Nursery) -> None:
+        with trio.CancelScope(deadline=trio.current_time() + HELLO_SECONDS_MAX) as patience:
+            while (frame := await self._transport.receive()) is not None:
+                event = self._session.receive(frame)
+                if isinstance(event, HelloReceived):
+                    self._session.welcome()
+                    patience.deadline = math.inf
+                elif isinstance(event, RequestReceived):
+                    await self._take(event.correlation, event.request, nursery)
+                elif isinstance(event, SessionClosed):
+                    return
+                self._speaker.speak_up()
+                await self._speaker.wait_for_room()
+
+    async def _take(self, correlation: int, request: Request, nursery: trio.Nursery) -> None:
+        """What has an order is handed on here, in the order of the frames; everything else may take its time."""
+        self._statistics.requests += 1
+        if isinstance(request, Produce):
+            await servingrecords.take_produce(self._desk, correlation, request)
+        elif isinstance(request, Settle):
+            await servingdeliveries.take_settle(self._desk, correlation, request)
+        elif isinstance(request, CommitOffsets) and request.member is not None:
+            await servingstreams.take_commit(self._desk, correlation, request)
+        elif isinstance(request, Receive):
+            nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
+        else:
+            if isinstance(request, JoinGroup):
+                self._desk.joins.begin((request.group, request.member))
+            nursery.start_soon(self._serve, correlation, request)
+
+    async def _serve(self, correlation: int, request: Request) -> None:
+        try:
+            answer = await ANSWERED[type(request)](self._desk, request)
+        except GoQueueError as error:
+            self._speaker.refuse(correlation, error)
+        else:
+            self._speaker.answer_now(correlation, answer, is_last=not self._desk.is_settling)

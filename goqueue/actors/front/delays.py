@@ -1,0 +1,67 @@
+"""What clients ask about delayed messages."""
+
+from collections.abc import Callable
+from typing import Any
+
+from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedView, ListDelayed, MoveDelayed
+from goqueue.actors.front.session import Desk
+from goqueue.core.records.record import DELAY_BIT, DELAY_MAX, TIMESTAMP_MAX
+from goqueue.errors import InvalidMessage
+from goqueue.net.wire import delays as wire
+
+
+async def list_delayed(desk: Desk, request: wire.ListDelayed) -> wire.DelayedEntries:
+    """One at a time on a connection, as with descriptions: each reads the messages themselves."""
+    ref = await desk.partition(request.topic, request.partition)
+    async with desk.describing:
+        page = await ref.call(ListDelayed(request.first, request.count_max, request.finished))
+    return wire.DelayedEntries(tuple(map(_entry, page.views)), page.pending)
+
+
+def _entry(view: DelayedView) -> wire.DelayedEntry:
+    return wire.DelayedEntry(
+        view.offset,
+        int(view.state),
+        view.due,
+        view.finished,
+        view.delivered_at,
+        int(view.priority),
+        view.key,
+    )
+
+
+async def cancel_delayed(desk: Desk, request: wire.CancelDelayed) -> wire.DelayChanged:
+    ref = await desk.partition(request.topic, request.partition)
+    return wire.DelayChanged(await ref.call(CancelDelayed(request.offset)))
+
+
+async def move_delayed(desk: Desk, request: wire.MoveDelayed) -> wire.DelayChanged:
+    ref = await desk.partition(request.topic, request.partition)
+    return wire.DelayChanged(await ref.call(MoveDelayed(request.offset, _due(request))))
+
+
+def _due(request: wire.MoveDelayed) -> int:
+    """As records say it."""
+    if (request.due is None) == (request.delay is None):
+        raise InvalidMessage("a delayed message is moved to a time or by a delay; give one of them")
+    if request.due is not None and request.due <= TIMESTAMP_MAX:
+        return request.due
+    if request.delay is not None and request.delay <= DELAY_MAX:
+        return request.delay | DELAY_BIT
+    raise InvalidMessage("the delay is too long, or ends beyond the year 3111")
+
+
+async def count_delayed(desk: Desk, request: wire.CountDelayed) -> wire.DelayedCounts:
+    if any(late < early for early, late in zip(request.edges, request.edges[1:], strict=False)):
+        raise InvalidMessage("the times between which is counted have to rise")
+    ref = await desk.partition(request.topic, request.partition)
+    async with desk.describing:
+        return wire.DelayedCounts(tuple(await ref.call(CountDelayed(request.edges))))
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+    wire.ListDelayed: list_delayed,
+    wire.CancelDelayed: cancel_delayed,
+    wire.MoveDelayed: move_delayed,
+    wire.CountDelayed: count_delayed,
+}

@@ -1,0 +1,259 @@
+"""Receiving and settling: how messages reach the members of groups, and what becomes of them there.
+
+What is settled goes to its partition in the order of the frames, straight from the reader: neither a receive nor
+anything else that waits stands before it. A thousand messages are one run, and cost what one costs.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, cast
+
+import trio
+
+from goqueue.actors.front.receiving import (
+    NOTHING,
+    PAUSE_SECONDS,
+    Outcome,
+    Place,
+    Wish,
+    await_deliverable,
+    leads_on,
+    take_what_is_there,
+)
+from goqueue.actors.front.records import FETCH_BYTES_MAX, Gathering
+from goqueue.actors.front.session import Desk
+from goqueue.actors.groups.requests import AwaitDeliverable, SettleRuns
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.groups.member import check_member_id
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets
+from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
+from goqueue.core.names import check_group_name
+from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet
+from goqueue.core.receipts import OFFSET_MAX
+from goqueue.errors import GoQueueError
+from goqueue.net.wire import groups as wire
+from goqueue.net.wire.errors import ProtocolError
+from goqueue.net.wire.failures import error_body
+from goqueue.net.wire.groups import count_named
+
+MESSAGES_MAX = 10_000
+"""Of one receive."""
+FIRST_SECONDS_MAX = 0.1
+"""Who waited for messages of a thousand partitions gets the first of them, and need not wait for the last."""
+LEASE_MS_MAX = 12 * 60 * 60 * 1_000
+DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
+
+
+# Receiving
+
+
+async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
+    try:
+        check_group_name(request.group)
+        check_member_id(request.member)
+        _check_lease("visibility_ms", request.visibility_ms)
+        await _receive(desk, correlation, request)
+    except GoQueueError as error:
+        desk.speaker.refuse(correlation, error)
+
+
+async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
+    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, desk.members.given(_name(request))
+    with desk.polls.asking(len(request.partitions)) as poll:
+        places = await desk.partitions(request.partitions)
+        asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
+        look, tries = Look(places, poll, deadline, asked, given), 1
+        is_answered = await _answered(desk, correlation, request, look)
+        while not is_answered:
+            asked = await _ready(desk, places, request, deadline)
+            patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
+            look = Look(places, poll, patience, asked, given)
+            is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
+            if not is_answered and tries > 2:
+                await trio.sleep(PAUSE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where to look for messages, within which wait, until when it may go on, and which of the places to ask."""
+
+    places: Sequence[Place]
+    poll: trio.CancelScope
+    deadline: float
+    asked: set[int] | None
+    given: int
+    """How often the member had been given something when it asked: later on it may be busy though it was not."""
+
+
+async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
+    name = _name(request)
+    async with desk.members.taking(name):
+        if desk.members.given(name) != look.given:
+            request = request._replace(is_busy=True)
+        if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
+            answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
+        else:
+            answer = await _received(desk, request, look)
+        if answer is not None:
+            desk.speaker.answer_now(correlation, answer, is_last=not desk.is_settling)
+        return answer is not None
+
+
+def _name(request: wire.Receive) -> tuple[str, str]:
+    return request.group, request.member
+
+
+def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
+    """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
+    if len(places) < 2 or not request.max_wait_ms:
+        return True
+    is_refused = any(isinstance(place, GoQueueError) for place in places)
+    return is_refused or desk.members.has_backlog(_name(request))
+
+
+async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
+    served_at = desk.members.served_at(_name(request))
+    question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
+    return await await_deliverable(places, question)
+
+
+async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
+    """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
+    only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
+    name = _name(request)
+    first = desk.members.next_turn(name, request.partitions)
+    async with desk.polls.reads:
+        await desk.speaker.wait_for_room()
+        with desk.polls.undisturbed(look.poll):
+            seconds_max = math.inf if desk.members.has_backlog(name) else FIRST_SECONDS_MAX
+            wish = _wish(request, seconds_max)
+            outcomes, is_full = await take_what_is_there(look.places, wish, first, look.asked)
+    desk.members.note_backlog(name, is_full)
+    for partition, outcome in zip(request.partitions, outcomes, strict=True):
+        if not isinstance(outcome, GoQueueError) and outcome.size:
+            desk.members.note_served(name, partition)
+            if outcome.is_alone:
+                desk.members.note_alone(name)
+            desk.statistics.groups.note_taken(outcome)
+    if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
+        return wire.Received(tuple(map(_delivery, outcomes)))
+    return None
+
+
+def _wish(request: wire.Receive, seconds_max: float) -> Wish:
+    """Of none there would never be anything, so at least one."""
+    return Wish(
+        request.group,
+        request.member,
+        request.generation,
+        max(1, min(request.messages_max, MESSAGES_MAX)),
+        max(1, min(request.bytes_max, FETCH_BYTES_MAX)),
+        request.visibility_ms / 1_000,
+        request.is_busy,
+        request.at_once,
+        request.instance,
+        request.by_sets,
+        seconds_max,
+    )
+
+
+def _delivery(outcome: Outcome) -> wire.ReceivedPartition:
+    if isinstance(outcome, GoQueueError):
+        return wire.ReceivedPartition(error_body(outcome), 0, (), False, False, b"")
+    runs = cast(tuple[wire.DeliveryRun, ...], outcome.runs)  # the same three numbers
+    sets = tuple(map(_delivery_set, outcome.sets))
+    return wire.ReceivedPartition(
+        None, outcome.nonce, runs, outcome.is_alone, outcome.alone_waits, bytes(outcome.data), sets
+    )
+
+
+def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
+    attempt, offsets = each
+    return wire.DeliverySet(attempt, tuple(map(wire.OffsetChunk._make, offsets.chunks())))
+
+
+# Settling
+
+_Settle: TypeAlias = Callable[[wire.SettledDelivery], None]
+_DONE = wire.SettledDelivery(None)
+
+
+async def take_settle(desk: Desk, correlation: int, request: wire.Settle) -> None:
+    try:
+        check_group_name(request.group)
+    except GoQueueError as error:
+        desk.speaker.refuse(correlation, error)
+        return
+    size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
+    await desk.settles.add(size)
+    gathering = Gathering(len(request.deliveries), _DONE, partial(_answer, desk, correlation, size))
+    for number, delivery in enumerate(request.deliveries):
+        await _post(desk, request.group, delivery, partial(gathering.settle, number))
+
+
+def _answer(desk: Desk, correlation: int, size: int, deliveries: tuple[wire.SettledDelivery, ...]) -> None:
+    desk.settles.remove(size)
+    desk.speaker.answer_now(correlation, wire.Settled(deliveries), is_last=not desk.settles.amount)
+
+
+async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
+    try:
+        question = _question(group, delivery)
+        if not question.size and question.action is not wire.Action.EXTEND:
+            settle(_DONE)
+            return
+        ref = await desk.partition(delivery.topic, delivery.partition)
+        reply = await ref.ask(question)
+    except GoQueueError as error:
+        settle(wire.SettledDelivery(error_body(error)))
+        return
+    reply.then(lambda settled: settle(_settled(desk.statistics.groups, question, settled.outcome)))
+
+
+def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
+    action, delay = wire.Action(delivery.action), delivery.delay_ms
+    if action is wire.Action.EXTEND:
+        _check_lease("delay_ms", delay or 0)
+    elif delay is not None and delay > DELAY_MS_MAX:
+        raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
+    if delivery.whole and (delivery.runs or delivery.sets or action is not wire.Action.ACK):
+        raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
+    runs = tuple(sorted((*map(AttemptRun._make, delivery.runs), *_runs_in(delivery.sets))))
+    _check_runs(runs)
+    seconds, reason = None if delay is None else delay / 1_000, delivery.reason[:REASON_LENGTH_MAX]
+    return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, delivery.whole)
+
+
+def _runs_in(sets: Sequence[wire.DeliverySet]) -> AttemptRuns:
+    """A few bytes may name millions: what no delivery ever had is refused before it is taken apart (G14)."""
+    for chunk in (chunk for each in sets for chunk in each.chunks):
+        if len(chunk.mask) > CHUNK_SIZE // 8 or chunk.number > OFFSET_MAX >> CHUNK_BITS:
+            raise ProtocolError(f"chunk {chunk.number} is not one of {CHUNK_SIZE} offsets, a bit for each")
+    if count_named((), sets) > MESSAGES_MAX:
+        raise ProtocolError(f"a delivery has {MESSAGES_MAX} messages at most; name those that it has")
+    return AttemptSets((each.attempt, OffsetSet.from_chunks(each.chunks)) for each in sets).runs()
+
+
+def _check_runs(runs: AttemptRuns) -> None:
+    end = -1
+    for run in runs:
+        if run.first <= end or run.last < run.first:
+            raise ProtocolError(f"runs do not overlap and do not end before they begin, as {tuple(run)} does")
+        end = run.last
+
+
+def _check_lease(name: str, milliseconds: int) -> None:
+    if not 1 <= milliseconds <= LEASE_MS_MAX:
+        raise ProtocolError(f"{name} is {milliseconds}; a lease lasts 1 to {LEASE_MS_MAX}")
+
+
+def _settled(
+    counts: GroupCounts, question: SettleRuns, outcome: AttemptRuns | BaseException
+) -> wire.SettledDelivery:
+    if isinstance(outcome, tuple):
+        counts.note_settled(question.action, question.size, outcome)
+        return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
+    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+    return wire.SettledDelivery(error_body(outcome))

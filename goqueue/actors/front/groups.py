@@ -1,0 +1,218 @@
+"""What members say to their groups, and what operators ask of them.
+
+Names are checked here, once. A member is counted as one of this connection from before its group hears of it, so
+that whatever cuts the connection, the group is told behind it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import trio
+
+from goqueue.actors.front.session import Desk
+from goqueue.actors.groups.requests import (
+    Alter,
+    AwaitMembership,
+    DescribeGroup,
+    FindGroup,
+    Join,
+    Leave,
+    ListGroups,
+    RedriveDeadLetters,
+    RemoveGroup,
+    Reset,
+    SkipDamaged,
+)
+from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import DescribeTopics
+from goqueue.core.groups.member import check_member_id
+from goqueue.core.groups.registry import check_start
+from goqueue.core.groups.subscription import Subscription
+from goqueue.core.names import check_group_name, check_publishable
+from goqueue.errors import ActorDied, GoQueueError, GroupConflict, TooLarge, UnknownGroup, UnknownMember
+from goqueue.net.wire import groups as wire
+from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.messages import Done
+
+HEARTBEAT_SECONDS_MAX = 10.0
+"""However long a heartbeat would wait: the next one is a sign of life too."""
+ROWS_MAX = 100_000
+"""Members and partitions of all groups in one answer."""
+
+
+# Members
+
+
+async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
+    name = (request.group, request.member)
+    try:
+        asked = _join_of(desk, request)
+        group = await desk.broker.groups.call(FindGroup(request.group, create=True))
+    finally:
+        desk.joins.end(name)  # who waits for that runs later, when the next line has reached the mailbox
+    return await _speak(desk, name, group, asked)
+
+
+def _join_of(desk: Desk, request: wire.JoinGroup) -> Join:
+    check_group_name(request.group)
+    check_member_id(request.member)
+    check_start(request.start)
+    return Join(
+        request.member,
+        request.client,
+        _subscription(request.subscription),
+        request.settings,
+        request.start,
+        request.session_timeout_ms / 1_000,
+        request.is_static,
+        desk.number,
+        request.instance,
+    )
+
+
+async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
+    name = (request.group, request.member)
+    deadline = trio.current_time() + min(request.max_wait_ms / 1_000, HEARTBEAT_SECONDS_MAX)
+    asked = AwaitMembership(request.member, request.generation, deadline, desk.number, request.instance)
+    with desk.polls.asking(1):
+        group = desk.members.group_of(name) or await _find(desk, request.group)
+        return await _speak(desk, name, group, asked)
+
+
+async def leave(desk: Desk, request: wire.LeaveGroup) -> Done:
+    name = (request.group, request.member)
+    await desk.joins.wait(name)
+    group = desk.members.group_of(name) or await _find(desk, request.group)
+    await group.call(Leave(request.member, request.instance, request.keeps_place))
+    desk.members.remove(name)
+    return Done()
+
+
+async def _find(desk: Desk, group: str) -> ActorRef:
+    return await desk.broker.groups.call(FindGroup(check_group_name(group)))
+
+
+async def _speak(
+    desk: Desk, name: tuple[str, str], group: ActorRef, asked: Request[wire.Membership]
+) -> wire.Membership:
+    is_new = desk.members.add(name, group)
+    try:
+        return await group.call(asked)
+    except GoQueueError as error:
+        if is_new or isinstance(error, UnknownMember):
+            desk.members.remove(name)
+        raise
+
+
+def _subscription(asked: Sequence[str]) -> Subscription:
+    return Subscription.to(asked[0] if len(asked) == 1 else list(asked))
+
+
+# Operators
+
+
+async def describe_groups(desk: Desk, request: wire.DescribeGroups) -> wire.Groups:
+    """One at a time on a connection, and no more than an answer holds."""
+    async with desk.describing:
+        if request.names is not None:
+            return wire.Groups(await _described(desk, list(dict.fromkeys(request.names)), are_wanted=True))
+        names = await desk.broker.groups.call(ListGroups())
+        return wire.Groups(await _described(desk, sorted(names), are_wanted=False))
+
+
+async def _described(desk: Desk, names: Sequence[str], *, are_wanted: bool) -> tuple[wire.GroupDescription, ...]:
+    """Of those that nobody named, the ones that went meanwhile are left out."""
+    groups: list[wire.GroupDescription] = []
+    rows = 0
+    for name in names:
+        try:
+            description = await _describe(desk, name)
+        except (UnknownGroup, ActorDied):
+            if are_wanted:
+                raise
+            continue
+        rows += len(description.members) + len(description.partitions)
+        if groups and rows > ROWS_MAX:
+            raise TooLarge(f"these groups have over {ROWS_MAX:,} members and partitions; ask for fewer by name")
+        groups.append(description)
+    return tuple(groups)
+
+
+async def _describe(desk: Desk, name: str) -> wire.GroupDescription:
+    return await (await _find(desk, name)).call(DescribeGroup())
+
+
+async def alter_group(desk: Desk, request: wire.AlterGroup) -> wire.Groups:
+    group = await _find(desk, request.group)
+    return wire.Groups((await group.call(Alter(request.settings, request.force)),))
+
+
+async def delete_group(desk: Desk, request: wire.DeleteGroup) -> Done:
+    await desk.broker.groups.call(RemoveGroup(check_group_name(request.group)))
+    return Done()
+
+
+async def reset_group(desk: Desk, request: wire.ResetGroup) -> wire.GroupReset:
+    check_start(request.start)
+    if request.topic is not None:
+        check_publishable(request.topic)
+    elif request.partition is not None:
+        raise ProtocolError("a partition was named without its topic; name both, or neither")
+    group = await _find(desk, request.group)
+    reset = Reset(request.topic, request.partition, request.start, request.dry_run, request.force)
+    return wire.GroupReset(await group.call(reset))
+
+
+async def skip_damaged(desk: Desk, request: wire.SkipDamaged) -> wire.DamagedSkipped:
+    check_publishable(request.topic)
+    if request.first > request.last:
+        raise ProtocolError("the first offset lies behind the last; name them in order")
+    group = await _describe(desk, request.group)
+    is_stream = group.settings.get("mode") == "stream"
+    members = sum(not member.is_away for member in group.members)
+    if is_stream and members and not request.dry_run:  # they know their place, and would go back to it
+        raise GroupConflict(
+            f"group {request.group} is a stream with {members} members; stop them first", members=members
+        )
+    [topic] = await desk.broker.topics.call(DescribeTopics((request.topic,)))
+    ref = await desk.partition(topic.uuid.bytes, request.partition)
+    skipped = SkipDamaged(request.group, request.first, request.last, request.dry_run, is_stream)
+    return wire.DamagedSkipped(*await ref.call(skipped))
+
+
+async def redrive(desk: Desk, request: wire.Redrive) -> wire.Redriven:
+    """It may take its time, so there is one on a connection."""
+    _check_redrive(request)
+    if desk.is_redriving:
+        raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
+    desk.is_redriving = True
+    try:
+        return wire.Redriven(*await desk.broker.groups.call(RedriveDeadLetters(*request)))
+    finally:
+        desk.is_redriving = False
+
+
+def _check_redrive(request: wire.Redrive) -> None:
+    check_publishable(request.topic)
+    if request.group is not None:
+        check_group_name(request.group)
+    if request.to is not None:
+        check_publishable(request.to)
+        if request.all_groups:
+            raise ProtocolError("a redrive goes to another topic or to all groups of this one, not both")
+    if request.per_second == 0:
+        raise ProtocolError("per_second is 0, at which nothing is ever sent; leave it out for no limit")
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+    wire.JoinGroup: join,
+    wire.Heartbeat: heartbeat,
+    wire.LeaveGroup: leave,
+    wire.DescribeGroups: describe_groups,
+    wire.AlterGroup: alter_group,
+    wire.DeleteGroup: delete_group,
+    wire.ResetGroup: reset_group,
+    wire.SkipDamaged: skip_damaged,
+    wire.Redrive: redrive,
+}

@@ -1,0 +1,103 @@
+"""A broker with its ports open: what `goqueue serve` runs."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from errno import EADDRINUSE
+from functools import partial
+from typing import TypeAlias
+
+import trio
+
+from goqueue.actors.front.listener import CONNECTIONS_MAX, PROBES_MAX, Door, HealthPort, WebsocketListener
+from goqueue.actors.node.broker import running_broker
+from goqueue.actors.node.watchdog import Process
+from goqueue.core.log.admission import DISK_FREE_MIN
+from goqueue.environment import Environment
+from goqueue.errors import CannotListen
+from goqueue.net.transport.origin import Address
+from goqueue.nursery import PlainNursery
+from goqueue.tcp import TcpListener
+
+Stream: TypeAlias = trio.abc.HalfCloseableStream
+Listeners: TypeAlias = Sequence[trio.abc.Listener[Stream]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    websocket: Address
+    http: Address
+
+
+@asynccontextmanager
+async def serving(
+    environment: Environment,
+    data: str,
+    *,
+    listen: Address,
+    http: Address,
+    node: str = "node-1",
+    disk_free_min: int = DISK_FREE_MIN,
+    connections_max: int = CONNECTIONS_MAX,
+    process: Process | None = None,
+) -> AsyncIterator[Ports]:
+    """Open both ports once the broker is ready; at the end close them, let clients finish, stop in order (G15)."""
+    own: list[Address] = []
+    async with (
+        running_broker(environment, data, node=node, disk_free_min=disk_free_min, process=process) as broker,
+        _listening(environment, listen, "--listen") as websockets,
+        _listening(environment, http, "--http") as probes,
+        PlainNursery() as clients,
+    ):
+        listener = WebsocketListener(broker, lambda: own)
+        own += [_address(websockets, listen), _address(probes, http)]
+        accepting = trio.CancelScope()
+        doors = {
+            Door(connections_max, listener.serve): websockets,
+            Door(PROBES_MAX, HealthPort(lambda: own).serve): probes,
+        }
+        clients.start_soon(_accept, accepting, doors, clients)
+        clients.start_soon(listener.look_after_all)
+        yield Ports(own[0], own[1])
+        accepting.cancel()
+        await listener.drain()
+        clients.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _listening(environment: Environment, address: Address, option: str) -> AsyncIterator[Listeners]:
+    """The port is closed however the block is left: a failed start leaves none behind."""
+    try:
+        listeners = await environment.network.listen(address.host, address.port or 0)
+    except OSError as error:
+        raise _cannot_listen(address, option, error) from error
+    try:
+        yield listeners
+    finally:
+        for listener in listeners:
+            await trio.aclose_forcefully(listener)
+
+
+def _cannot_listen(address: Address, option: str, error: OSError) -> CannotListen:
+    if error.errno == EADDRINUSE:
+        why = "address already in use"
+        cure = f"stop the program that has port {address.port}, or choose another port with {option}"
+    else:
+        why, cure = error.strerror or str(error), f"choose another address with {option}"
+    return CannotListen(f"cannot listen on {address.host}:{address.port}: {why}; {cure}")
+
+
+async def _accept(accepting: trio.CancelScope, doors: Mapping[Door, Listeners], clients: trio.Nursery) -> None:
+    """Take in clients until told to stop; those taken in live on."""
+    with accepting:
+        async with trio.open_nursery() as nursery:
+            for door, listeners in doors.items():
+                nursery.start_soon(
+                    partial(trio.serve_listeners, door.serve, list(listeners), handler_nursery=clients)
+                )
+
+
+def _address(listeners: Listeners, asked: Address) -> Address:
+    """Port 0 means any; which one it is, the socket knows."""
+    [listener, *_] = listeners
+    return Address(asked.host, listener.port) if isinstance(listener, TcpListener) else asked

@@ -1,0 +1,153 @@
+"""Producing and fetching: how records come into partitions and how they are read, without groups."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from goqueue.actors.front.fetching import Question, await_the_first, fetch_what_is_there, leads_on
+from goqueue.actors.front.session import Desk
+from goqueue.actors.partition.requests import OffsetAtTime, Produce, Produced, StreamReader
+from goqueue.actors.statistics.statistics import Statistics
+from goqueue.core.log.producerids import NUMBER_BITS
+from goqueue.core.log.producers import check_id_from_client
+from goqueue.core.records.batch import Producer
+from goqueue.errors import GoQueueError
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.failures import error_body
+from goqueue.storage.log.views import LogSlice
+from goqueue.types import Acks
+
+FETCH_BYTES_MAX = 1024 * 1024
+"""Of one answer, unless its first batch alone is larger."""
+
+PieceT = TypeVar("PieceT")
+
+
+class Gathering(Generic[PieceT]):
+    """An answer with a piece for each thing that was asked, put together as they come."""
+
+    __slots__ = ("_finish", "_pieces", "_remaining")
+
+    def __init__(self, count: int, unknown: PieceT, finish: Callable[[tuple[PieceT, ...]], None]) -> None:
+        self._pieces = [unknown] * count
+        self._remaining = count
+        self._finish = finish
+        if not count:
+            finish(())
+
+    def settle(self, number: int, piece: PieceT) -> None:
+        self._pieces[number] = piece
+        self._remaining -= 1
+        if not self._remaining:
+            self._finish(tuple(self._pieces))
+
+
+# Producing
+
+_UNKNOWN = wire.ProducedBatch(None, 0)
+
+
+async def take_produce(desk: Desk, correlation: int, request: wire.Produce) -> None:
+    """Hand the batches to their partitions, in order; a partition without room makes the reader wait."""
+    size = sum(len(batch.body) for batch in request.batches)
+    await desk.batches.add(size)
+    gathering = Gathering(len(request.batches), _UNKNOWN, partial(_answer, desk, correlation, size))
+    for number, batch in enumerate(request.batches):
+        await _post(desk, batch, Acks(request.acks), gathering, number)
+
+
+def _answer(desk: Desk, correlation: int, size: int, batches: tuple[wire.ProducedBatch, ...]) -> None:
+    desk.batches.remove(size)
+    desk.speaker.answer_now(correlation, wire.Produced(batches), is_last=not desk.batches.amount)
+
+
+async def _post(
+    desk: Desk, batch: wire.ProduceBatch, acks: Acks, gathering: Gathering[wire.ProducedBatch], number: int
+) -> None:
+    statistics = desk.statistics
+    try:
+        ref = await desk.partition(batch.topic, batch.partition)
+        check_id_from_client(batch.producer_id)
+        producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
+        reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
+    except GoQueueError as error:
+        statistics.note_outcome(error)
+        gathering.settle(number, wire.ProducedBatch(None, 0, error_body(error)))
+        return
+    if acks is Acks.NONE:
+        gathering.settle(number, _UNKNOWN)
+        reply.then(lambda settled: statistics.note_outcome(settled.outcome, ref.name))
+    else:
+        reply.then(lambda settled: gathering.settle(number, _produced(statistics, ref.name, settled.outcome)))
+
+
+def _produced(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> wire.ProducedBatch:
+    statistics.note_outcome(outcome, partition)
+    if isinstance(outcome, Produced):
+        return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
+    assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+    return wire.ProducedBatch(None, 0, error_body(outcome))
+
+
+async def init_producer(desk: Desk, request: wire.InitProducer) -> wire.ProducerReady:
+    if request.producer_id:
+        return wire.ProducerReady(request.producer_id, request.epoch + 1)
+    environment = desk.broker.environment
+    number = environment.random.getrandbits(NUMBER_BITS)
+    return wire.ProducerReady(desk.broker.producers.next_id(environment.clock.now(), number), 0)
+
+
+# Reading
+
+
+async def fetch(desk: Desk, request: wire.Fetch) -> wire.Fetched:
+    deadline, reader = trio.current_time() + request.max_wait_ms / 1_000, _reader(request)
+    with desk.polls.asking(len(request.partitions)):
+        questions = [
+            Question(await desk.partition(each.topic, each.partition), each.offset, reader)
+            for each in request.partitions
+        ]
+        while (answer := await _fetched(desk, questions, request.bytes_max, deadline)) is None:
+            await await_the_first(questions, deadline)
+        return answer
+
+
+def _reader(request: wire.Fetch) -> StreamReader | None:
+    if request.group is None or request.member is None:
+        return None
+    return StreamReader(request.group, request.member, request.instance)
+
+
+async def _fetched(
+    desk: Desk, questions: Sequence[Question], bytes_max: int, deadline: float
+) -> wire.Fetched | None:
+    """What is there; None when that is nothing and there is time to wait. Few read at once, and only when the
+    client takes its answers: however many fetches are asked, those served hold a bounded number of bytes."""
+    async with desk.polls.reads:
+        await desk.speaker.wait_for_room()
+        answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
+        if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
+            desk.statistics.note_fetched([each.offset for each in questions], answers)
+            return wire.Fetched(tuple(map(_slice, answers)))
+        return None
+
+
+def _slice(answer: LogSlice | GoQueueError) -> wire.FetchedPartition:
+    if isinstance(answer, GoQueueError):
+        return wire.FetchedPartition(error_body(answer), 0, 0, 0, 0, (), b"")
+    mark = answer.high_watermark
+    return wire.FetchedPartition(None, answer.log_start, mark, mark, answer.next_offset, (), bytes(answer.data))
+
+
+async def offset_at_time(desk: Desk, request: wire.OffsetAtTime) -> wire.OffsetFound:
+    ref = await desk.partition(request.topic, request.partition)
+    return wire.OffsetFound(await ref.call(OffsetAtTime(request.timestamp)))
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+    wire.InitProducer: init_producer,
+    wire.Fetch: fetch,
+    wire.OffsetAtTime: offset_at_time,
+}

@@ -1,0 +1,38 @@
+"""Which partitions have a group's ledger for sure: the register keeps it, so that a lost ledger is known as lost.
+
+A partition answers that a group reads there before that is durable. So it is asked once more, some time later, and
+the register hears of it when the ledger is safe. Of each topic that happens once, and costs no sync of a ledger.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from uuid import UUID
+
+from goqueue.actors.groups.attachments import Attachments
+from goqueue.actors.groups.description import ask_each
+from goqueue.actors.groups.requests import IsLedgerDurable
+from goqueue.actors.runtime.messages import News
+from goqueue.core.groups.registry import SeenTopic
+
+
+@dataclass(frozen=True, slots=True)
+class LedgersDurable(News):
+    """From a group to itself: so many partitions, from the first on, have its ledger durably."""
+
+    topic: str
+    uuid: UUID
+    partitions: int
+
+
+async def confirmed(group: str, attachments: Attachments, topics: Sequence[SeenTopic]) -> list[LedgersDurable]:
+    """What the register does not know yet; nothing in the common case."""
+    news = []
+    for seen in topics:
+        places = attachments.newly_begun(seen)
+        answers = await ask_each(places, IsLedgerDurable(group)) if places else {}
+        safe = takewhile(bool, (answers[place.key] is True for place in places))
+        count = seen.attached + len(list(safe))
+        if count > seen.attached:
+            news.append(LedgersDurable(seen.name, seen.uuid, count))
+    return news

@@ -1,0 +1,196 @@
+"""A group as people are shown it, and moved by them: both ask all of its partitions, side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+import trio
+
+from goqueue.actors.delivery.board import LedgerBoard
+from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.requests import DescribeLedger, LedgerView, Reset, ResetLedger
+from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.runtime.messages import Reply, ReplyT, Request
+from goqueue.core.groups.assignors import Assignment, TopicPartition
+from goqueue.core.groups.member import MemberView
+from goqueue.core.groups.rebalance import GroupView
+from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
+from goqueue.net.wire.failures import error_body
+from goqueue.net.wire.groups import (
+    AssignedPartition,
+    DamagedMessages,
+    GroupDescription,
+    GroupPartition,
+    MemberDescription,
+    ResetPartition,
+)
+from goqueue.storage.slices import Slices
+
+ANSWER_SECONDS_MAX = 2.0
+
+Found: TypeAlias = LedgerView | GoQueueError | None
+
+
+async def describe_group(
+    name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], places: Sequence[Attachment]
+) -> GroupDescription:
+    """A partition that does not answer is described by its error; the others are there all the same."""
+    owners = {key: member.id for member in view.members for key in member.assignment}
+    is_shared = view.settings is not None and view.settings.shared
+    ledgers = await look_at_each(places, name)
+    return GroupDescription(
+        name=name,
+        state=view.state.name.lower(),
+        generation=view.generation,
+        settings=view.settings.to_plain() if view.settings is not None else {},
+        members=tuple(_describe_member(member, now, uuids) for member in view.members),
+        partitions=tuple(
+            _describe_partition(key, None if is_shared else owners.get(key), found)
+            for key, found in sorted(ledgers.items(), key=lambda item: item[0])
+        ),
+    )
+
+
+async def look_at_each(places: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
+    """From the boards of the partitions. Logs are read only where the group has something before it."""
+    found: dict[TopicPartition, Found] = {}
+    busy, slices = list[Attachment](), Slices()
+    for place in places:
+        board = place.ref.board if place.ref is not None else None
+        view = board.at_rest(group) if isinstance(board, LedgerBoard) else None
+        if view is None:
+            busy.append(place)
+        else:
+            found[place.key] = view
+        await slices.step()
+
+    async def look(place: Attachment) -> None:
+        found[place.key] = await _look_at(place, group)
+
+    await with_each(look, busy)
+    return found
+
+
+async def _look_at(place: Attachment, group: str) -> Found:
+    """A partition without a board is down, or being started: it says itself what is the matter."""
+    try:
+        if place.ref is None:
+            raise Unavailable(place.trouble or "the partition is not found yet; try again")
+        board = place.ref.board
+        if not isinstance(board, LedgerBoard):
+            return await call_within(ANSWER_SECONDS_MAX, place.ref, DescribeLedger(group))
+        with trio.move_on_after(ANSWER_SECONDS_MAX):
+            return await board.view(group)
+        raise Unavailable(f"the log of {place.ref.name} was not read within {ANSWER_SECONDS_MAX:g} s; try again")
+    except GoQueueError as error:
+        return error
+
+
+async def ask_each(
+    places: Sequence[Attachment], question: Request[ReplyT]
+) -> dict[TopicPartition, ReplyT | GoQueueError]:
+    """Side by side; what each says, or why it says nothing."""
+    found: dict[TopicPartition, ReplyT | GoQueueError] = {}
+
+    async def ask(place: Attachment) -> None:
+        try:
+            if place.ref is None:
+                raise Unavailable(place.trouble or "the partition is not found yet; try again")
+            found[place.key] = await call_within(ANSWER_SECONDS_MAX, place.ref, question)
+        except GoQueueError as error:
+            found[place.key] = error
+
+    await with_each(ask, places)
+    return found
+
+
+def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> MemberDescription:
+    subscription = member.subscription.to_plain()
+    return MemberDescription(
+        member=member.id,
+        client=member.client,
+        subscription=(subscription,) if isinstance(subscription, str) else tuple(subscription),
+        assignment=assigned(member.assignment, uuids),
+        member_for_ms=max(0, round((now - member.since) * 1_000)),
+        silent_for_ms=round(member.heartbeat_age * 1_000),
+        is_away=not member.is_connected,
+    )
+
+
+def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[AssignedPartition, ...]:
+    """A topic that is gone has nothing to read, and nothing to let go of."""
+    return tuple(
+        AssignedPartition(topic, uuids[topic].bytes, number)
+        for topic, number in sorted(assignment)
+        if topic in uuids
+    )
+
+
+def _describe_partition(
+    key: TopicPartition, member: str | None, found: LedgerView | GoQueueError | None
+) -> GroupPartition:
+    if not isinstance(found, LedgerView):
+        error = error_body(found) if found is not None else None
+        return GroupPartition(*key, member, 0, 0, 0, 0, 0, 0, 0, None, error)
+    progress = found.progress
+    return GroupPartition(
+        topic=key.topic,
+        partition=key.partition,
+        member=member,
+        committed=progress.committed,
+        end=found.end,
+        lag=found.lag,
+        in_flight=progress.in_flight,
+        waiting=progress.waiting,
+        leaving=progress.leaving + progress.departing,
+        removed_unacked=progress.removed_unacked,
+        oldest_unacked_ms=found.oldest_unacked_ms,
+        lanes=found.lanes,
+        damaged=progress.damaged,
+        damages=tuple(DamagedMessages(*each) for each in progress.damages),
+        progress_lost_at=None if found.lost is None else found.lost.at,
+        shown_before=None if found.lost is None else found.lost.shown,
+    )
+
+
+def check_may_reset(group: str, members: int, wanted: Reset) -> None:
+    if members and not (wanted.force or wanted.dry_run):
+        raise GroupConflict(
+            f"group {group} has {members} members; stop them first, or use force (force=True, --force); "
+            "a dry run only says what would be",
+            members=members,
+        )
+
+
+async def reset_group(
+    group: str, wanted: Reset, places: Sequence[Attachment], reply: Reply[tuple[ResetPartition, ...]]
+) -> None:
+    """Of several partitions each is reset by itself; the first error is told, and the call may be repeated."""
+    try:
+        reply.resolve(await _reset(group, wanted, _chosen(group, wanted, places)))
+    except GoQueueError as error:
+        reply.fail(error)
+
+
+def _chosen(group: str, wanted: Reset, places: Sequence[Attachment]) -> list[Attachment]:
+    of_topic = [place for place in places if wanted.topic in (None, place.topic.name)]
+    if wanted.topic is not None and not of_topic:
+        raise UnknownTopic(f"group {group} has not read topic {wanted.topic}; describe the group to see which")
+    chosen = [place for place in of_topic if wanted.partition in (None, place.number)]
+    if wanted.partition is not None and not chosen:
+        raise UnknownPartition(f"none of the topics has a partition {wanted.partition}; describe the group")
+    return chosen
+
+
+async def _reset(group: str, wanted: Reset, places: Sequence[Attachment]) -> tuple[ResetPartition, ...]:
+    done: list[ResetPartition] = []
+
+    async def reset(place: Attachment) -> None:
+        if place.ref is None:
+            raise Unavailable(f"partition {place.number} of {place.topic.name} cannot be reached; try again")
+        message = ResetLedger(group, wanted.start, wanted.dry_run)
+        before, after = await call_within(ANSWER_SECONDS_MAX, place.ref, message)
+        done.append(ResetPartition(*place.key, before, after))
+
+    await with_each(reset, places)
+    return tuple(sorted(done))

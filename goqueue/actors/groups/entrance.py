@@ -1,0 +1,56 @@
+"""How a member enters its group, and what is known of one that was a member before the broker started."""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import trio
+
+from goqueue.actors.groups.attachments import Attachments
+from goqueue.actors.groups.requests import Join
+from goqueue.core.groups import rebalance
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.effects import Assign, Effect
+from goqueue.core.groups.registry import KnownGroup, may_miss
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.errors import Unavailable
+
+
+def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> GroupSettings:
+    """What a member leaves out is as the group has it."""
+    there = {} if core.settings is None else core.settings.to_plain()
+    return GroupSettings.from_plain({**there, **given})
+
+
+def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list[Effect]:
+    return core.join(
+        trio.current_time(),
+        message.member,
+        client=message.client,
+        subscription=message.subscription,
+        settings=settings,
+        session_timeout=message.session_timeout,
+        is_static=message.is_static,
+        instance=message.instance,
+    )
+
+
+def check_begun(group: str, topics: Set[str], starts: Mapping[str, str], attachments: Attachments) -> None:
+    """G5: whoever is told that it is a member gets all that is published from then on. `starts` are those that the
+    register has not taken yet."""
+    places = [place for name in topics for place in attachments.of_topic(name)]
+    unwritten = [starts[name] for name in topics & starts.keys()]
+    if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
+        raise Unavailable(f"group {group} has not begun on all partitions yet; try again")
+
+
+def expect_back(core: rebalance.Group, known: KnownGroup, attachments: Attachments) -> None:
+    """Those who were members before the broker started keep their partitions for a moment. Nobody is told: whoever
+    comes back hears of it when it joins."""
+    for effect in core.restore(trio.current_time(), known.members):
+        if isinstance(effect, Assign):
+            attachments.want(effect)
+
+
+def freed(effects: Iterable[Effect]) -> frozenset[TopicPartition]:
+    """What a member had that left before it came back."""
+    return frozenset(TopicPartition(each.topic, each.partition) for each in effects if isinstance(each, Assign))

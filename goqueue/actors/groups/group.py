@@ -1,0 +1,449 @@
+"""A group: who is a member, and who reads what. Messages and progress are the partitions' business.
+
+The core decides; this performs what it wants done, in its order: partitions learn their owner, then members hear of
+what they have. Whatever a member is told has been made durable before: that the group is there, its settings, where
+it began on each topic, and generations, of which a block is reserved at a time.
+
+A member waits for news in its heartbeat, a long poll. One that names the newest generation has let go of what that
+one took from it.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from uuid import UUID
+
+import trio
+
+from goqueue.actors.deadletters.carrier import Undertaker
+from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
+from goqueue.actors.groups.confirming import LedgersDurable, confirmed
+from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
+from goqueue.actors.groups.entrance import check_begun, enter, expect_back, freed, settings_asked_for
+from goqueue.actors.groups.groupcommits import check_open_to_outsiders, commit_each, keys_of
+from goqueue.actors.groups.groupholdings import release, replace
+from goqueue.actors.groups.groupwhy import Standing, tell_facts
+from goqueue.actors.groups.offsetsfile import OffsetsFile
+from goqueue.actors.groups.requests import (
+    Alter,
+    AttachGroup,
+    AwaitMembership,
+    CheckEmpty,
+    CommitFromOutside,
+    DeadLettersWait,
+    DescribeGroup,
+    Join,
+    Leave,
+    MemberLost,
+    Reset,
+    TopicsChanged,
+)
+from goqueue.actors.groups.seats import Seats
+from goqueue.actors.groups.whyrequests import GatherFacts
+from goqueue.actors.register.register import (
+    NoteAttached,
+    NoteBegun,
+    NoteCeased,
+    NoteGeneration,
+    NoteMembers,
+    NoteSettings,
+    ReadGroup,
+)
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.bounded import call_within
+from goqueue.actors.runtime.handlers import answers, defers, hears
+from goqueue.actors.runtime.messages import Reply, Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.core.groups import rebalance
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.registry import EARLIEST, KnownGroup, SeenTopic, check_start
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.why.facts import GroupFacts
+from goqueue.errors import GoQueueError, GroupConflict
+from goqueue.net.wire.groups import GroupDescription, Membership, ResetPartition
+from goqueue.storage.log.volume import Volume
+
+logger = logging.getLogger("goqueue.group")
+
+MEMBERS_MAX = 10_000
+GENERATIONS_RESERVED = 1_000
+GENERATIONS_LEFT_MIN = 4
+"""No event takes more."""
+REMEMBER_SECONDS = 1.0
+"""After a change of members or owners, until it is durable: many changes are written once."""
+LOOK_SECONDS, IDLE_SECONDS = 1.0, 30.0
+"""Between two looks after partitions that were down or have been started again."""
+
+
+class Group(Actor):
+    def __init__(self, name: str, volume: Volume, data: str, topics: ActorRef, register: ActorRef) -> None:
+        self._name = name
+        self._topics = topics
+        self._register = register
+        self._known = KnownGroup(name, 0)
+        self._there: dict[str, TopicOutline] = {}
+        self._core = rebalance.Group({})
+        self._seats = Seats(self._as_membership)
+        self._postponed_until = 0.0
+        self._remember_at: float | None = None
+        self._looks_again, self._roused = False, trio.Event()
+        self._starts: dict[str, str] = {}
+        """Of topics that the group sees and that the register has not taken yet."""
+        self._attachments = Attachments(name, topics, self._introduction, self._report)
+        self._undertaker = Undertaker(name, topics, self._attachments, self.background, self._report)
+        self._offsets = OffsetsFile(volume, data, name, self._report)
+        self.reports: list[str] = []
+
+    async def start(self) -> None:
+        self._known = await self._register.call(ReadGroup(self._name))
+        self._there = _by_name(await self._topics.call(WatchTopics(self.ref)))
+        self._core = rebalance.Group(
+            self._partition_counts(), settings=self._known.settings, generation=self._known.generation
+        )
+        for seen in self._known.topics.values():
+            self._attach(seen)
+        expect_back(self._core, self._known, self._attachments)
+        self.background(self._look_after_partitions, endless=True)
+        self.background(self._offsets.keep, lambda: list(self._attachments), self._is_idle, endless=True)
+
+    async def stop(self) -> None:
+        await self._remember_members()
+        await self._offsets.end()
+
+    def _is_idle(self) -> bool:
+        return not len(self._seats)
+
+    def stop_asked(self) -> None:
+        self._seats.answer_all()  # a stop does not wait for heartbeats
+
+    def _report(self, text: str) -> None:
+        self.reports.append(text)
+        del self.reports[:-100]
+        logger.warning("%s", text)
+
+    @property
+    def _settings(self) -> GroupSettings:
+        """Those of its own, once a first member has fixed them."""
+        return self._core.settings or GroupSettings()
+
+    # Members
+
+    @answers(Join)
+    async def join(self, message: Join) -> Membership:
+        settings = settings_asked_for(self._core, message.settings)
+        check_start(message.start)
+        if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
+            raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
+        await self._reserve_generations()
+        await self._fix_settings(message, settings)
+        effects = enter(self._core, message, settings)
+        await self._replace(effects)
+        self._seats.take(message)
+        self._roused.set()
+        self._offsets.expect_changes()
+        await self._begin(message.subscription.resolve(self._there), message.start)
+        await self._perform(effects)
+        check_begun(self._name, message.subscription.resolve(self._there), self._starts, self._attachments)
+        return self._seats.membership_of(message.member)
+
+    async def _replace(self, effects: Sequence[Effect]) -> None:
+        """What the consumer before held is at hand again, durably, before the new one is answered."""
+        for effect in effects:
+            if isinstance(effect, Replaced):
+                had = self._seats.had_by(effect.member)
+                await replace(self._name, effect, self._attachments.at(had), self._report)
+
+    async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
+        """Of the first member, if it may become one: tried on a group that nobody sees."""
+        if self._core.settings is None:
+            enter(rebalance.Group({}), message, settings)
+            self._known = await self._register.call(NoteSettings(self._name, settings))
+
+    @defers(AwaitMembership)
+    async def await_membership(self, message: AwaitMembership, reply: Reply[Membership]) -> None:
+        await self._hear(message)
+        self._seats.wait(message, reply)
+
+    async def _hear(self, message: AwaitMembership) -> None:
+        now = trio.current_time()
+        if not self._seats.confirms(message):
+            effects = self._core.heartbeat(now, message.member, message.generation, message.instance)
+            await self._perform(effects)
+            return
+        await self._reserve_generations()
+        effects = self._core.revoked(now, message.member, message.generation, message.instance)
+        self._seats.note_confirmed(message.member)
+        await self._perform(effects)
+
+    @answers(Leave)
+    async def leave(self, message: Leave) -> None:
+        now = trio.current_time()
+        if message.keeps_place and self._core.close(now, message.member, message.instance):
+            had = self._seats.close(message.member)
+            await release(self._name, message, self._attachments.at(had), self._report, stays=True)
+            return
+        await self._reserve_generations()
+        effects = self._core.leave(now, message.member, message.instance)
+        had = self._seats.leave(message.member, "it has left") if message.member in self._seats else freed(effects)
+        self._offsets.expect_changes()
+        await release(self._name, message, self._attachments.at(had), self._report, stays=False)
+        await self._perform(effects)
+
+    @answers(MemberLost)
+    async def member_lost(self, message: MemberLost) -> None:
+        """Of a connection that the member has left for another it is no news."""
+        if self._seats.is_on(message.member, message.connection):
+            await self._perform(self._core.connection_lost(trio.current_time(), message.member))
+
+    # Topics
+
+    @hears(TopicsChanged)
+    async def topics_changed(self, _sender: str, _news: TopicsChanged) -> None:
+        try:
+            there = _by_name(await call_within(ANSWER_SECONDS_MAX, self._topics, OutlineTopics()))
+            await self._reserve_generations()
+        except GoQueueError as error:
+            self._look_again(error)
+        else:
+            await self._take_topics(there)
+
+    def _look_again(self, error: GoQueueError) -> None:
+        self._report(f"group {self._name} is not up to date with its topics: {error.message}; it is tried again")
+        self._looks_again = True
+        self._roused.set()
+
+    async def _take_topics(self, there: dict[str, TopicOutline]) -> None:
+        """A topic that was made again is another one: first the old one goes."""
+        before, now = self._there, trio.current_time()
+        again = {name for name, each in there.items() if name in before and before[name].uuid != each.uuid}
+        effects = list[Effect]()
+        if again:
+            self._there = {name: each for name, each in there.items() if name not in again}
+            effects += self._core.topics_changed(now, self._partition_counts())
+        self._there = there
+        effects += self._core.topics_changed(now, self._partition_counts())
+        await self._let_go_of_topics()
+        for seen in self._known.topics.values():
+            self._attach(seen)
+        # What came later was all published after the group began (G5).
+        await self._begin(self._seats.topics_read(there), EARLIEST)
+        await self._perform(effects)
+
+    async def _let_go_of_topics(self) -> None:
+        for seen in list(self._known.topics.values()):
+            there = self._there.get(seen.name)
+            if there is None or there.uuid != seen.uuid:
+                self._attachments.drop(seen.name)
+                await self._note(NoteCeased(self._name, seen.name, seen.uuid))
+
+    async def _begin(self, names: Iterable[str], start: str) -> None:
+        """The group sees these topics, perhaps for the first time: where it begins is durable before it reads."""
+        for name in sorted(names):
+            there, seen = self._there[name], self._known.topics.get(name)
+            if seen is None or seen.uuid != there.uuid:
+                await self._begin_one(there, start)
+            if name in self._known.topics:
+                self._attach(self._known.topics[name])
+
+    async def _begin_one(self, there: TopicOutline, start: str) -> None:
+        start = self._starts.setdefault(there.name, start)
+        if await self._note(NoteBegun(self._name, there.name, there.uuid, there.partitions, start)):
+            del self._starts[there.name]
+
+    async def _note(self, note: Request[KnownGroup]) -> bool:
+        try:
+            self._known = await self._register.call(note)
+        except GoQueueError as error:
+            self._look_again(error)
+            return False
+        return True
+
+    def _partition_counts(self) -> dict[str, int]:
+        return {name: each.partitions for name, each in self._there.items()}
+
+    def _uuids(self) -> dict[str, UUID]:
+        return {name: each.uuid for name, each in self._there.items()}
+
+    def _attach(self, seen: SeenTopic) -> None:
+        there = self._there.get(seen.name)
+        if there is not None and there.uuid == seen.uuid:
+            self._attachments.add(seen, there.partitions)
+
+    # Operators
+
+    @answers(CheckEmpty)
+    async def check_empty(self, _: CheckEmpty) -> None:
+        self._check_empty("stop them first")
+
+    def _check_empty(self, what_to_do: str) -> None:
+        """Those that are away hold nothing, and do not count."""
+        count = self._seats.present
+        if count:
+            raise GroupConflict(f"group {self._name} has {count} members; {what_to_do}", members=count)
+
+    @defers(DescribeGroup)
+    async def describe(self, _: DescribeGroup, reply: Reply[GroupDescription]) -> None:
+        self.background(self._tell_description, reply)
+
+    async def _tell_description(self, reply: Reply[GroupDescription]) -> None:
+        now = trio.current_time()
+        view = self._core.view(now)
+        reply.resolve(await describe_group(self._name, view, now, self._uuids(), list(self._attachments)))
+
+    @defers(GatherFacts)
+    async def gather_facts(self, message: GatherFacts, reply: Reply[GroupFacts]) -> None:
+        now = trio.current_time()
+        standing = Standing(self._name, self._core.view(now), now, self._core.waits_since, tuple(self._there))
+        self.background(tell_facts, standing, list(self._attachments), message.member, reply)
+
+    @defers(Alter)
+    async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:
+        await self._reserve_generations()
+        settings = self._settings.altered(message.settings)
+        altered = deepcopy(self._core)
+        effects = altered.alter(trio.current_time(), settings, force=message.force)
+        self._known = await self._register.call(NoteSettings(self._name, settings))
+        self._core = altered
+        self._attachments.introduce_again()
+        await self._perform(effects)
+        await self._attachments.settle()
+        self.background(self._tell_description, reply)
+
+    @defers(Reset)
+    async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
+        check_start(message.start)
+        check_may_reset(self._name, self._seats.present, message)
+        self._offsets.expect_changes()
+        places = list(self._attachments)
+        if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
+            self.background(reset_group, self._name, message, places, reply)
+            return
+        # What a stream's members know of their place is over, and none of them commits behind the reset.
+        await self._reserve_generations()
+        await self._perform(self._core.expel_all(trio.current_time(), "the group was reset; join it anew"))
+        await reset_group(self._name, message, places, reply)
+
+    @answers(CommitFromOutside)
+    async def commit_from_outside(self, message: CommitFromOutside) -> tuple[GoQueueError | None, ...]:
+        """The group is made if need be, as a stream. A topic that it has not seen it sees from its beginning."""
+        check_open_to_outsiders(self._name, self._seats.present, self._core.settings)
+        keys = keys_of(message.commits, self._there.values())
+        self._offsets.expect_changes()
+        if self._core.settings is None:
+            settings = GroupSettings(mode="stream")
+            self._known = await self._register.call(NoteSettings(self._name, settings))
+            await self._perform(self._core.alter(trio.current_time(), settings))
+        await self._begin({key.topic for key in keys}, EARLIEST)
+        await self._attachments.mend()
+        return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])
+
+    # What the core wants done
+
+    async def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Expelled):
+                self._expel(effect)
+            elif isinstance(effect, Assign):
+                self._attachments.want(effect)
+        if effects:
+            await self._attachments.settle()
+        for effect in effects:
+            if isinstance(effect, Tell):
+                self._seats.tell(effect)
+        if effects and self._is_idle():
+            await self._remember_members()
+        elif effects and self._remember_at is None:
+            self._remember_at = trio.current_time() + REMEMBER_SECONDS
+
+    async def _remember_members(self) -> None:
+        """For the next start. A kill may lose the newest change; but a group without members is noted at once, so
+        that the next one does not wait for those who left."""
+        self._remember_at, members = None, self._core.remembered()
+        if members != self._known.members:
+            try:
+                self._known = await self._register.call(NoteMembers(self._name, members))
+            except GoQueueError:
+                self._remember_at = trio.current_time() + REMEMBER_SECONDS
+
+    def _expel(self, effect: Expelled) -> None:
+        level = logging.WARNING if self._seats.is_present(effect.member) else logging.INFO
+        logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
+        if effect.member in self._seats:
+            self._seats.leave(effect.member, effect.reason)
+        self._offsets.expect_changes()
+
+    def _as_membership(self, told: Tell) -> Membership:
+        settings = self._settings
+        assignment, revoked = assigned(told.assignment, self._uuids()), assigned(told.revoked, self._uuids())
+        return Membership(told.member, told.generation, settings.to_plain(), assignment, revoked)
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        core = self._core.next_deadline()
+        due = None if core is None else max(core, self._postponed_until)
+        times = [self._seats.next_deadline(), self._remember_at, due]
+        return min((time for time in times if time is not None), default=None)
+
+    async def tick(self, now: float) -> None:
+        self._seats.answer_due(now)
+        if self._remember_at is not None and self._remember_at <= now:
+            await self._remember_members()
+        due = self._core.next_deadline()
+        if due is not None and due <= now and now >= self._postponed_until:
+            await self._let_time_pass(now)
+
+    async def _let_time_pass(self, now: float) -> None:
+        try:
+            await self._reserve_generations()
+        except GoQueueError as error:
+            self._report(f"group {self._name} cannot go on: {error.message}; it is tried again")
+            self._postponed_until = now + LOOK_SECONDS
+        else:
+            await self._perform(self._core.tick(now))
+
+    async def _reserve_generations(self) -> None:
+        """A generation that was given out is never given out again, whatever crashes."""
+        if self._core.generation + GENERATIONS_LEFT_MIN > self._known.generation:
+            reserved = self._core.generation + GENERATIONS_RESERVED
+            self._known = await self._register.call(NoteGeneration(self._name, reserved))
+
+    # Partitions
+
+    def _introduction(self, place: Attachment) -> AttachGroup:
+        return introduction(self._known, self._settings, self.ref, place)
+
+    @hears(LedgersDurable)
+    async def ledgers_durable(self, _sender: str, news: LedgersDurable) -> None:
+        await self._note(NoteAttached(self._name, news.topic, news.uuid, news.partitions))
+
+    @hears(DeadLettersWait)
+    async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
+        place = self._attachments.find(TopicPartition(news.topic, news.partition))
+        if place is not None:
+            self._undertaker.call_for(place)
+            self._offsets.expect_changes()
+
+    async def _look_after_partitions(self) -> None:
+        while True:
+            await self._attachments.mend()
+            for news in await confirmed(self._name, self._attachments, list(self._known.topics.values())):
+                self.ref.news(self._name, news)
+            if self._looks_again:
+                self._looks_again = False
+                self.ref.news(self._name, TopicsChanged())
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Long, when nobody is here and nothing is wrong: a thousand groups that are not used cost nothing."""
+        if self._is_idle() and not self._attachments.has_trouble:
+            self._roused = trio.Event()
+            with trio.move_on_after(IDLE_SECONDS):
+                await self._roused.wait()
+        await trio.sleep(LOOK_SECONDS)
+
+
+def _by_name(outline: Iterable[TopicOutline]) -> dict[str, TopicOutline]:
+    return {each.name: each for each in outline}

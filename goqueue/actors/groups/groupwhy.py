@@ -1,0 +1,100 @@
+"""The facts of a group, gathered from all of its partitions side by side: for who asks why nothing is delivered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.whyrequests import GatherLedgerFacts, LedgerFacts
+from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.runtime.messages import Reply
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.member import MemberView
+from goqueue.core.groups.rebalance import GroupView
+from goqueue.core.why.facts import GroupFacts, MemberFacts, PartitionFacts
+from goqueue.errors import GoQueueError, UnknownMember
+
+ANSWER_SECONDS_MAX = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the group itself knows."""
+
+    name: str
+    view: GroupView
+    now: float
+    waits_since: float | None
+    """Since when a rebalance waits for somebody to let go."""
+    topics: tuple[str, ...]
+    """All there are."""
+
+
+async def tell_facts(
+    standing: Standing, places: Sequence[Attachment], member: str | None, reply: Reply[GroupFacts]
+) -> None:
+    facts = await _gather(standing, places)
+    try:
+        reply.resolve(facts if member is None else facts.of(member))
+    except UnknownMember as error:
+        reply.fail(error)
+
+
+async def _gather(standing: Standing, places: Sequence[Attachment]) -> GroupFacts:
+    """A partition that does not answer is a fact too. Who has closed is no member any more."""
+    ledgers = await _ledgers_of(standing.name, places)
+    known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
+    members, settings = [each for each in standing.view.members if not each.has_closed], standing.view.settings
+    is_shared = settings is not None and settings.shared
+    owners = {} if is_shared else {key: member.id for member in members for key in member.assignment}
+    since = standing.waits_since
+    return GroupFacts(
+        standing.name,
+        members=tuple(_member_facts(each, standing, known) for each in members),
+        partitions=tuple(_partition_facts(key, owners.get(key), ledgers[key]) for key in sorted(ledgers)),
+        is_shared=is_shared,
+        is_stream=settings is not None and settings.mode == "stream",
+        rebalancing_for=None if since is None else max(0.0, standing.now - since),
+        letting_go=tuple(each.id for each in members if each.letting_go),
+    )
+
+
+async def _ledgers_of(group: str, places: Sequence[Attachment]) -> dict[TopicPartition, LedgerFacts | str]:
+    """Of each place what it knows, or why it does not say."""
+    found: dict[TopicPartition, LedgerFacts | str] = {}
+
+    async def ask(place: Attachment) -> None:
+        found[place.key] = place.trouble or "it is not found yet"
+        if place.ref is None:
+            return
+        try:
+            facts = await call_within(ANSWER_SECONDS_MAX, place.ref, GatherLedgerFacts(group))
+        except GoQueueError as error:
+            found[place.key] = error.message
+        else:
+            found[place.key] = facts or "the group has not begun there yet"
+
+    await with_each(ask, places)
+    return found
+
+
+def _partition_facts(key: TopicPartition, owner: str | None, found: LedgerFacts | str) -> PartitionFacts:
+    if isinstance(found, str):
+        return PartitionFacts(*key, owner=owner, trouble=found)
+    asked_ago = None if owner is None else found.asked_ago.get(owner)
+    return replace(found.partition, owner=owner, asked_ago=asked_ago)
+
+
+def _member_facts(member: MemberView, standing: Standing, known: Iterable[LedgerFacts]) -> MemberFacts:
+    plain = member.subscription.to_plain()
+    asked = [each.asked_ago[member.id] for each in known if member.id in each.asked_ago]
+    return MemberFacts(
+        member.id,
+        asks_for=(plain,) if isinstance(plain, str) else tuple(plain),
+        topics=member.subscription.resolve(standing.topics),
+        is_connected=member.is_connected,
+        silent_for=member.heartbeat_age,
+        member_for=max(0.0, standing.now - member.since),
+        holds=sum(each.held.get(member.id, 0) for each in known),
+        holds_alone=any(member.id in each.held_alone for each in known),
+        asked_ago=min(asked, default=None),
+    )

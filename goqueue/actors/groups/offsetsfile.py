@@ -1,0 +1,135 @@
+"""`{data}/offsets/{group}/offsets.json`: the committed offsets of a group, for people.
+
+    {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "topics": {"orders": UUID}, "crc32c": "…"}
+
+No progress is taken from it: that belongs to the partitions. Where a ledger was lost, an operator is told what the
+file showed last. Where a partition was lost, it says how far that had come
+(storage/directory/namedoffsets.py). It is rewritten when something has changed, and at an orderly stop.
+
+A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
+for a while after something was done to it, be it that its last member left; and a partition whose ledgers have not
+changed since it was last asked is not asked again.
+"""
+
+from collections.abc import Callable, Sequence
+
+import trio
+
+from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.description import ask_each
+from goqueue.actors.groups.requests import FindCommitted
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.errors import GoQueueError
+from goqueue.storage.checkedjson import pack
+from goqueue.storage.directory.namedoffsets import NAME, OFFSETS, offset_in, read_offsets
+from goqueue.storage.log.volume import TEMPORARY, Volume
+
+SECONDS, IDLE_SECONDS = 5.0, 55.0
+LOOKS_AFTERWARDS = 12
+"""After the last that was done to a group without members: who was expelled may settle until its leases end."""
+END_SECONDS_MAX = 3.0
+"""Less than a stop may take: the file is not worth that a group is cut off."""
+
+
+class OffsetsFile:
+    def __init__(self, volume: Volume, data: str, group: str, report: Callable[[str], None]) -> None:
+        """The name of a group is safe as a part of a path."""
+        self._volume = volume
+        self._group = group
+        self._report = report
+        self._directory = f"{data}/{OFFSETS}/{group}"
+        self._committed: dict[TopicPartition, int] = {}
+        self._uuids: dict[str, str] = {}
+        self._is_recalled = False
+        self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
+        """Each partition, another one after its topic was made again; and how often its ledgers had changed."""
+        self._is_written = False
+        self._looks_left = 0
+        self._roused, self._ending, self._ended = trio.Event(), trio.Event(), trio.Event()
+
+    def expect_changes(self) -> None:
+        """Something was done to the group."""
+        self._looks_left = LOOKS_AFTERWARDS
+        self._roused.set()
+
+    async def keep(self, places: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
+        """Up to date, until the end is asked for."""
+        while not self._ending.is_set():
+            if is_idle() and not self._looks_left:
+                await self._rest()
+            with trio.move_on_after(SECONDS):
+                await self._ending.wait()
+            if not self._ending.is_set() or self._looks_left or not is_idle():
+                await self._look(places())
+        self._ended.set()
+
+    async def end(self) -> None:
+        """Once more, if anything may have changed."""
+        self._ending.set()
+        self._roused.set()
+        with trio.move_on_after(END_SECONDS_MAX):
+            await self._ended.wait()
+
+    async def _rest(self) -> None:
+        self._roused = trio.Event()
+        with trio.move_on_after(IDLE_SECONDS):
+            await self._roused.wait()
+
+    async def _look(self, places: Sequence[Attachment]) -> None:
+        self._looks_left = max(self._looks_left - 1, 0)
+        try:
+            await self._show(places)
+        except GoQueueError as error:
+            self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
+
+    async def _show(self, places: Sequence[Attachment]) -> None:
+        if not self._is_recalled:
+            await self._recall(places)
+        # Noted before they are asked: what changes while others are asked is not in their answer.
+        seen = {place.key: (place.ref, place.ref.changes) for place in places if place.ref is not None}
+        moved = [place for place in places if seen.get(place.key) != self._seen.get(place.key)]
+        found = await ask_each(moved, FindCommitted(self._group))
+        failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
+        self._seen = {key: each for key, each in seen.items() if key not in failed}
+        committed = {place.key: self._committed[place.key] for place in places if place.key in self._committed}
+        committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
+        if committed and (committed != self._committed or not self._is_written):
+            self._committed, self._is_written = committed, False
+            self._uuids = {place.topic.name: str(place.topic.uuid) for place in places if place.key in committed}
+            await self._write()
+            self._is_written = True
+
+    async def _recall(self, places: Sequence[Attachment]) -> None:
+        """Keep what the file says of partitions that do not answer: of a lost one, it says how far it had come."""
+        fields = await read_offsets(self._volume, f"{self._directory}/{NAME}")
+        for place in places:
+            offset = offset_in(fields, place.topic.name, place.topic.uuid, place.number)
+            if offset is not None:
+                self._committed.setdefault(place.key, offset)
+        self._is_recalled = True
+
+    async def _write(self) -> None:
+        offsets: dict[str, dict[str, int]] = {}
+        for (topic, partition), committed in sorted(self._committed.items()):
+            offsets.setdefault(topic, {})[str(partition)] = committed
+        await self._volume.make_directories(self._directory)
+        contents = pack({"group": self._group, "offsets": offsets, "topics": self._uuids}, indent=2)
+        await self._volume.replace(self._directory, NAME, [contents])
+
+
+async def shown_offset(volume: Volume, data: str, group: str, topic: str, partition: int) -> int | None:
+    """The committed offset that the file shows; None when there is none, or the file is not sound."""
+    fields = await read_offsets(volume, f"{data}/{OFFSETS}/{group}/{NAME}")
+    return offset_in(fields, topic, None, partition)
+
+
+def remove_offsets(volume: Volume, data: str, group: str) -> None:
+    """The group is gone. What else lies in its folder stays."""
+    folder = f"{data}/{OFFSETS}/{group}"
+    for name in (NAME, NAME + TEMPORARY):
+        if volume.disk.exists(f"{folder}/{name}"):
+            volume.disk.remove(f"{folder}/{name}")
+    if volume.disk.is_directory(folder) and not volume.disk.list(folder):
+        volume.disk.remove_directory(folder)
+        volume.forget_folders(folder)

@@ -1,0 +1,163 @@
+"""The members of a group as those to be spoken to: what each was told last, and the heartbeat in which it waits.
+
+A heartbeat is answered when there is something new, or at its deadline. It comes often enough for the shortest
+session, whatever the member asked for. One member has one that waits: a newer one lets the older go.
+"""
+
+from collections.abc import Callable, Iterable, Set
+from dataclasses import dataclass, field, replace
+
+import trio
+
+from goqueue.actors.groups.requests import AwaitMembership, Join
+from goqueue.actors.runtime.messages import Reply
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.effects import Tell
+from goqueue.core.groups.member import fenced
+from goqueue.core.groups.subscription import Subscription
+from goqueue.errors import GoQueueError, UnknownMember
+from goqueue.net.wire.groups import Membership
+
+HEARTBEATS_PER_SESSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    reply: Reply[Membership]
+    deadline: float
+
+
+@dataclass(slots=True)
+class _Seat:
+    subscription: Subscription
+    session_timeout: float
+    connection: int
+    instance: int
+    is_away: bool = False
+    """It closed, and its place is kept."""
+    told: Tell | None = None
+    is_confirmed: bool = True
+    """It was not asked to let go of anything, or has said that it did."""
+    had: set[TopicPartition] = field(default_factory=set)
+    """Whatever it may hold messages of."""
+    waiting: _Waiting | None = None
+
+
+class Seats:
+    def __init__(self, as_membership: Callable[[Tell], Membership]) -> None:
+        self._as_membership = as_membership
+        self._seats: dict[str, _Seat] = {}
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def __contains__(self, member: str) -> bool:
+        return member in self._seats
+
+    def take(self, message: Join) -> None:
+        """A new member, or one that came back."""
+        seat = self._seats.get(message.member)
+        if seat is None:
+            self._seats[message.member] = _Seat(
+                message.subscription, message.session_timeout, message.connection, message.instance
+            )
+            return
+        if seat.instance != message.instance:
+            _refuse(seat, fenced(message.member))
+        self._answer(seat)
+        seat.subscription, seat.session_timeout = message.subscription, message.session_timeout
+        seat.connection, seat.instance, seat.is_away = message.connection, message.instance, False
+
+    def leave(self, member: str, reason: str) -> Set[TopicPartition]:
+        """It is no member any more; of what it may hold messages."""
+        seat = self._seats.pop(member)
+        _refuse(seat, UnknownMember(f"{member} is no member any more: {reason}; join again"))
+        return seat.had
+
+    def close(self, member: str) -> Set[TopicPartition]:
+        """Its place is kept; of what it may hold messages."""
+        seat = self._seats[member]
+        seat.is_away = True
+        _refuse(seat, UnknownMember(f"{member} has closed; join again"))
+        return seat.had
+
+    def had_by(self, member: str) -> Set[TopicPartition]:
+        return self._seats[member].had
+
+    def is_present(self, member: str) -> bool:
+        return member in self._seats and not self._seats[member].is_away
+
+    @property
+    def present(self) -> int:
+        """How many are not away."""
+        return sum(not seat.is_away for seat in self._seats.values())
+
+    def is_on(self, member: str, connection: int) -> bool:
+        seat = self._seats.get(member)
+        return seat is not None and seat.connection == connection
+
+    def topics_read(self, topics: Iterable[str]) -> frozenset[str]:
+        subscriptions = {seat.subscription for seat in self._seats.values()}
+        return frozenset[str]().union(*(each.resolve(topics) for each in subscriptions))
+
+    # What they are told
+
+    def tell(self, told: Tell) -> None:
+        seat = self._seats.get(told.member)
+        if seat is not None:
+            seat.told, seat.is_confirmed = told, not told.revoked
+            seat.had |= told.assignment
+            self._answer(seat)
+
+    def membership_of(self, member: str) -> Membership:
+        told = self._seats[member].told
+        assert told is not None, "whoever joins is told something"
+        return self._as_membership(told)
+
+    def confirms(self, message: AwaitMembership) -> bool:
+        """Whether it knows the newest that it was told, and has thereby let go of what that took from it."""
+        seat = self._seats.get(message.member)
+        if seat is None or seat.told is None:
+            return False
+        return not seat.is_confirmed and seat.told.generation == message.generation
+
+    def note_confirmed(self, member: str) -> None:
+        seat = self._seats[member]
+        assert seat.told is not None, "what it confirms it was told"
+        seat.told, seat.is_confirmed = replace(seat.told, revoked=frozenset()), True
+
+    # Heartbeats
+
+    def wait(self, message: AwaitMembership, reply: Reply[Membership]) -> None:
+        seat = self._seats[message.member]
+        self._answer(seat)
+        seat.connection = message.connection
+        soon = trio.current_time() + seat.session_timeout / HEARTBEATS_PER_SESSION
+        seat.waiting = _Waiting(reply, min(message.deadline, soon))
+        if seat.told is None or seat.told.generation != message.generation:
+            self._answer(seat)
+
+    def answer_due(self, now: float) -> None:
+        for seat in self._seats.values():
+            if seat.waiting is not None and seat.waiting.deadline <= now:
+                self._answer(seat)
+
+    def answer_all(self) -> None:
+        for seat in self._seats.values():
+            self._answer(seat)
+
+    def next_deadline(self) -> float | None:
+        waiting = (seat.waiting for seat in self._seats.values())
+        return min((each.deadline for each in waiting if each is not None), default=None)
+
+    def _answer(self, seat: _Seat) -> None:
+        waiting, seat.waiting = seat.waiting, None
+        if waiting is not None:
+            assert seat.told is not None, "whoever joined was told something"
+            waiting.reply.resolve(self._as_membership(seat.told))
+
+
+def _refuse(seat: _Seat, error: GoQueueError) -> None:
+    waiting, seat.waiting = seat.waiting, None
+    if waiting is not None:
+        waiting.reply.fail(error)

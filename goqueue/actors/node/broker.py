@@ -1,0 +1,170 @@
+"""The broker: its actors as one tree, started in this order and stopped in the reverse.
+
+    broker ▸ storage       the data directory's lock, the committer
+           ▸ timers        when delayed messages are due
+           ▸ partitions    a supervisor; one child for each partition, restarted alone
+           ▸ topics        what there is; starts and stops partitions
+           ▸ groupregister which groups there are, durably
+           ▸ groupactors   a supervisor; one child for each group, restarted alone
+           ▸ groups        finds, makes and removes groups
+           ▸ janitor       retention and compaction, now and then; empties what deleted topics left
+           ▸ watchdog      where the broker is a process of its own: stalls of the event loop, garbage
+
+Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import trio
+
+from goqueue.actors.delays.timers import Timers
+from goqueue.actors.groups.groups import Groups
+from goqueue.actors.node.watchdog import Process, Watchdog
+from goqueue.actors.register.register import GroupRegister
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.child import ChildSpec, supervised
+from goqueue.actors.runtime.handlers import answers
+from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.runtime.reports import ChildReport, log_report
+from goqueue.actors.runtime.restarts import Strategy
+from goqueue.actors.runtime.root import running
+from goqueue.actors.runtime.supervisor import Supervisor
+from goqueue.actors.statistics.statistics import Statistics
+from goqueue.actors.topics.janitor import Janitor
+from goqueue.actors.topics.opening import WIDTH
+from goqueue.actors.topics.topics import Topics
+from goqueue.core.log.admission import DISK_FREE_MIN
+from goqueue.core.log.nodeproducers import NodeProducers
+from goqueue.environment import Environment
+from goqueue.storage.directory.datadirectory import DataDirectory, Meta
+from goqueue.storage.disk.reserve import RESERVE_BYTES
+from goqueue.storage.log.volume import Volume
+
+TOPICS_STOP_SECONDS = 10.0
+
+logger = logging.getLogger("goqueue.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """What the listeners of a broker need to know of it."""
+
+    environment: Environment
+    topics: ActorRef
+    groups: ActorRef
+    cluster: bytes
+    node: str
+    statistics: Statistics
+    producers: NodeProducers = field(default_factory=NodeProducers)
+
+
+@dataclass(frozen=True, slots=True)
+class Identify(Request[Meta]):
+    """Which cluster and node the data belong to."""
+
+
+class Storage(Actor):
+    """Holds the data directory and runs its committer, for as long as anybody writes."""
+
+    def __init__(self, environment: Environment, volume: Volume, data: str, node: str, reserve_bytes: int) -> None:
+        self._environment = environment
+        self._volume = volume
+        self._data = data
+        self._node = node
+        self._reserve_bytes = reserve_bytes
+        self._directory: DataDirectory | None = None
+
+    async def start(self) -> None:
+        self.background(self._volume.run, endless=True)
+        await trio.lowlevel.checkpoint()
+        self._directory = await DataDirectory.open(
+            self._volume, self._data, node=self._node, random=self._environment.random
+        )
+        for report in self._directory.reports:
+            logger.warning("%s", report)
+        self._volume.reserve.keep_in(self._data, self._reserve_bytes)
+        await self._volume.reserve.refill()
+
+    @answers(Identify)
+    async def identify(self, _: Identify) -> Meta:
+        assert self._directory is not None
+        return self._directory.meta
+
+    def close(self) -> None:
+        self._volume.close()
+        if self._directory is not None:
+            self._directory.release()
+
+
+@asynccontextmanager
+async def running_broker(
+    environment: Environment,
+    data: str,
+    *,
+    node: str = "node-1",
+    disk_free_min: int = DISK_FREE_MIN,
+    process: Process | None = None,
+    reserve_bytes: int = RESERVE_BYTES,
+) -> AsyncIterator[Broker]:
+    """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
+    volume = Volume(environment.disk)
+    statistics = Statistics(volume, data)
+
+    def report(child: ChildReport) -> None:
+        statistics.note_child(child)
+        log_report(child)
+
+    partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
+    timers = ChildSpec("timers", lambda: Timers(environment.clock, statistics.delays))
+    topics = ChildSpec(
+        "topics",
+        lambda: Topics(
+            environment,
+            volume,
+            data,
+            partitions.ref,
+            disk_free_min,
+            counts=statistics.groups,
+            timers=timers.ref,
+            delay_counts=statistics.delays,
+        ),
+        stop_timeout_seconds=TOPICS_STOP_SECONDS,
+    )
+    register = ChildSpec("groupregister", lambda: GroupRegister(volume, data))
+    actors = supervised("groupactors", lambda: Supervisor(width=WIDTH, report=report))
+    groups = ChildSpec(
+        "groups",
+        lambda: Groups(
+            environment,
+            volume,
+            data,
+            topics=topics.ref,
+            register=register.ref,
+            supervisor=actors.ref,
+            counts=statistics.groups,
+        ),
+    )
+    storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node, reserve_bytes))
+    children = [
+        storage,
+        timers,
+        partitions,
+        topics,
+        register,
+        actors,
+        groups,
+        ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data, statistics.refusals)),
+    ]
+    if process is not None:
+        children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))
+    root = supervised("broker", lambda: Supervisor(children, strategy=Strategy.REST_FOR_ONE, report=report))
+    async with running(root):
+        meta = await storage.ref.call(Identify())
+        yield Broker(
+            environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics, volume.producers
+        )

@@ -1,0 +1,70 @@
+"""The watchdog: measures for how long the event loop stands still, and has the process tidied up while it is idle.
+
+It sleeps for a moment and looks how much later than asked it was woken: so long nobody else was served either. A
+stall is seen up to one such moment too short. Python's collector stops everything while it looks at all objects, so
+those that are there after the start are set apart for good, and the others are looked at when nobody waits.
+
+Only a broker that is a process of its own has one: on a virtual clock it would do nothing but count.
+"""
+
+import logging
+from typing import Protocol
+
+import trio
+
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.statistics.statistics import Stalls, Statistics
+
+logger = logging.getLogger("goqueue.watchdog")
+
+PERIOD_SECONDS = 0.05
+IDLE_SECONDS = 1.0
+"""Without a request."""
+LOGGED_SECONDS = 0.1
+LOG_PAUSE_SECONDS = 60.0
+
+
+class Process(Protocol):
+    """The process that the broker is."""
+
+    def memory_bytes(self) -> int: ...
+
+    def settle(self) -> None:
+        """The broker has started: what is there now stays."""
+        ...
+
+    def tidy(self, *, idle: bool) -> None:
+        """Once a second; when nobody asks for anything, it may take its time."""
+        ...
+
+
+class Watchdog(Actor):
+    def __init__(self, process: Process, statistics: Statistics) -> None:
+        self._process = process
+        self._statistics = statistics
+        self._quiet_until = 0.0
+
+    async def start(self) -> None:
+        """The last of all: what is there by now stays for as long as the broker runs."""
+        self._process.settle()
+        self._statistics.stalls = self._statistics.stalls or Stalls()
+        self._statistics.memory = self._process.memory_bytes
+        self.background(self._watch, endless=True)
+
+    async def _watch(self) -> None:
+        requests, looked_at = self._statistics.requests, trio.current_time()
+        while True:
+            due = trio.current_time() + PERIOD_SECONDS
+            await trio.sleep_until(due)
+            now = trio.current_time()
+            self._note(now - due, now)
+            if now >= looked_at + IDLE_SECONDS:
+                self._process.tidy(idle=self._statistics.requests == requests)
+                requests, looked_at = self._statistics.requests, now
+
+    def _note(self, late: float, now: float) -> None:
+        assert self._statistics.stalls is not None
+        self._statistics.stalls.note(late)
+        if late > LOGGED_SECONDS and now >= self._quiet_until:
+            self._quiet_until = now + LOG_PAUSE_SECONDS
+            logger.warning("the event loop stood still for %d ms; is the machine busy?", late * 1_000)

@@ -1,0 +1,1 @@
+"""The partition: the actor that owns one log."""

@@ -1,0 +1,89 @@
+"""What a partition can be asked."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from goqueue.actors.runtime.messages import Request
+from goqueue.config import LogConfig
+from goqueue.core.log.admission import Admission
+from goqueue.core.records.batch import NO_PRODUCER, Producer
+from goqueue.storage.log.views import LogSlice, LogStatistics
+from goqueue.types import Acks, Buffer, Microseconds, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    base_offset: Offset
+    append_time: Microseconds = 0
+    """When it was written; 0 of a repeat, whose time is no longer known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Request[Produced]):
+    """A batch of records as a client encoded them. Answered when it is where `acks` wants it."""
+
+    body: Buffer
+    record_count: int
+    attributes: int = 0
+    producer: Producer = NO_PRODUCER
+    acks: Acks = Acks.ALL
+    by_broker: bool = False
+    """Moved by the broker, and checked when it was first accepted (G16): neither limits nor a low disk stop it."""
+
+
+class StreamReader(NamedTuple):
+    """For whom is read: a member of a group in stream mode. It is noted, for who asks why nothing comes."""
+
+    group: str
+    member: str
+    instance: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(Request[LogSlice]):
+    """The batches from `offset` on, as far as they are there."""
+
+    offset: Offset
+    bytes_max: int
+    reader: StreamReader | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitMore(Request[None]):
+    """Answered when something lies at `offset`, at the latest at `deadline`, in Trio's time."""
+
+    offset: Offset
+    deadline: float
+    reader: StreamReader | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAtTime(Request[Offset | None]):
+    time: Microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteBefore(Request[None]):
+    """None lets go everything that readers can see."""
+
+    offset: Offset | None
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Request[LogStatistics]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Configure(Request[None]):
+    """From now on, by these settings."""
+
+    config: LogConfig
+    admission: Admission
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain(Request[None]):
+    """Let go what has outlived its time; compact by key if the topic wants it."""
+
+    compact: bool

@@ -1,0 +1,1 @@
+"""The register of groups: which there are, durably."""

@@ -1,0 +1,141 @@
+"""What an actor is: subclass `Actor`, mark the methods that handle messages, and let a supervisor run it.
+
+An actor is the only owner of its state, and its methods run one at a time in its own task, so there are no
+locks. It is a thin shell around a core: take a batch from the mailbox, ask the core, persist, answer, sleep
+until the core's next deadline.
+
+    class Partition(Actor):
+        @answers(EndOffset)
+        async def end_offset(self, message: EndOffset) -> int:
+            return self.log.end
+
+What a method raises decides who suffers. A `GoQueueError` is a refusal: it goes to that caller, the actor
+lives, so check first and mutate after. Anything else is a bug or a broken disk: the actor crashes, everybody
+who waits for it gets `ActorDied`, and its supervisor builds a new one from what is on disk.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, TypeVarTuple, Unpack
+
+import trio
+
+from goqueue.actors.runtime.handlers import Handler, Manner, handlers_of
+from goqueue.actors.runtime.life import Life
+from goqueue.actors.runtime.messages import Letter, News
+from goqueue.actors.runtime.ref import ActorRef
+
+Args = TypeVarTuple("Args")
+
+
+class Actor:
+    batch_max: ClassVar[int] = 256
+    """How many letters a turn takes at most. They are handled as one: see `end_turn`."""
+
+    ends_turns: ClassVar[bool] = False
+    _handlers: ClassVar[dict[type[Any], Handler]] = {}
+    _life: Life
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._handlers = handlers_of(cls)
+        cls.ends_turns = cls.end_turn is not Actor.end_turn
+
+    # What a subclass may say.
+
+    async def start(self) -> None:
+        """Make ready. What it raises goes to whoever starts the actor; callers wait until it returns."""
+
+    async def stop(self) -> None:
+        """Put everything in order. The mailbox is empty, no finite background task runs, none will come.
+
+        The supervisor's patience is bounded: past it the actor is cancelled. Runs at a stop only, not after
+        a crash: what crashed is not to be trusted with the disk.
+        """
+
+    def close(self) -> None:
+        """Give back what `start` took: files, locks, ports. Runs on every way out, also after half a start.
+
+        It cannot wait, and no task of the actor runs any more.
+        """
+
+    def stop_asked(self) -> None:
+        """A stop was asked for, perhaps in the middle of a handler: break off what would take long."""
+
+    async def handle_batch(self, batch: Sequence[Letter]) -> None:
+        """Handle the letters of one turn. What is not settled at its end is deferred."""
+        for letter in batch:
+            await self.handle(letter)
+
+    async def handle_news(self, sender: str, news: News) -> None:
+        handler = self._handler_for(news)
+        await getattr(self, handler.method)(sender, news)
+
+    def next_deadline(self) -> float | None:
+        """When, in Trio's time, `tick` wants to be called; None for never. Asked before every sleep."""
+        return None
+
+    async def tick(self, now: float) -> None:
+        """The deadline has passed. A deadline that stays in the past ticks again in the next turn."""
+
+    async def end_turn(self) -> None:
+        """After the deadline, the news and the letters of a turn: persist what they changed, in one write.
+
+        An actor that overrides this speaks only after it persisted: the answers of its `@answers` methods
+        leave when it has returned, and if it raises they never do.
+        """
+
+    # What a subclass may use.
+
+    async def handle(self, letter: Letter) -> None:
+        """Give one letter to the method that is marked for it."""
+        handler = self._handler_for(letter.message)
+        method = getattr(self, handler.method)
+        try:
+            if handler.manner is Manner.DEFERS:
+                await method(letter.message, letter.reply)
+                letter.reply.deferred = True
+            else:
+                self._life.answer(letter.reply, await method(letter.message))
+        except Exception as error:
+            if not self._life.refuse(letter.reply, error):
+                raise
+
+    def background(
+        self, task: Callable[[Unpack[Args]], Awaitable[object]], *args: *Args, endless: bool = False
+    ) -> trio.CancelScope:
+        """Run a task beside the actor; its crash is the actor's. The scope returned cancels it.
+
+        A stop waits for the end of a finite task. An endless one is cancelled once `stop` has returned.
+        """
+        return self._life.background(task, *args, endless=endless)
+
+    def wake(self) -> None:
+        """Have a turn soon: a background task moved the next deadline."""
+        self._life.mailbox.wake()
+
+    def note_change(self) -> None:
+        """Of what others look at: `ref.changes` tells them."""
+        self._life.mailbox.counts.changes += 1
+
+    def show(self, board: object | None) -> None:
+        """Let others look at this without a message: `ref.board`. Take it back when it is no longer true."""
+        self._life.mailbox.board = board
+
+    def retire(self) -> None:
+        """Stop of its own will, as if asked: the actor's work is done."""
+        self._life.ask_to_stop()
+
+    @property
+    def ref(self) -> ActorRef:
+        """What it may give to others, that they send it news. Calling it from a handler is a `CallCycle`."""
+        return ActorRef(self._life.mailbox)
+
+    @property
+    def name(self) -> str:
+        return self._life.mailbox.party.name
+
+    def _handler_for(self, message: object) -> Handler:
+        handler = self._handlers.get(type(message))
+        if handler is None:
+            raise TypeError(f"{type(self).__name__} has no method for {type(message).__name__}")
+        return handler

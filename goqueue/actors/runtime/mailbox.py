@@ -1,0 +1,230 @@
+"""The mailbox: what an actor is reached by. It outlives the actor, so that a ref outlives a restart.
+
+Letters wait in a bounded channel, news in slots. Three rules keep callers from hanging and senders from
+standing still:
+
+- Whoever closes a channel loses what lies in it. So nothing is ever closed: `abandon` empties the channel
+  (senders that wait for room included) and tells every caller that the actor died, in one step.
+- A reply is on the list of the unsettled from the moment its letter is taken until it is settled. Whatever
+  way an actor ends, that list and the channel together name everyone who still waits.
+- News never takes room in the channel. An actor that sleeps is woken by a token handed straight to its
+  sleeping task; one that works looks at its news before it sleeps again.
+
+Deadlines are kept by an alarm that goes on from one sleep to the next: most actors sleep a thousand times until the
+same deadline, and a cancel scope for each sleep would cost as much as the letter that ends it.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import trio
+
+from goqueue.actors.runtime.cycles import Party, Wait
+from goqueue.actors.runtime.messages import Letter, News, Reply
+from goqueue.errors import ActorDied, MailboxFull
+
+
+class MailboxState(Enum):
+    DOWN = "down"
+    """Nobody is there and nobody is expected: calls and casts are refused, news is dropped."""
+    EXPECTING = "expecting"
+    """An actor is being started: what comes waits for it."""
+    LIVE = "live"
+    STOPPING = "stopping"
+    """The actor finishes what it has; nothing new comes in but news."""
+
+
+_NEXT = {
+    MailboxState.DOWN: {MailboxState.EXPECTING},
+    MailboxState.EXPECTING: {MailboxState.LIVE, MailboxState.DOWN},
+    MailboxState.LIVE: {MailboxState.STOPPING, MailboxState.DOWN},
+    MailboxState.STOPPING: {MailboxState.DOWN},
+}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened at a mailbox since it was made, over all restarts."""
+
+    depth: int = 0
+    depth_highest: int = 0
+    turns: int = 0
+    handled: int = 0
+    changes: int = 0
+    starts: int = 0
+    news_replaced: int = 0
+    refusals_unheard: int = 0
+
+
+class Mailbox:
+    def __init__(self, name: str, size_max: int) -> None:
+        if size_max < 1:
+            raise ValueError(f"mailbox_size_max of {name} is {size_max}; it must be at least 1")
+        self.party = Party(name)
+        self.size_max = size_max
+        self.state = MailboxState.DOWN
+        self.counts = Counts()
+        self.board: object | None = None
+        """What the actor shows to others while it lives."""
+        self.idle = False
+        self.unsettled: dict[Reply[Any], None] = {}
+        self._accepts = False
+        self._news: dict[tuple[str, type[News]], News] = {}
+        self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
+        self._expected_of: Wait | None = None
+        self._alarm_at = math.inf
+        self._alarm_set = trio.Event()
+
+    # The life of the box.
+
+    def expect(self, starter: Party | None = None) -> None:
+        """An actor will be started here, by `starter`: from now on callers wait for it."""
+        self._move(MailboxState.EXPECTING)
+        if starter is not None:
+            self._expected_of = Wait(starter)
+            self.party.waits.append(self._expected_of)
+
+    def go_live(self) -> None:
+        self._move(MailboxState.LIVE)
+
+    def refuse_new(self) -> None:
+        self._move(MailboxState.STOPPING)
+        self.wake()
+
+    def abandon(self, how: str, cause: BaseException | None = None) -> None:
+        """Nobody is there any more: everyone who still waits gets `ActorDied`. A successor hears the news."""
+        self._move(MailboxState.DOWN)
+        self._take_letters([], self.counts.depth)
+        for reply in list(self.unsettled):
+            reply.fail(self._death(how, cause))
+
+    def _move(self, state: MailboxState) -> None:
+        if state not in _NEXT[self.state]:
+            raise RuntimeError(f"{self.party.name} is {self.state.value} and cannot become {state.value}")
+        self.state = state
+        self._accepts = state in (MailboxState.EXPECTING, MailboxState.LIVE)
+        if self._expected_of is not None:
+            self.party.waits.remove(self._expected_of)
+            self._expected_of = None
+
+    def _death(self, how: str, cause: BaseException | None) -> ActorDied:
+        death = ActorDied(f"{self.party.name} {how}", actor=self.party.name)
+        death.__cause__ = cause
+        return death
+
+    # Senders.
+
+    async def post(self, letter: Letter) -> None:
+        """Put a letter in, waiting for room."""
+        self._check_accepts()
+        self._count_in()
+        try:
+            self._send.send_nowait(letter)
+        except trio.WouldBlock:
+            await self._post_when_room(letter)
+        else:
+            self.idle = False
+
+    async def _post_when_room(self, letter: Letter) -> None:
+        try:
+            await self._send.send(letter)
+        except BaseException:
+            self.counts.depth -= 1  # cancelled: it never came in
+            raise
+
+    def post_at_once(self, letter: Letter) -> None:
+        self._check_accepts()
+        try:
+            self._send.send_nowait(letter)
+        except trio.WouldBlock:
+            raise MailboxFull(
+                f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later"
+            ) from None
+        self._count_in()
+        self.idle = False
+
+    def post_news(self, sender: str, news: News) -> None:
+        if self.state is MailboxState.DOWN:
+            return
+        key = (sender, type(news))
+        if key in self._news:
+            self.counts.news_replaced += 1
+        self._news[key] = news
+        self.wake()
+
+    def wake(self) -> None:
+        """Make the actor look at its deadline, news and state again."""
+        if self.idle:
+            self.idle = False
+            self._send.send_nowait(None)
+
+    def _check_accepts(self) -> None:
+        if not self._accepts:
+            raise self._death(f"is {self.state.value}", None)
+
+    def _count_in(self) -> None:
+        counts = self.counts
+        counts.depth += 1
+        counts.depth_highest = max(counts.depth_highest, counts.depth)
+
+    # The actor.
+
+    @property
+    def empty(self) -> bool:
+        return self.counts.depth == 0 and not self._news
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._news)
+
+    async def gather(self, batch_max: int, deadline: float | None) -> list[Letter]:
+        """The letters of a turn: none if news, the deadline or `wake` ended the wait. Yields in any case."""
+        batch: list[Letter] = []
+        self._take_letters(batch, batch_max)
+        if batch or self._news or (deadline is not None and deadline <= trio.current_time()):
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._sleep(batch, deadline)
+        self._take_letters(batch, batch_max)
+        return batch
+
+    def take_news(self) -> list[tuple[str, News]]:
+        news = [(sender, value) for (sender, _), value in self._news.items()]
+        self._news.clear()
+        return news
+
+    async def _sleep(self, batch: list[Letter], deadline: float | None) -> None:
+        if deadline is not None and deadline < self._alarm_at:
+            self._alarm_at = deadline
+            self._alarm_set.set()
+        self.idle = True
+        try:
+            self._take(batch, await self._receive.receive())
+        finally:
+            self.idle = False
+
+    async def keep_alarm(self) -> None:
+        """Wake the actor when its deadline has come, until cancelled. An alarm that was set earlier than need be
+        wakes it for nothing, once."""
+        while True:
+            with trio.CancelScope(deadline=self._alarm_at):
+                await self._alarm_set.wait()
+            self._alarm_set = trio.Event()
+            if trio.current_time() >= self._alarm_at:
+                self._alarm_at = math.inf
+                self.wake()
+
+    def _take_letters(self, batch: list[Letter], batch_max: int) -> None:
+        while self.counts.depth and len(batch) < batch_max:
+            try:
+                self._take(batch, self._receive.receive_nowait())
+            except trio.WouldBlock:
+                return  # the depth counts a sender that was cancelled and does not know it yet
+
+    def _take(self, batch: list[Letter], letter: Letter | None) -> None:
+        if letter is not None:
+            self.counts.depth -= 1
+            self.unsettled[letter.reply] = None
+            batch.append(letter)

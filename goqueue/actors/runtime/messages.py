@@ -1,0 +1,136 @@
+"""What travels between actors: requests, news, and the reply that a request is owed.
+
+A message is frozen data. Its class says what answers it: `class Append(Request[int])` is answered by an int,
+so `await ref.call(Append(...))` is an int to the type checker too.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from goqueue.actors.runtime.cycles import Party, Wait
+
+ReplyT = TypeVar("ReplyT")
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
+
+
+class Request(Generic[ReplyT_co]):
+    """A message that is answered with a `ReplyT_co`; `Request[None]` is answered with "done"."""
+
+    __slots__ = ()
+
+
+class News:
+    """A fact that a newer one of the same sender and class makes worthless: "the end is 4711"."""
+
+    __slots__ = ()
+
+
+class Reply(Wait, Generic[ReplyT]):
+    """The answer that one caller is owed: settled once, by the actor that was asked or by its death.
+
+    A handler may keep it and settle it later. It belongs to its actor: settle it from the actor's own task or
+    from one of its background tasks, never from elsewhere.
+    """
+
+    __slots__ = ("_error", "_hear", "_settled", "_task", "_unsettled", "_value", "asker", "wanted")
+
+    def __init__(
+        self, target: Party, unsettled: "dict[Reply[Any], None]", *, wanted: bool, asker: Party | None = None
+    ) -> None:
+        own = asker is not None and asker.task is trio.lowlevel.current_task()
+        super().__init__(target, by_own_task=own)
+        self.asker = asker
+        self._unsettled = unsettled
+        self.wanted = wanted
+        self._settled = False
+        self._value: ReplyT | None = None
+        self._error: BaseException | None = None
+        self._task: trio.lowlevel.Task | None = None
+        self._hear: Callable[[Reply[ReplyT]], None] | None = None
+
+    @property
+    def settled(self) -> bool:
+        return self._settled
+
+    def resolve(self, value: ReplyT) -> bool:
+        """Answer. False if nobody wants the answer any more: the caller was cancelled, or it was a cast."""
+        self._check_unsettled()
+        self._value = value
+        self._settle()
+        return self.wanted
+
+    def fail(self, error: BaseException) -> bool:
+        """Answer with an error that the caller's `call` raises."""
+        self._check_unsettled()
+        self._error = error
+        self._settle()
+        return self.wanted
+
+    def _check_unsettled(self) -> None:
+        if self._settled:
+            raise RuntimeError("a reply is settled once")
+
+    def _settle(self) -> None:
+        self._settled = True
+        self._unsettled.pop(self, None)
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+        elif self._hear is not None:
+            self._hear(self)
+
+    def then(self, hear: "Callable[[Reply[ReplyT]], None]") -> None:
+        """The caller's side, without a task: be told once it is settled, by the one who settles it.
+
+        At once when it is already. `hear` neither waits nor raises: the actor's turn goes on behind it.
+        """
+        if self._settled:
+            hear(self)
+        else:
+            self._hear = hear
+
+    def forget(self) -> None:
+        """The caller's side: whatever comes of it, nobody wants to know any more."""
+        self.wanted = False
+        self._hear = None
+
+    @property
+    def outcome(self) -> ReplyT | BaseException:
+        """Of a settled reply: the answer, or the error in its place."""
+        assert self._settled, "there is no outcome yet"
+        return self._value if self._error is None else self._error  # type: ignore[return-value]
+
+    async def wait(self) -> ReplyT:
+        """The caller's side. Cancelled, it leaves a reply that nobody wants and that still can be settled."""
+        if not self._settled:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._give_up)
+        if self._error is not None:
+            self._raise_error()
+        return self._value  # type: ignore[return-value]  # settled without an error: the value is there
+
+    def _give_up(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._task = None
+        self.wanted = False
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _raise_error(self) -> None:
+        # The error's traceback holds this frame, and this frame the error: cut the circle, so that a refusal
+        # leaves no garbage for the collector.
+        error, self._error = self._error, None
+        try:
+            assert error is not None
+            raise error
+        finally:
+            del error, self
+
+
+class Letter:
+    """A request on its way, and the reply that it is owed. A cast is owed one too, which nobody wants."""
+
+    __slots__ = ("message", "reply")
+
+    def __init__(self, message: Request[Any], reply: Reply[Any]) -> None:
+        self.message = message
+        self.reply = reply

@@ -1,0 +1,135 @@
+"""How an actor is reached. A ref is all that others hold of an actor; it stays good over restarts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from goqueue.actors.runtime.cycles import Party, current_party, refuse_cycle
+from goqueue.actors.runtime.mailbox import Mailbox, MailboxState
+from goqueue.actors.runtime.messages import Letter, News, Reply, ReplyT, Request
+
+
+@dataclass(frozen=True, slots=True)
+class ActorStatistics:
+    """An actor at a glance. Counts run since the ref was made, over all restarts."""
+
+    name: str
+    state: MailboxState
+    depth: int
+    """Letters not yet taken: in the mailbox, or with a caller who waits for room in it."""
+    depth_highest: int
+    turns: int
+    handled: int
+    unsettled: int
+    background_tasks: int
+    restarts: int
+    news_replaced: int
+    refusals_unheard: int
+    """Refusals of casts, and of calls whose caller had gone."""
+
+
+class ActorRef:
+    __slots__ = ("_mailbox",)
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActorRef) and self._mailbox is other._mailbox
+
+    def __hash__(self) -> int:
+        return hash(self._mailbox)
+
+    def __repr__(self) -> str:
+        return f"<ref of {self.name}: {self._mailbox.state.value}>"
+
+    @property
+    def name(self) -> str:
+        return self._mailbox.party.name
+
+    @property
+    def is_down(self) -> bool:
+        """Nobody is there and nobody is expected."""
+        return self._mailbox.state is MailboxState.DOWN
+
+    @property
+    def restarts(self) -> int:
+        return max(self._mailbox.counts.starts - 1, 0)
+
+    @property
+    def changes(self) -> int:
+        """As the actor itself counts them, over all restarts: whoever looks now and then need not ask in vain."""
+        return self._mailbox.counts.changes
+
+    @property
+    def board(self) -> object | None:
+        """What the actor shows; None while nobody is there. Others only look."""
+        return self._mailbox.board
+
+    async def call(self, message: Request[ReplyT]) -> ReplyT:
+        """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
+
+        There is no time limit: that is the caller's cancel scope. A caller that is cancelled leaves nothing
+        behind but an answer that nobody hears. Raises what the actor refused with, `ActorDied` when it
+        cannot answer, `CallCycle` when it could not answer before the caller went on.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        asker = current_party.get()
+        if asker is None:
+            return await self._ask(message, self._reply())
+        reply: Reply[ReplyT] = self._reply(asker)
+        refuse_cycle(asker, reply)
+        asker.waits.append(reply)
+        try:
+            return await self._ask(message, reply)
+        finally:
+            asker.waits.remove(reply)
+
+    async def ask(self, message: Request[ReplyT]) -> Reply[ReplyT]:
+        """Ask, and come back for the answer later: `await reply.wait()`, once.
+
+        For those outside the tree, such as connections: it waits for room only, so that what one caller asks
+        arrives in its order. An actor uses `call`, which knows of cycles.
+        """
+        assert current_party.get() is None, "an actor calls"
+        await trio.lowlevel.checkpoint_if_cancelled()
+        reply: Reply[ReplyT] = self._reply()
+        await self._mailbox.post(Letter(message, reply))
+        return reply
+
+    def cast(self, message: Request[Any]) -> None:
+        """Tell, without an answer and without waiting: `MailboxFull` when there is no room."""
+        mailbox = self._mailbox
+        reply: Reply[Any] = Reply(mailbox.party, mailbox.unsettled, wanted=False)
+        mailbox.post_at_once(Letter(message, reply))
+
+    def news(self, sender: str, news: News) -> None:
+        """Tell the newest: it replaces what this sender told of this class before and nobody heard yet.
+
+        It never waits and never fails. An actor that is not there misses it, and asks when it starts.
+        """
+        self._mailbox.post_news(sender, news)
+
+    def statistics(self) -> ActorStatistics:
+        mailbox, counts = self._mailbox, self._mailbox.counts
+        return ActorStatistics(
+            name=self.name,
+            state=mailbox.state,
+            depth=counts.depth,
+            depth_highest=counts.depth_highest,
+            turns=counts.turns,
+            handled=counts.handled,
+            unsettled=len(mailbox.unsettled),
+            background_tasks=mailbox.party.background_tasks,
+            restarts=self.restarts,
+            news_replaced=counts.news_replaced,
+            refusals_unheard=counts.refusals_unheard,
+        )
+
+    async def _ask(self, message: Request[ReplyT], reply: Reply[ReplyT]) -> ReplyT:
+        await self._mailbox.post(Letter(message, reply))
+        return await reply.wait()
+
+    def _reply(self, asker: Party | None = None) -> Reply[ReplyT]:
+        return Reply(self._mailbox.party, self._mailbox.unsettled, wanted=True, asker=asker)

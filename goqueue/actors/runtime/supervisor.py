@@ -1,0 +1,360 @@
+"""A supervisor: starts its children in order, stops them in reverse, and starts again those that crash.
+
+It is an actor itself, so supervisors nest: its children run in its nursery, and adding or removing one is a
+message. Everything it does to its children it does in its own task, one thing after the other; children that do
+not build on each other may be started and stopped some at a time (`width`).
+
+A crash is looked after in this order. An error that no restart may follow (`NeverRestart`, a stopped log)
+ends the supervisor. A child that is not to be started again is forgotten. Else one restart is taken from the
+budget, those that the strategy names are stopped in reverse and started in order; with the budget spent, the
+supervisor gives up. Giving up and ending look alike: stop all children in order, then raise, so that the next
+supervisor above decides. Of several crashed children the one started first comes first, since others may
+build on it; a start that fails is one more crash.
+
+What callers of a child see meanwhile: a call waits while the child is being started, also before its turn has
+come. It gets `ActorDied` while others must be stopped first, lest one of these be the caller and wait for us
+while we wait for it.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+import trio
+
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.child import Child, ChildSpec, ChildState
+from goqueue.actors.runtime.children import Family
+from goqueue.actors.runtime.cycles import Party, Wait, refuse_cycle
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply, Request
+from goqueue.actors.runtime.ref import ActorRef, ActorStatistics
+from goqueue.actors.runtime.reports import ChildReport, Fate, log_report
+from goqueue.actors.runtime.restarts import (
+    Restart,
+    RestartBudget,
+    Strategy,
+    TooManyRestarts,
+    affected,
+    never_restarts,
+    wants_restart,
+)
+from goqueue.actors.runtime.sidebyside import side_by_side
+from goqueue.errors import ActorDied
+
+
+@dataclass(frozen=True, slots=True)
+class AddChild(Request[ActorRef]):
+    """Start one more child, after those there are. Raises what its start raised."""
+
+    spec: ChildSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChild(Request[bool]):
+    """Stop a child and forget it. False if there is none of that name, so twice is harmless."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddChildren(Request["tuple[ActorRef | Exception, ...]"]):
+    """Start these, after those there are, up to `width` at a time: for each its ref, or what its start raised."""
+
+    specs: tuple[ChildSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveChildren(Request[None]):
+    """Stop children, up to `width` at a time, and forget them. Those that are not there are no matter."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenChild(Request[None]):
+    """Stop a child and start it again from its factory. Its ref stays, and no restart is counted against it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListChildren(Request[tuple[ActorStatistics, ...]]):
+    """The children, in the order of their start."""
+
+
+class Supervisor(Actor):
+    def __init__(
+        self,
+        children: Sequence[ChildSpec] = (),
+        *,
+        strategy: Strategy = Strategy.ONE_FOR_ONE,
+        restarts_max: int = 3,
+        window_seconds: float = 5.0,
+        width: int = 1,
+        report: Callable[[ChildReport], None] = log_report,
+    ) -> None:
+        self._strategy = strategy
+        self._budget = RestartBudget(restarts_max, window_seconds)
+        self._width = width
+        self._tell = report
+        self._family = Family(self._child_ended)
+        self._starting: trio.CancelScope | None = None
+        self._stopping = False
+        self._unattended = False
+        for spec in children:
+            self._family.place(spec)
+
+    # Its own life.
+
+    async def start(self) -> None:
+        try:
+            await self._start_in_order(self._family.in_order())
+        except Exception as error:
+            await self._end_with(error)
+
+    def stop_asked(self) -> None:
+        self._stopping = True
+        if self._starting is not None:
+            self._starting.cancel()
+
+    async def stop(self) -> None:
+        await self._stop_all()
+        errors = [child.error for child in self._family.in_order() if child.error is not None]
+        if errors:
+            raise max(errors, key=never_restarts)
+
+    def close(self) -> None:
+        for child in self._family.in_order():
+            child.forsake()
+
+    # Children come and go.
+
+    @defers(AddChild)
+    async def add_child(self, message: AddChild, reply: Reply[ActorRef]) -> None:
+        if message.spec.name in self._family:
+            reply.fail(ValueError(f"{self.name} has a child {message.spec.name} already"))
+            return
+        child = self._family.place(message.spec)
+        try:
+            await self._start_in_order([child])
+        except Exception as error:
+            self._drop(child)
+            reply.fail(error)
+        else:
+            reply.resolve(child.spec.ref)
+
+    @defers(RemoveChild)
+    async def remove_child(self, message: RemoveChild, reply: Reply[bool]) -> None:
+        child = self._family.find(message.name)
+        if child is None:
+            reply.resolve(False)
+            return
+        if reply.asker is not None:
+            refuse_cycle(reply.asker, Wait(child.party))
+        await self._stop_in_reverse([child])
+        self._drop(child)
+        reply.resolve(True)
+
+    @defers(AddChildren)
+    async def add_children(self, message: AddChildren, reply: "Reply[tuple[ActorRef | Exception, ...]]") -> None:
+        for spec in message.specs:
+            if spec.name in self._family:
+                reply.fail(ValueError(f"{self.name} has a child {spec.name} already"))
+                return
+        children = [self._family.place(spec) for spec in message.specs]
+        failures = await self._start_side_by_side(children)
+        for child in failures:
+            self._drop(child)
+        reply.resolve(tuple(failures.get(child, child.spec.ref) for child in children))
+
+    @defers(RemoveChildren)
+    async def remove_children(self, message: RemoveChildren, reply: Reply[None]) -> None:
+        found = [child for child in map(self._family.find, message.names) if child is not None]
+        if reply.asker is not None:
+            for child in found:
+                refuse_cycle(reply.asker, Wait(child.party))
+        await self._stop_in_reverse(found)
+        for child in found:
+            self._drop(child)
+        reply.resolve(None)
+
+    @defers(ReopenChild)
+    async def reopen_child(self, message: ReopenChild, reply: Reply[None]) -> None:
+        child = self._family.find(message.name)
+        if child is None:
+            reply.fail(ValueError(f"{self.name} has no child {message.name}"))
+            return
+        if reply.asker is not None:
+            refuse_cycle(reply.asker, Wait(child.party))
+        await self._stop_in_reverse([child])
+        try:
+            await self._start_in_order([child])
+        except Exception as error:
+            self._drop(child)
+            reply.fail(error)
+        else:
+            reply.resolve(None)
+
+    @answers(ListChildren)
+    async def list_children(self, _message: ListChildren) -> tuple[ActorStatistics, ...]:
+        return tuple(child.spec.ref.statistics() for child in self._family.in_order())
+
+    def _drop(self, child: Child) -> None:
+        if never_restarts(child.error):
+            self._unattended = True  # the next turn ends us
+        else:
+            self._family.forget(child)
+
+    # Crashes. The end of a child sets a deadline in the past, which `tick` looks after in the next turn.
+
+    def _child_ended(self, child: Child) -> None:
+        if child.state is ChildState.DOWN:
+            return
+        self._unattended = True
+        if self._life.mailbox.idle:
+            self._let_callers_wait([child])
+        self.wake()
+
+    async def end_turn(self) -> None:
+        if self._unattended:
+            self._let_callers_wait(self._ended())
+
+    def _let_callers_wait(self, ended: Sequence[Child]) -> None:
+        """We are free, and nobody has to be stopped first: what becomes of them is the next that we do."""
+        if self._strategy is Strategy.ONE_FOR_ONE:
+            for child in ended:
+                child.expect(self._party)
+
+    def next_deadline(self) -> float | None:
+        return -math.inf if self._unattended else None
+
+    async def tick(self, _now: float) -> None:
+        self._unattended = False
+        try:
+            await self._look_after_ends()
+        except Exception as error:
+            await self._end_with(error)
+
+    async def _look_after_ends(self) -> None:
+        while not self._stopping:
+            self._end_if_no_restart_may_follow()
+            ended = self._ended()
+            if not ended:
+                return
+            if wants_restart(ended[0].spec.restart, ended[0].error):
+                await self._restart(ended[0])
+            else:
+                self._let_go(ended[0])
+
+    def _end_if_no_restart_may_follow(self) -> None:
+        for child in self._family.in_order():
+            if child.error is not None and never_restarts(child.error):
+                self._report(child, Fate.GIVEN_UP)
+                raise child.error
+
+    def _ended(self) -> list[Child]:
+        return [child for child in self._family.in_order() if child.state in (ChildState.ENDED, ChildState.CRASHED)]
+
+    def _let_go(self, child: Child) -> None:
+        if child.error is not None:
+            self._report(child, Fate.LOST)
+        self._family.forget(child)
+
+    async def _restart(self, child: Child) -> None:
+        self._take_from_budget(child)
+        together = affected(self._strategy, self._family.in_order(), child)
+        for ended in [one for one in self._ended() if one in together]:
+            self._report(ended, Fate.RESTARTING)
+        await self._stop_in_reverse([one for one in together if one is not child])
+        self._end_if_no_restart_may_follow()
+        for temporary in [one for one in together if one.spec.restart is Restart.TEMPORARY]:
+            self._family.forget(temporary)
+            together.remove(temporary)
+        try:
+            await self._start_in_order(together)
+        except Exception as error:
+            if not self._stopping and all(one.error is not error for one in together):
+                raise
+
+    def _take_from_budget(self, child: Child) -> None:
+        if self._budget.spend(trio.current_time()):
+            return
+        self._report(child, Fate.GIVEN_UP)
+        raise TooManyRestarts(
+            f"{self.name} gives up on {child.name}: more than {self._budget.restarts_max} restarts "
+            f"within {self._budget.window_seconds:g} s"
+        ) from child.error
+
+    # Starting and stopping.
+
+    async def _start_in_order(self, children: Sequence[Child]) -> None:
+        assert self._life.nursery is not None
+        await self._unless_stopped(partial(self._family.start, children, self._party, self._life.nursery))
+
+    async def _start_side_by_side(self, children: Sequence[Child]) -> dict[Child, Exception]:
+        """Those that could not be started, and why."""
+        failures: dict[Child, Exception] = {}
+
+        async def start(child: Child) -> None:
+            assert self._life.nursery is not None
+            try:
+                await self._family.start([child], self._party, self._life.nursery)
+            except Exception as error:
+                failures[child] = error
+
+        try:
+            await self._unless_stopped(partial(side_by_side, start, children, self._width))
+        except ActorDied as error:
+            failures |= {child: error for child in children if child.state is ChildState.DOWN}
+        return failures
+
+    async def _unless_stopped(self, start: Callable[[], Awaitable[None]]) -> None:
+        """A stop breaks it off: a start may take long, and what is being started is to be stopped anyway."""
+        with trio.CancelScope() as self._starting:
+            if self._stopping:
+                self._starting.cancel()
+            await start()
+            return
+        raise ActorDied(f"{self.name} is stopping and starts nothing any more")
+
+    async def _stop_in_reverse(self, children: Sequence[Child]) -> None:
+        before = [child.error for child in children]
+        if self._width == 1:
+            await self._family.stop(children, self._party)
+        else:
+            await self._stop_side_by_side(children)
+        for child, error in zip(children, before, strict=True):
+            if child.was_cut_off:
+                self._report(child, Fate.CUT_OFF)
+            if child.error is not error:
+                self._report(child, Fate.STOP_FAILED)
+
+    async def _stop_side_by_side(self, children: Sequence[Child]) -> None:
+        for child in children:
+            child.forsake()
+        await side_by_side(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
+
+    async def _end_with(self, error: Exception) -> NoReturn:
+        """Stop all, then raise: what no restart may follow, if the stops brought such an error to light."""
+        await self._stop_all()
+        errors = [child.error for child in self._family.in_order() if child.error is not None]
+        raise next((worse for worse in errors if never_restarts(worse)), error)
+
+    async def _stop_all(self) -> None:
+        for child in self._ended():
+            if child.error is not None and not child.is_reported:
+                self._report(child, Fate.LOST)
+        await self._stop_in_reverse(self._family.in_order())
+
+    def _report(self, child: Child, fate: Fate) -> None:
+        child.is_reported = True
+        self._tell(
+            ChildReport(self.name, child.name, fate, child.error, child.spec.kind, child.spec.mailbox.counts.starts)
+        )
+
+    @property
+    def _party(self) -> Party:
+        return self._life.mailbox.party

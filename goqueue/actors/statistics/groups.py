@@ -1,0 +1,100 @@
+"""What a broker counts of its groups: runs of messages, never each message by itself.
+
+Connections note what passes through them. Leases end in the partitions and dead letters leave through the groups:
+those add to `expired` and `dead_letters` themselves.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from goqueue.actors.groups.requests import Taken
+from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun
+from goqueue.core.ledger.entries import Expired
+from goqueue.core.slices.sharedroom import SharedRoom
+from goqueue.net.wire.groups import Action
+from goqueue.types import LANE_COUNT, Priority
+
+GROUP_COUNTERS = {
+    "groups": "how many there are",
+    "groups.members": "that speak over an open connection",
+    "delivered.messages": "handed to consumers of groups",
+    "delivered.again": "those of them that had been handed out before",
+    "delivered.bytes": "of batches that hold them",
+    "delivered.critical": "of priority critical",
+    "delivered.high": "of priority high",
+    "delivered.normal": "of priority normal",
+    "delivered.low": "of priority low",
+    "delivered.background": "of priority background",
+    "delivered.expired": "messages whose lease ended before they were settled",
+    "settled.acked": "messages that are done, repeated acks among them",
+    "settled.nacked": "given back to be tried again",
+    "settled.rejected": "given up by a consumer",
+    "settled.released": "given back unopened",
+    "settled.stale": "messages whose receipts were no longer good",
+    "dead_letters": "messages sent to dead-letter topics",
+    "groups.adopted": "brought back at the start from ledgers, since the register of groups had lost them",
+    "groups.ledgers_lost": "ledgers that lost entries or were lost, so that messages come again; see the log",
+    "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
+}
+_SETTLED = {
+    Action.ACK: "settled.acked",
+    Action.NACK: "settled.nacked",
+    Action.REJECT: "settled.rejected",
+    Action.RELEASE: "settled.released",
+}
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    members: int = 0
+    delivered: int = 0
+    again: int = 0
+    bytes: int = 0
+    expired: int = 0
+    stale: int = 0
+    dead_letters: int = 0
+    adopted: int = 0
+    ledgers_lost: int = 0
+    served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
+    """By priority."""
+    settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
+    room: SharedRoom = field(default_factory=SharedRoom)
+    """For what partitions keep of what they have read."""
+
+    def note_taken(self, taken: Taken) -> None:
+        counts = [(run.attempt, run.size) for run in taken.runs]
+        for attempt, size in counts or [(attempt, len(offsets)) for attempt, offsets in taken.sets]:
+            self.delivered += size
+            self.again += size if attempt > FRESH_ATTEMPT else 0
+        self.bytes += len(taken.data)
+
+    def note_served(self, counts: Sequence[int]) -> None:
+        """So many of each priority."""
+        for lane, served in enumerate(counts):
+            self.served[lane] += served
+
+    def note_expired(self, expired: Iterable[Expired]) -> None:
+        self.expired += sum(run.size for entry in expired for run in entry.runs)
+
+    def note_settled(self, action: Action, size: int, stale: Iterable[AttemptRun]) -> None:
+        refused = sum(run.size for run in stale)
+        self.stale += refused
+        if action in self.settled:
+            self.settled[action] += size - refused
+
+    def report(self, groups: int) -> dict[str, int | float]:
+        return {
+            "groups": groups,
+            "groups.members": self.members,
+            "delivered.messages": self.delivered,
+            "delivered.again": self.again,
+            "delivered.bytes": self.bytes,
+            **{f"delivered.{lane.name.lower()}": self.served[lane] for lane in Priority},
+            "delivered.expired": self.expired,
+            **{name: self.settled[action] for action, name in _SETTLED.items()},
+            "settled.stale": self.stale,
+            "dead_letters": self.dead_letters,
+            "groups.adopted": self.adopted,
+            "groups.ledgers_lost": self.ledgers_lost,
+            "groups.bytes_kept": self.room.bytes_kept,
+        }

@@ -1,0 +1,225 @@
+"""What a broker counts, for whoever looks after it.
+
+Nothing here is counted for each message: batches and fetches are, by those who see them anyway, and the logs count
+what they write. The rest is asked for when somebody wants to know. `COUNTERS` says what each name means; the pages
+have the same table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from goqueue.actors.groups.lanefigures import LANE_COUNTERS
+from goqueue.actors.partition.requests import Produced
+from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.reports import ChildReport, Fate
+from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts
+from goqueue.actors.statistics.groups import GROUP_COUNTERS, GroupCounts
+from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
+from goqueue.net.wire.fields import Scalar
+from goqueue.storage.log.scan import Damage
+from goqueue.storage.log.views import LogSlice
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+THRESHOLDS_MS = (20, 100, 1_000)
+REFUSED = "refused."
+RESTARTS = "restarts."
+DAMAGED_PARTITIONS_MAX = 100
+"""So many are named."""
+
+COUNTERS = {
+    "topics": "how many there are",
+    "partitions": "of all topics",
+    "partitions.unavailable": "could not be opened; the broker's log says why",
+    "partitions.lost": "the disk lacks them; `goqueue topic restore-partition` says what is lost",
+    "connections.open": "websockets, now",
+    "connections.accepted": "websockets since the start",
+    "requests": "of all connections",
+    "restarts": "of actors that crashed; each is a line of the broker's log, and a bug to report",
+    "restarts.KIND": "those of `partition`, `group`, and of other kinds once there was one",
+    "published.messages": "written to logs",
+    "published.batches": "they came in",
+    "published.bytes": "of these batches, as they lie on disk",
+    "published.repeats": "batches and messages by id that were sent again, noticed, and not written again",
+    "producers": "of clients, remembered by partitions, of 100,000; one counts for each partition it writes to",
+    "producers.forgotten": "for want of room, or after a day of silence",
+    "refused": "batches that were refused",
+    "refused.CODE": "those refused with this error, once there was one",
+    "fetched.messages": "offsets read by clients, gaps of compaction among them",
+    "fetched.slices": "reads of one partition that found something",
+    "fetched.bytes": "of batches, as they lie on disk",
+    **GROUP_COUNTERS,
+    **LANE_COUNTERS,
+    **DELAY_COUNTERS,
+    "logs.bytes": "all segments of all partitions",
+    "damaged.ranges": "of offsets that could not be read when they were last looked at",
+    "damaged.TOPIC/PARTITION": "the first of them on this partition: its offsets, and the file",
+    "fsync.rounds": "of the committer",
+    "fsync.syncs": "of files and folders, in these rounds",
+    "fsync.p50_ms": "how long half of those who waited for a sync waited, at most",
+    "fsync.p99_ms": "the same of 99 in 100",
+    "fsync.max_ms": "the longest wait",
+    "files.open": "for reading, of 256",
+    "mailbox.depth_highest": "the most letters that ever waited for one partition, or for the list of topics",
+    "loop.stall_max_ms": "the longest time for which the event loop stood still",
+    "loop.stalls_20_ms": "how often it stood still for longer than 20 ms",
+    "loop.stalls_100_ms": "longer than 100 ms",
+    "loop.stalls_1000_ms": "longer than a second",
+    "uptime_seconds": "since the start",
+    "disk.free_bytes": "where the data directory is",
+    "disk.total_bytes": "the same",
+    "memory.bytes": "resident memory of the process",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    topics: int
+    partitions: int
+    unavailable: int
+    lost: int
+    depth_highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountTopics(Request[TopicCounts]):
+    pass
+
+
+@dataclass(slots=True)
+class Stalls:
+    """How late the event loop was."""
+
+    highest: float = 0.0
+    counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(THRESHOLDS_MS, 0))
+
+    def note(self, seconds: float) -> None:
+        self.highest = max(self.highest, seconds)
+        for threshold in THRESHOLDS_MS:
+            if seconds * 1_000 <= threshold:
+                break
+            self.counts[threshold] += 1
+
+
+class Statistics:
+    def __init__(self, volume: Volume, data: str) -> None:
+        self._volume = volume
+        self._data = data
+        self._began = trio.current_time()
+        self.connections = self.accepted = self.requests = 0
+        self.repeats = 0
+        self.restarts = {"partition": 0, "group": 0}
+        self.refused: dict[str, int] = {}
+        self.refusals = RefusalLog()
+        self.fetched_messages = self.fetched_slices = self.fetched_bytes = 0
+        self.groups = GroupCounts()
+        self.delays = DelayCounts()
+        self.stalls: Stalls | None = None
+        """Where somebody measures them."""
+        self.memory: Callable[[], int] | None = None
+        """Where there is a process to ask."""
+
+    # What happened
+
+    def note_outcome(self, outcome: Produced | BaseException, partition: str = "") -> None:
+        """Of a batch; the partition by its name, where it was found."""
+        if isinstance(outcome, Produced):
+            self.repeats += not outcome.append_time
+        elif isinstance(outcome, GoQueueError):
+            if partition:
+                self.refusals.note(partition, outcome)
+            self.refused[outcome.code] = self.refused.get(outcome.code, 0) + 1
+            if isinstance(outcome, BatchRefused):
+                self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in outcome.records)
+
+    def note_child(self, report: ChildReport) -> None:
+        if report.fate is Fate.RESTARTING:
+            self.restarts[report.kind] = self.restarts.get(report.kind, 0) + 1
+
+    def note_fetched(self, offsets: Sequence[Offset], answers: Sequence[LogSlice | GoQueueError]) -> None:
+        for offset, answer in zip(offsets, answers, strict=True):
+            if isinstance(answer, LogSlice) and answer.data:
+                self.fetched_slices += 1
+                self.fetched_messages += answer.next_offset - offset
+                self.fetched_bytes += len(answer.data)
+
+    # What there is to tell
+
+    def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        return {
+            "topics": topics.topics,
+            "partitions": topics.partitions,
+            "partitions.unavailable": topics.unavailable,
+            "partitions.lost": topics.lost,
+            "connections.open": self.connections,
+            "connections.accepted": self.accepted,
+            "requests": self.requests,
+            "restarts": sum(self.restarts.values()),
+            **{RESTARTS + kind: count for kind, count in self.restarts.items()},
+            **self._traffic(),
+            **self.groups.report(groups),
+            **lanes,
+            **self.delays.report(),
+            **self._disk_work(),
+            "mailbox.depth_highest": topics.depth_highest,
+            **self._loop(),
+            "uptime_seconds": round(trio.current_time() - self._began, 3),
+            **self._room(),
+        }
+
+    def _traffic(self) -> dict[str, int | float]:
+        written = self._volume.logs.written()
+        return {
+            "published.messages": written.records,
+            "published.batches": written.batches,
+            "published.bytes": written.bytes,
+            "published.repeats": self.repeats,
+            "producers": len(self._volume.producers),
+            "producers.forgotten": self._volume.producers.forgotten,
+            "refused": sum(self.refused.values()),
+            **{REFUSED + code: count for code, count in sorted(self.refused.items())},
+            "fetched.messages": self.fetched_messages,
+            "fetched.slices": self.fetched_slices,
+            "fetched.bytes": self.fetched_bytes,
+        }
+
+    def _disk_work(self) -> dict[str, Scalar]:
+        volume = self._volume
+        return {
+            "logs.bytes": volume.logs.size(),
+            **_damage_in(volume.logs.damage()),
+            "fsync.rounds": volume.committer.rounds,
+            "fsync.syncs": volume.committer.syncs,
+            "fsync.p50_ms": _milliseconds(volume.waits.percentile(50)),
+            "fsync.p99_ms": _milliseconds(volume.waits.percentile(99)),
+            "fsync.max_ms": _milliseconds(volume.waits.highest),
+            "files.open": volume.open_files,
+        }
+
+    def _loop(self) -> dict[str, int | float]:
+        if self.stalls is None:
+            return {}
+        return {
+            "loop.stall_max_ms": _milliseconds(self.stalls.highest),
+            **{f"loop.stalls_{threshold}_ms": count for threshold, count in self.stalls.counts.items()},
+        }
+
+    def _room(self) -> dict[str, int | float]:
+        space = self._volume.disk.space(self._data)
+        memory = {} if self.memory is None else {"memory.bytes": self.memory()}
+        return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
+
+
+def _damage_in(damage: Mapping[str, Sequence[Damage]]) -> dict[str, Scalar]:
+    figures: dict[str, Scalar] = {"damaged.ranges": sum(map(len, damage.values()))}
+    for directory, ranges in sorted(damage.items())[:DAMAGED_PARTITIONS_MAX]:
+        place, first = "/".join(directory.split("/")[-2:]), min(ranges, key=lambda each: each.offset)
+        figures[f"damaged.{place}"] = f"{first.offset}-{first.end_offset - 1} of {first.path}"
+    return figures
+
+
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1_000, 3)

@@ -1,0 +1,67 @@
+"""The moment that a backup copies: what there is, where every partition begins and ends, and how far groups are.
+
+Topics answers it without asking the partitions: while it asked one after the other, messages would be confirmed in
+between, and the copy could have a message without the one that came before it. Why groups are of the same moment is
+said in storage/backup/groups.py.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from goqueue.actors.runtime.messages import Request
+from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.storage.backup.groups import GroupsThen
+from goqueue.storage.directory.folders import TopicFolders
+from goqueue.storage.journals.groups import GROUPS
+from goqueue.storage.journals.journal import Journal
+from goqueue.storage.journals.ledgers import NAME as LEDGERS
+from goqueue.storage.log.openlogs import Standing
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStanding:
+    name: str
+    uuid: UUID
+    partitions: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotView:
+    time: Microseconds
+    metadata: MetadataRecord
+    topics: tuple[TopicStanding, ...]
+    groups: GroupsThen
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot(Request[SnapshotView]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A partition whose log, or the ledgers beside it, nobody has open just now."""
+
+    topic: Topic
+    number: int
+
+
+def snapshot_of(
+    metadata: Metadata, folders: TopicFolders, volume: Volume, now: Microseconds
+) -> SnapshotView | Absent:
+    """All of it, without waiting; or the first partition that is not there."""
+    topics, groups = [], GroupsThen(volume.journals.snapshot(GROUPS), {})
+    for topic in metadata:
+        standings = []
+        for number in topic.numbers:
+            folder = folders.partition(topic, number)
+            standing, ledgers = volume.logs.standing(folder), volume.journals.snapshot(folder)
+            if standing is None or (ledgers is None and Journal.is_there(volume, folder, LEDGERS)):
+                return Absent(topic, number)
+            standings.append(standing)
+            if ledgers is not None:
+                groups.ledgers[topic.name, number] = ledgers
+        topics.append(TopicStanding(topic.name, topic.uuid, tuple(standings)))
+    return SnapshotView(now, metadata.snapshot(), tuple(topics), groups)

@@ -1,0 +1,66 @@
+"""The janitor: goes round the partitions and lets go what has outlived its time, and empties `deleted/`.
+
+It asks one partition after the other, so that no more than one works on its old segments at a time, and a topic
+that is deleted meanwhile is no matter. What deleted topics left goes file by file, with pauses. Once there is room
+again, it makes the reserve that a delete has used up.
+"""
+
+import logging
+from functools import partial
+
+import trio
+
+from goqueue.actors.partition.requests import Maintain
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.actors.topics.requests import DescribeTopics, FindPartition, TopicView
+from goqueue.errors import GoQueueError
+from goqueue.storage.directory.disposal import Disposal
+from goqueue.storage.log.volume import Volume
+
+logger = logging.getLogger("goqueue.janitor")
+
+ROUND_SECONDS = 60.0
+DISPOSAL_SECONDS = 5.0
+"""Between two looks into `deleted/`."""
+PAUSE_SECONDS = 0.001
+"""After each file that goes: others have their turn."""
+
+
+class Janitor(Actor):
+    def __init__(self, topics: ActorRef, volume: Volume, data: str, refusals: RefusalLog | None = None) -> None:
+        self._topics = topics
+        self._refusals = refusals
+        self._reserve = volume.reserve
+        self._disposal = Disposal(volume, data, partial(trio.sleep, PAUSE_SECONDS))
+        self.rounds = 0
+
+    async def start(self) -> None:
+        self.background(self._go_round_for_ever, endless=True)
+        self.background(self._empty_for_ever, endless=True)
+
+    async def _empty_for_ever(self) -> None:
+        while True:
+            await trio.sleep(DISPOSAL_SECONDS)
+            for name, error in (await self._disposal.empty()).items():
+                logger.warning("deleted/%s cannot be removed: %s; remove it by hand", name, error.message)
+            await self._reserve.refill()
+
+    async def _go_round_for_ever(self) -> None:
+        while True:
+            await trio.sleep(ROUND_SECONDS)
+            if self._refusals is not None:
+                self._refusals.tell()
+            for topic in await self._topics.call(DescribeTopics()):
+                await self._tidy(topic)
+            self.rounds += 1
+
+    async def _tidy(self, topic: TopicView) -> None:
+        compact = topic.config["cleanup"] == "compact"
+        for view in topic.partitions:
+            try:
+                ref = await self._topics.call(FindPartition(topic.uuid, view.partition))
+                await ref.call(Maintain(compact=compact))
+            except GoQueueError:
+                continue  # deleted, restarting, or no room: the next round comes

@@ -1,0 +1,112 @@
+"""What topics are asked, and how they are shown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.errors import GoQueueError, StorageError
+from goqueue.storage.log.scan import Damage
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    partition: int
+    leader_epoch: int
+    start: Offset
+    end: Offset
+    error: StorageError | None = None
+    """Why nothing is known of it."""
+    damage: tuple[Damage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    name: str
+    uuid: UUID
+    config: dict[str, Any]
+    partitions: tuple[PartitionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Request[TopicView]):
+    name: str
+    partitions: int
+    config: dict[str, Any]
+    token: UUID | None = None
+    """A repeat with the same one is answered with the topic that the first made."""
+    by_broker: bool = False
+    """A dead-letter topic, whose name may be longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopic(Request[TopicView]):
+    name: str
+    changes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Request[TopicView]):
+    name: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Request[None]):
+    """With a UUID, only that very topic; then a repeat is no error."""
+
+    name: str
+    uuid: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTopics(Request[tuple[TopicView, ...]]):
+    """None asks for all."""
+
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestorationView:
+    """What is known of a lost partition, and what became, or would become, of it."""
+
+    name: str
+    partition: int
+    was_lost: bool
+    is_restored: bool
+    missing: str
+    highest: Offset | None
+    """The highest offset that is named outside of its folder."""
+    named_by: str
+    start: Offset
+    """Where it restarts, or would."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePartition(Request[RestorationView]):
+    """Restart a lost partition, empty. Without `accept_loss` nothing is done. Any other is left alone."""
+
+    name: str
+    partition: int
+    accept_loss: bool = False
+    at_least: Offset = 0
+    """An offset that the asker knows of."""
+    known_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FindPartition(Request[ActorRef]):
+    """Who holds this partition; the ref stays good until the topic is deleted."""
+
+    topic: UUID
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindPartitions(Request[tuple[ActorRef | GoQueueError, ...]]):
+    """The same of many at once: each one's ref, or why there is none."""
+
+    places: Sequence[tuple[UUID, int]]

@@ -1,0 +1,363 @@
+"""The topics of a node: what there is, and the partitions that hold it.
+
+A change is written to `__metadata`, durably, before anything else happens; then partitions are started or
+stopped to fit, some at a time. A start does the same from what was written, so a crash in between heals.
+
+The folders of new partitions are made durable, then a second record says so, then the partitions start. So a start
+can tell a partition that was lost from one that was never made (core/topics/loss.py).
+
+A partition that cannot be opened, or was lost, is no reason to refuse the others: a stand-in answers for it and
+says why. Only a disk that fails ends the node.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Container, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+from goqueue.actors.partition.partition import Partition
+from goqueue.actors.partition.requests import Describe
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.runtime.sidebyside import side_by_side
+from goqueue.actors.statistics.delays import DelayCounts
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.statistics.statistics import CountTopics, TopicCounts
+from goqueue.actors.topics.backup import SnapshotView, TakeSnapshot, snapshot_of
+from goqueue.actors.topics.lost import LostPartitions
+from goqueue.actors.topics.opening import WIDTH, PartitionOpening
+from goqueue.actors.topics.partitions import Place, partition_view, settings_of
+from goqueue.actors.topics.requests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
+    DescribeTopics,
+    FindPartition,
+    FindPartitions,
+    RestorationView,
+    RestorePartition,
+    TopicView,
+)
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, Watchers, WatchTopics
+from goqueue.core.log.admission import DISK_FREE_MIN
+from goqueue.core.names import METADATA_LOG
+from goqueue.core.sending.partitioner import check_partition
+from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.environment import Environment
+from goqueue.errors import (
+    ActorDied,
+    DiskFull,
+    GoQueueError,
+    PartitionUnavailable,
+    UnknownPartition,
+    UnknownTopic,
+)
+from goqueue.storage.directory.folders import TopicFolders
+from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.log.volume import Volume
+
+logger = logging.getLogger("goqueue.topics")
+
+SNAPSHOT_LOOKS_MAX = 100
+"""For a moment at which all partitions are there."""
+
+
+class Topics(Actor):
+    def __init__(
+        self,
+        environment: Environment,
+        volume: Volume,
+        data: str,
+        partitions: ActorRef,
+        disk_free_min: int = DISK_FREE_MIN,
+        *,
+        counts: GroupCounts | None = None,
+        timers: ActorRef | None = None,
+        delay_counts: DelayCounts | None = None,
+    ) -> None:
+        self._counts = counts or GroupCounts()
+        self._timers = timers
+        self._delay_counts = delay_counts or DelayCounts()
+        self._environment = environment
+        self._volume = volume
+        self._disk_free_min = disk_free_min
+        self._metadata = Metadata()
+        self._folders = TopicFolders(volume, data, self._report)
+        self._log: MetadataLog | None = None
+        self._lost = LostPartitions(volume, data, self._folders, self._report)
+        self._opening = PartitionOpening(self._folders, self._lost, partitions, self._partition_at, self._report)
+        self._watchers = Watchers(self._metadata)
+        self.reports: list[str] = []
+
+    async def start(self) -> None:
+        self._log, records = await MetadataLog.open(self._volume, f"{self._folders.topic(METADATA_LOG)}/0")
+        for record in records:
+            self._metadata.apply(record)
+        await self._folders.clear(self._metadata)
+        places = [Place(topic, number) for topic in self._metadata for number in topic.numbers]
+        await side_by_side(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
+        await self._start_partitions(places, self._sign_known)
+
+    async def stop(self) -> None:
+        if self._log is not None:
+            await self._log.close()
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.abandon()
+
+    def _report(self, text: str) -> None:
+        self.reports.append(text)
+        logger.warning("%s", text)
+
+    # Changes
+
+    @defers(CreateTopic)
+    async def create(self, message: CreateTopic, reply: Reply[TopicView]) -> None:
+        topic = self._metadata.made_by(message.name, message.token)
+        if topic is None:
+            uuid = UUID(int=self._environment.random.getrandbits(128), version=4)
+            topic = await self._create(message, uuid)
+        self.background(self._tell_topic, topic, reply)
+
+    async def _create(self, message: CreateTopic, uuid: UUID) -> Topic:
+        record = self._metadata.create_topic(
+            message.name,
+            message.partitions,
+            message.config,
+            uuid,
+            token=message.token,
+            by_broker=message.by_broker,
+        )
+        await self._folders.make_way(message.name, self._metadata)
+        await self._write(record)
+        topic = self._metadata.topic(message.name)
+        places = [Place(topic, number) for number in topic.numbers]
+        await self._start_partitions(places, partial(self._sign_new, topic))
+        self._watchers.tell(self.name)
+        return topic
+
+    @defers(AlterTopic)
+    async def alter(self, message: AlterTopic, reply: Reply[TopicView]) -> None:
+        await self._write_with_reserve(self._metadata.alter_topic(message.name, message.changes))
+        topic = self._metadata.topic(message.name)
+        await self._configure(topic, topic.numbers)
+        self.background(self._tell_topic, topic, reply)
+
+    @defers(AddPartitions)
+    async def add_partitions(self, message: AddPartitions, reply: Reply[TopicView]) -> None:
+        before = self._metadata.topic(message.name)
+        await self._write(self._metadata.add_partitions(message.name, message.total))
+        topic = self._metadata.topic(message.name)
+        places = [Place(topic, number) for number in topic.numbers[before.partitions :]]
+        await self._start_partitions(places, partial(self._sign_new, topic))
+        self._watchers.tell(self.name)
+        await self._configure(topic, before.numbers)  # each has a smaller share of the limits
+        self.background(self._tell_topic, topic, reply)
+
+    @answers(DeleteTopic)
+    async def delete(self, message: DeleteTopic) -> None:
+        if message.uuid is not None and self._metadata.is_deleted(message.uuid):
+            return
+        record = self._metadata.delete_topic(message.name, message.uuid)
+        topic = self._metadata.topic(message.name)
+        await self._write_with_reserve(record)
+        await self._opening.remove(topic)
+        self._watchers.tell(self.name)
+        with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
+            await self._volume.reserve.with_room(partial(self._folders.discard, topic))
+
+    @answers(RestorePartition)
+    async def restore_partition(self, message: RestorePartition) -> RestorationView:
+        topic = self._metadata.topic(message.name)
+        check_partition(message.partition, topic.partitions)
+        plan = await self._lost.plan(topic, message)
+        if not (plan.was_lost and message.accept_loss):
+            return plan
+        await self._lost.restore(topic, message.partition, plan.start)
+        await self._opening.reopen(Place(topic, message.partition))
+        return replace(plan, is_restored=True)
+
+    def next_deadline(self) -> float | None:
+        return self._opening.retry_at
+
+    async def tick(self, _now: float) -> None:
+        await self._sign_known(await self._opening.retry())
+
+    async def _write_with_reserve(self, record: MetadataRecord) -> None:
+        """A change that frees room, or lets it be freed: on a full disk it has the reserve."""
+        await self._volume.reserve.with_room(partial(self._write, record))
+
+    async def _write(self, record: MetadataRecord) -> None:
+        """Durable first, true after."""
+        assert self._log is not None
+        now = self._environment.clock.now()
+        await self._log.write(record, now)
+        self._metadata.apply(record)
+        if self._log.wants_snapshot:
+            with suppress(DiskFull):  # the change is made; the next one tries again
+                await self._log.write_snapshot(self._metadata.snapshot(), now)
+
+    async def _configure(self, topic: Topic, numbers: Sequence[int]) -> None:
+        settings = settings_of(topic)
+
+        async def tell(number: int) -> None:
+            with suppress(PartitionUnavailable, ActorDied):  # who is started again takes them from us
+                await self._ref(topic, number).call(settings)
+
+        await side_by_side(tell, numbers, WIDTH)
+
+    # Questions. A view is made beside the mailbox: it asks every partition, and one of them may be starting again.
+
+    @defers(DescribeTopics)
+    async def describe(self, message: DescribeTopics, reply: Reply[tuple[TopicView, ...]]) -> None:
+        if message.names is None:
+            self.background(self._tell_all, list(self._metadata), reply)
+        else:
+            self.background(self._tell_some, [self._metadata.topic(name) for name in message.names], reply)
+
+    @defers(TakeSnapshot)
+    async def take_snapshot(self, _: TakeSnapshot, reply: Reply[SnapshotView]) -> None:
+        self.background(self._tell_snapshot, reply)
+
+    async def _tell_snapshot(self, reply: Reply[SnapshotView]) -> None:
+        try:
+            reply.resolve(await self._snapshot())
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _snapshot(self) -> SnapshotView:
+        """When all partitions are there. One that is starting is waited for; one that cannot start says so."""
+        for _ in range(SNAPSHOT_LOOKS_MAX):
+            now = self._environment.clock.now()
+            found = snapshot_of(self._metadata, self._folders, self._volume, now)
+            if isinstance(found, SnapshotView):
+                return found
+            await self._ref(found.topic, found.number).call(Describe())
+        raise ActorDied("partitions are being started again and again; look into the broker's log, then try again")
+
+    async def _tell_topic(self, topic: Topic, reply: Reply[TopicView]) -> None:
+        try:
+            reply.resolve(await self._view(topic))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _tell_some(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+        try:
+            reply.resolve(tuple([await self._view(topic) for topic in topics]))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _tell_all(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+        views = []
+        try:
+            for topic in topics:
+                with suppress(UnknownTopic):  # deleted meanwhile
+                    views.append(await self._view(topic))
+            reply.resolve(tuple(views))
+        except GoQueueError as error:
+            reply.fail(error)
+
+    async def _view(self, topic: Topic) -> TopicView:
+        try:
+            asked = [await self._ref(topic, number).ask(Describe()) for number in topic.numbers]
+            views = [await partition_view(number, each) for number, each in enumerate(asked)]
+        except ActorDied:
+            self._check_there(topic)
+            raise
+        return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
+
+    def _check_there(self, topic: Topic) -> None:
+        if self._metadata.topic(topic.name).uuid != topic.uuid:
+            raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
+
+    def _ref(self, topic: Topic, number: int) -> ActorRef:
+        ref = self._opening.refs.get((topic.uuid, number))
+        if ref is None:
+            self._check_there(topic)
+            raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
+        return ref
+
+    @answers(WatchTopics)
+    async def watch(self, message: WatchTopics) -> Sequence[TopicOutline]:
+        return self._watchers.add(message.listener)
+
+    @answers(OutlineTopics)
+    async def outline(self, _: OutlineTopics) -> Sequence[TopicOutline]:
+        return self._watchers.outline
+
+    @answers(CountTopics)
+    async def count(self, _: CountTopics) -> TopicCounts:
+        partitions = sum(topic.partitions for topic in self._metadata)
+        deepest = max((ref.statistics().depth_highest for ref in self._opening.refs.values()), default=0)
+        return TopicCounts(
+            len(self._metadata), partitions, len(self._opening.unavailable), len(self._lost), deepest
+        )
+
+    @answers(FindPartition)
+    async def find(self, message: FindPartition) -> ActorRef:
+        place = message.topic, message.partition
+        if place not in self._opening.refs:
+            raise self._why_not(*place)
+        return self._opening.refs[place]
+
+    @answers(FindPartitions)
+    async def find_many(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        return tuple(self._opening.refs.get(place) or self._why_not(*place) for place in message.places)
+
+    def _why_not(self, uuid: UUID, number: int) -> GoQueueError:
+        for topic in self._metadata:
+            if topic.uuid == uuid:
+                return UnknownPartition(
+                    f"topic {topic.name} has partitions 0 to {topic.partitions - 1}, not {number}"
+                )
+        return UnknownTopic(f"there is no topic {uuid}; it was deleted, ask for its name again")
+
+    # Partitions
+
+    async def _start_partitions(
+        self, places: Sequence[Place], note_signed: Callable[[Container[str]], Awaitable[None]]
+    ) -> None:
+        """Folders first, then the record that counts them, then the partitions."""
+        failures = await self._opening.sign(places)
+        await note_signed({place.topic.name for place in failures})
+        await self._opening.start(places, failures)
+
+    async def _sign_new(self, topic: Topic, failed: Container[str]) -> None:
+        """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
+        if topic.name not in failed:
+            with suppress(DiskFull):
+                await self._write(self._metadata.sign_partitions(topic.name))
+
+    async def _sign_known(self, failed: Container[str]) -> None:
+        """The same of topics that an earlier goqueue made, or a process that was killed."""
+        unsigned = [topic.name for topic in self._metadata if topic.signed < topic.partitions]
+        names = {name for name in unsigned if name not in failed}
+        if names:
+            with suppress(DiskFull):
+                await self._write_snapshot(self._metadata.signed_snapshot(names))
+
+    async def _write_snapshot(self, record: MetadataRecord) -> None:
+        assert self._log is not None
+        await self._log.write_snapshot(record, self._environment.clock.now())
+        self._metadata.apply(record)
+
+    def _partition_at(self, place: Place) -> Partition:
+        settings = settings_of(self._metadata.find(place.topic.name) or place.topic)
+        return Partition(
+            self._volume,
+            self._environment.clock,
+            self._folders.partition(place.topic, place.number),
+            settings.config,
+            admission=settings.admission,
+            disk_free_min=self._disk_free_min,
+            random=self._environment.random,
+            counts=self._counts,
+            timers=self._timers,
+            delay_counts=self._delay_counts,
+        )

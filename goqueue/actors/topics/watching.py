@@ -1,0 +1,69 @@
+"""Topics at a glance, and who is told when they change.
+
+The outline is made once for each change, however many groups ask for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from goqueue.actors.groups.requests import TopicsChanged
+from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.topics.metadata import Metadata
+
+TIDY_ABOVE_MIN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutline:
+    name: str
+    uuid: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineTopics(Request[Sequence[TopicOutline]]):
+    """Every topic, in order of name. No partition is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopics(Request[Sequence[TopicOutline]]):
+    """As `OutlineTopics`; from now on `listener` is told `TopicsChanged` as news. Twice is once."""
+
+    listener: ActorRef
+
+
+class Watchers:
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self._listeners: dict[ActorRef, None] = {}
+        self._tidy_above = TIDY_ABOVE_MIN
+        self._outline: tuple[TopicOutline, ...] | None = None
+
+    @property
+    def outline(self) -> tuple[TopicOutline, ...]:
+        if self._outline is None:
+            self._outline = tuple(TopicOutline(each.name, each.uuid, each.partitions) for each in self._metadata)
+        return self._outline
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def add(self, listener: ActorRef) -> tuple[TopicOutline, ...]:
+        self._listeners[listener] = None
+        if len(self._listeners) > self._tidy_above:
+            self._forget_those_gone()
+        return self.outline
+
+    def tell(self, sender: str) -> None:
+        """The topics are others now."""
+        self._outline = None
+        self._forget_those_gone()
+        for listener in self._listeners:
+            listener.news(sender, TopicsChanged())
+
+    def _forget_those_gone(self) -> None:
+        """They ask anew when they start. Between two such looks as many must come as there were."""
+        self._listeners = {each: None for each in self._listeners if not each.is_down}
+        self._tidy_above = max(TIDY_ABOVE_MIN, 2 * len(self._listeners))

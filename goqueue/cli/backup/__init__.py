@@ -1,0 +1,1 @@
+"""Copies and repairs: `goqueue backup`, `restore`, `recover`, `topic restore-partition`."""

@@ -1,0 +1,1 @@
+"""`goqueue bench`: what a running broker does here."""

@@ -1,0 +1,1 @@
+"""`goqueue log`: the files of a broker, checked and shown."""

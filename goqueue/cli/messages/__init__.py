@@ -1,0 +1,1 @@
+"""`goqueue produce` and `goqueue consume`."""

@@ -1,0 +1,1 @@
+"""`goqueue spark`: commands that run on Spark."""

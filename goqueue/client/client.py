@@ -1,0 +1,446 @@
+"""The client for Trio: `async with goqueue.connect("ws://127.0.0.1:7710") as client`.
+
+One connection serves everything that a client does, and is found again when it was lost (connected.py). Errors come
+as themselves, never in a group.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from reprlib import repr as shortened
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import trio
+
+from goqueue.client.consuming.consumer import Consumer
+from goqueue.client.consuming.options import ConsumerOptions, OnPartitions
+from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
+from goqueue.client.groupquestions import altering, asking_why, redriving, resetting, skipping
+from goqueue.client.groupviews import DamagedSkipped, Group, Redriven, ResetPartition, group_of
+from goqueue.client.link.arguments import check_partition_count, check_settings, refusal
+from goqueue.client.link.connection import Connected
+from goqueue.client.link.moments import Moment
+from goqueue.client.producing.content import acks_of
+from goqueue.client.producing.producer import Producer
+from goqueue.client.producing.publishers import Publishers
+from goqueue.client.reading.message import Published
+from goqueue.client.reading.reader import Reader, Start
+from goqueue.client.reading.topics import Partition, RestoredPartition, Topic, only_topic, topic_of
+from goqueue.client.streaming.consumer import StreamConsumer
+from goqueue.client.streaming.outside import commit_from_outside
+from goqueue.core.names import check_group_name, check_publishable, check_topic_name
+from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
+from goqueue.errors import Closed
+from goqueue.net.wire import groups as groupmessages
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire import whymessages
+from goqueue.nursery import PlainNursery
+from goqueue.types import Acks, Offset, Priority
+
+__all__ = ["Client", "Connecting", "Partition", "Topic", "address_of", "connect"]
+
+DEFAULT_PORT = 7710
+
+
+class Client(Connected):
+    """Made by `connect`."""
+
+    def __init__(self, host: str, port: int, name: str, network: Network, clock: WallClock) -> None:
+        super().__init__(host, port, name, network)
+        self.clock = clock
+        self._publishers = Publishers(self)
+        self._delayed = DelayedQuestions(self)
+
+    # Topics
+
+    async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
+        check_topic_name(name)
+        count = check_partition_count(partitions)
+        settings = check_settings("config", {} if config is None else config)
+        token = uuid4().bytes  # one for all repeats: a lost answer does not make the topic somebody else's
+        return only_topic(await self.call(wire.CreateTopic(name, count, settings, token), wire.Topics))
+
+    async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
+        check_publishable(name)
+        return only_topic(await self.call(wire.AlterTopic(name, check_settings("config", config)), wire.Topics))
+
+    async def add_partitions(self, name: str, partitions: int) -> Topic:
+        """`partitions` is how many there shall be."""
+        check_publishable(name)
+        asked = wire.AddPartitions(name, check_partition_count(partitions))
+        topic = only_topic(await self.call(asked, wire.Topics))
+        for sender in list(self.senders):
+            if sender.topic.name == name:
+                await sender.refresh()
+        return topic
+
+    async def delete_topic(self, name: str) -> None:
+        check_publishable(name)
+        uuid = (await self.topic(name)).uuid  # a late repeat must not meet one that was made again
+        await self.call(wire.DeleteTopic(name, uuid.bytes), wire.Done)
+        self._publishers.forget(name)
+
+    async def topics(self) -> list[Topic]:
+        return [topic_of(each) for each in (await self.call(wire.DescribeTopics(None), wire.Topics)).topics]
+
+    async def topic(self, name: str) -> Topic:
+        check_topic_name(name, by_broker=True)
+        return only_topic(await self.call(wire.DescribeTopics((name,)), wire.Topics))
+
+    async def purge(self, name: str) -> None:
+        check_publishable(name)
+        await self.call(wire.Purge(name), wire.Done)
+
+    async def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
+        check_publishable(topic)
+        await self.call(wire.DeleteBefore(topic, partition, offset), wire.Done)
+
+    async def restore_partition(
+        self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
+    ) -> RestoredPartition:
+        """Restart a lost partition, empty, behind every offset that is known of. Without `accept_loss` a dry run.
+
+        `at_least` is an offset that the broker may not know of, such as the partition's end in a backup.
+        """
+        check_topic_name(topic, by_broker=True)
+        request = wire.RestorePartition(topic, partition, accept_loss, at_least)
+        return RestoredPartition(*await self.call(request, wire.PartitionRestored))
+
+    async def stats(self) -> Mapping[str, Any]:
+        return (await self.call(wire.Stats(), wire.StatsReport)).counters
+
+    # Publishing
+
+    async def publish(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+        acks: Acks | int | str = Acks.ALL,
+    ) -> Published:
+        """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
+        self._check_open()
+        check_publishable(topic)
+        while True:
+            publisher = await self._publishers.to(topic, acks_of(acks))
+            with suppress(Closed):  # it was retired before it took the message: the next one does
+                return await publisher.send(
+                    value,
+                    key=key,
+                    headers=headers,
+                    priority=priority,
+                    partition=partition,
+                    delay=delay,
+                    deliver_at=deliver_at,
+                    ttl=ttl,
+                    message_id=message_id,
+                )
+            self._check_open()
+
+    def producer(
+        self,
+        topic: str,
+        *,
+        acks: Acks | int | str = Acks.ALL,
+        linger_ms: float = 5,
+        batch_messages: int = 100,
+        batch_bytes: int = 64 * 1024,
+        buffer_messages: int = 100_000,
+        delivery_timeout: float = 120.0,
+        idempotent: bool = True,
+    ) -> Producer:
+        """The fast way to publish: `async with client.producer("orders") as producer`."""
+        self._check_open()
+        return Producer(
+            self,
+            topic,
+            acks=acks,
+            linger_ms=linger_ms,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            buffer_messages=buffer_messages,
+            delivery_timeout=delivery_timeout,
+            idempotent=idempotent,
+        )
+
+    # Delayed messages
+
+    async def delayed(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        after: tuple[int, Offset] | None = None,
+        limit: int = 1_000,
+        state: str = "pending",
+    ) -> DelayedPage:
+        """Those that wait for their time, in order of partitions and offsets, or with "finished" what became of the
+        last ones that no longer do. The `next` of a page is the `after` of the following one.
+        """
+        return await self._delayed.page(topic, partition, after, limit, state)
+
+    async def count_delayed(self, topic: str, *, partition: int | None = None) -> int:
+        """How many are pending."""
+        return await self._delayed.count(topic, partition)
+
+    async def delayed_by_due(self, topic: str, *, partition: int | None = None) -> list[DueCount]:
+        """How many are pending and due within a second from now, ten, a minute, and so on."""
+        return await self._delayed.histogram(topic, partition)
+
+    async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """True when it will never be delivered; False when it was, or there was none."""
+        return await self._delayed.cancel(topic, partition, offset)
+
+    async def reschedule_delayed(
+        self,
+        topic: str,
+        partition: int,
+        offset: Offset,
+        *,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+    ) -> bool:
+        """To a time, or to so many seconds from now. False when it is not pending."""
+        return await self._delayed.move(topic, partition, offset, delay, deliver_at)
+
+    async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
+        """At once. False when it is not pending."""
+        return await self._delayed.move(topic, partition, offset, 0, None)
+
+    # Reading
+
+    def read(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        start: Start = "earliest",
+        end: Offset | str | None = None,
+    ) -> Reader:
+        """The messages of a topic, without a group. Follows unless `end` is given."""
+        self._check_open()
+        return Reader(self, topic, partition, start, end)
+
+    def consumer(
+        self,
+        topics: str | Sequence[str],
+        *,
+        group: str,
+        mode: str = "queue",
+        shared: bool | None = None,
+        key_order: bool | None = None,
+        lanes: str | None = None,
+        max_deliveries: int | None = None,
+        assignor: str | None = None,
+        rebalance: str | None = None,
+        start: Start = "earliest",
+        max_in_flight: int = 4_000,
+        max_in_flight_bytes: int = 16 * 1024 * 1024,
+        visibility_timeout: float = 30.0,
+        auto_extend: bool | None = None,
+        member_id: str | None = None,
+        auto_commit: bool = True,
+        on_assigned: OnPartitions | None = None,
+        on_revoked: OnPartitions | None = None,
+    ) -> Consumer:
+        """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
+
+        `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
+        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
+        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
+        """
+        self._check_open()
+        options = ConsumerOptions(
+            topics=topics,
+            group=group,
+            mode=mode,
+            shared=shared,
+            key_order=key_order,
+            lanes=lanes,
+            max_deliveries=max_deliveries,
+            assignor=assignor,
+            rebalance=rebalance,
+            start=start,
+            max_in_flight=max_in_flight,
+            max_in_flight_bytes=max_in_flight_bytes,
+            visibility_timeout=visibility_timeout,
+            auto_extend=auto_extend,
+            member_id=member_id,
+            auto_commit=auto_commit,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+        )
+        return StreamConsumer(self, options) if mode == "stream" else Consumer(self, options)
+
+    # Groups
+
+    async def groups(self) -> list[Group]:
+        answer = await self.call(groupmessages.DescribeGroups(None), groupmessages.Groups)
+        return [group_of(each) for each in answer.groups]
+
+    async def group(self, name: str) -> Group:
+        """Its members, and for each partition how far it is."""
+        return await self._one_group(groupmessages.DescribeGroups((check_group_name(name),)))
+
+    async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
+        """Other settings; None resets one. Of a group with members only by `force`."""
+        return await self._one_group(altering(name, settings, force))
+
+    async def _one_group(self, request: groupmessages.DescribeGroups | groupmessages.AlterGroup) -> Group:
+        [description] = (await self.call(request, groupmessages.Groups)).groups
+        return group_of(description)
+
+    async def reset_group(
+        self,
+        name: str,
+        start: Start,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        dry_run: bool = False,
+        force: bool = False,
+    ) -> list[ResetPartition]:
+        """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
+        request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
+        answer = await self.call(request, groupmessages.GroupReset)
+        return [ResetPartition(*each) for each in answer.partitions]
+
+    async def skip_damaged(
+        self,
+        group: str,
+        topic: str,
+        partition: int,
+        first: Offset,
+        last: Offset,
+        *,
+        dry_run: bool = False,
+    ) -> DamagedSkipped:
+        """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
+        on behind them. A dry run says what would be. A stream must have no members."""
+        request = skipping(group, topic, partition, first, last, dry_run=dry_run)
+        return DamagedSkipped(*await self.call(request, groupmessages.DamagedSkipped))
+
+    async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
+        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
+
+        `GroupConflict` while it has members, who commit by themselves.
+        """
+        await commit_from_outside(self, group, topic, offsets)
+
+    async def delete_group(self, name: str) -> None:
+        """A group without members, and its progress."""
+        await self.call(groupmessages.DeleteGroup(check_group_name(name)), wire.Done)
+
+    async def redrive(
+        self,
+        topic: str,
+        *,
+        group: str | None = None,
+        partition: int | None = None,
+        offsets: Sequence[Offset] | None = None,
+        reason: str | None = None,
+        to: str | None = None,
+        all_groups: bool = False,
+        max_messages: int | None = None,
+        per_second: int | None = None,
+        dry_run: bool = False,
+    ) -> Redriven:
+        """Send dead letters of a topic back, each once: those that fit all that is given.
+
+        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
+        They go to the group that gave them up, with `all_groups` to all, or to another topic.
+        """
+        request = redriving(
+            topic,
+            group=group,
+            partition=partition,
+            offsets=offsets,
+            reason=reason,
+            to=to,
+            all_groups=all_groups,
+            max_messages=max_messages,
+            per_second=per_second,
+            dry_run=dry_run,
+        )
+        return Redriven(*await self.call(request, groupmessages.Redriven))
+
+    async def why(self, group: str, member: str | None = None) -> str:
+        """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""
+        return (await self.call(asking_why(group, member), whymessages.Because)).why
+
+
+class Connecting:
+    """What `connect` gives: enter it to have a client.
+
+    The connection outlives a cancellation of the block until the block is left: whoever is cancelled with its
+    client, by Ctrl-C for one, still says what it gives back.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._nursery = PlainNursery()
+        self._scope = trio.CancelScope(shield=True)
+
+    async def __aenter__(self) -> Client:
+        """Not by `nursery.start`: where that is cancelled it waits for its task, which is shielded, for ever."""
+        outer, opened = await self._nursery.__aenter__(), trio.Event()
+        outer.start_soon(self._run, opened)
+        with trio.CancelScope(shield=True):  # for one step of it
+            await opened.wait()
+        return self._client
+
+    async def _run(self, opened: trio.Event) -> None:
+        with self._scope:
+            async with trio.open_nursery() as tasks:
+                self._client.open(tasks)
+                opened.set()
+                await trio.sleep_forever()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        self._client.close()
+        self._scope.cancel()
+        return await self._nursery.__aexit__(kind, error, trace)
+
+
+def connect(
+    url: str = "ws://127.0.0.1:7710",
+    *,
+    name: str = "goqueue",
+    network: Network | None = None,
+    clock: WallClock | None = None,
+) -> Connecting:
+    """A client of the broker at this address. The broker may be down: the first call waits for it.
+
+    `network` and `clock` are the machine's own unless a test brings others.
+    """
+    return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))
+
+
+def address_of(url: str) -> tuple[str, int]:
+    address = _parsed(url)
+    if address is None:
+        raise refusal(f"url={shortened(url)} is not an address like ws://127.0.0.1:7710")
+    return address
+
+
+def _parsed(url: object) -> tuple[str, int] | None:
+    if not isinstance(url, str):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, DEFAULT_PORT if parts.port is None else parts.port
+    except ValueError:  # brackets without an address in them, a port beyond the last
+        return None
+    return (host, port) if parts.scheme == "ws" and host and port else None

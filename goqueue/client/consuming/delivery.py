@@ -1,0 +1,270 @@
+"""One hand-over of messages from one partition to one consumer, and the messages of it.
+
+A delivery knows which of its messages are not settled yet: these count as in flight. It keeps its messages and its
+runs side by side, so that a program that acks exactly what it received costs one comparison of two lists, and no
+message is looked at. What is partly settled is a set of offsets from then on.
+
+Messages, batches and their delivery refer to each other in a circle. It is cut once everything is settled, so that
+a busy consumer leaves nothing to the garbage collector.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from goqueue.client.consuming.names import Names
+from goqueue.client.reading.message import Batch, FlaggedMessage, Message, Slice
+from goqueue.core.receipts import Receipt
+from goqueue.errors import InvalidMessage
+from goqueue.net.wire.groups import DeliveryRun, DeliverySet
+from goqueue.types import Buffer, Offset
+
+if TYPE_CHECKING:
+    from goqueue.client.consuming.consumer import Consumer
+
+
+class Origin(NamedTuple):
+    """Where a delivery comes from, and under which name the broker knows it."""
+
+    group: str
+    topic: str
+    uuid: bytes
+    partition: int
+    nonce: int
+
+
+class Delivery:
+    __slots__ = (
+        "_unsettled",
+        "arrived_at",
+        "kept_until",
+        "lost",
+        "messages",
+        "names",
+        "origin",
+        "owner",
+        "size",
+        "until",
+        "young_until",
+    )
+
+    def __init__(self, origin: Origin, names: Names, size: int, owner: Any) -> None:
+        self.origin = origin
+        self.names = names
+        self.size = size
+        """In bytes, as it came."""
+        self.owner = owner
+        """The consumer that the program has, on whichever surface: with it messages settle themselves."""
+        self.messages: list[Any] = []
+        """In the order in which they are handed out; empty once all are settled."""
+        self.arrived_at = self.until = self.young_until = 0.0
+        """When it came, when the last of its leases ends, and until when it is handed out without renewing them."""
+        self.kept_until = 0.0
+        """Until then its leases are renewed also after its messages were handed out."""
+        self.lost: frozenset[Offset] = frozenset()
+        """Those whose leases ended before they were settled."""
+        self._unsettled: set[Offset] | None = None
+        """None: all of its messages."""
+
+    def __len__(self) -> int:
+        """How many are not settled."""
+        return len(self.messages) if self._unsettled is None else len(self._unsettled)
+
+    def attempt_of(self, offset: Offset) -> int:
+        return self.names.attempt_of(offset)
+
+    def receipt_of(self, offset: Offset) -> str | None:
+        group, topic, _, partition, nonce = self.origin
+        return str(Receipt(group, topic, partition, offset, self.attempt_of(offset), nonce))
+
+    def holds(self, offset: Offset) -> bool:
+        """It is not settled."""
+        return bool(self.messages) and (self._unsettled is None or offset in self._unsettled)
+
+    @property
+    def unsettled(self) -> list[Any] | None:
+        """None: all of its messages."""
+        if self._unsettled is None:
+            return None
+        return [message for message in self.messages if message.offset in self._unsettled]
+
+    def lose(self, offsets: Collection[Offset] | None) -> None:
+        """Their leases have ended, as far as they were held; None is all. They are to be settled then."""
+        held = self.messages if offsets is None else [each for each in self.messages if each.offset in offsets]
+        self.lost |= {message.offset for message in held if self.holds(message.offset)}
+
+    def settle(self, offsets: Collection[Offset] | None) -> int:
+        """These need nothing more; None is all. How many of them were in flight until now."""
+        before = len(self)
+        if offsets is None:
+            self._unsettled = set()
+        elif before:
+            if self._unsettled is None:
+                self._unsettled = {message.offset for message in self.messages}
+            self._unsettled.difference_update(offsets)
+        if not self._unsettled:
+            self.messages = []  # cuts the circle
+        return before - len(self)
+
+
+class _DeliveredBatch(Batch):
+    __slots__ = ("delivery",)
+
+    def __init__(self, delivery: Delivery, body: bytes) -> None:
+        super().__init__(delivery.origin.topic, delivery.origin.partition, body)
+        self.delivery = delivery
+
+
+class Delivered(Message):
+    """A message under a lease; what the messages of all surfaces have in common."""
+
+    __slots__ = ()
+
+    _batch: _DeliveredBatch
+
+    @property
+    def delivery(self) -> Delivery:
+        return self._batch.delivery
+
+    @property
+    def attempt(self) -> int:
+        """From 1 on: how often the group has delivered it."""
+        return self._batch.delivery.attempt_of(self.offset)
+
+    @property
+    def receipt(self) -> str | None:
+        """The name of this delivery of this message; None in a stream, which has no leases."""
+        return self._batch.delivery.receipt_of(self.offset)
+
+
+class DeliveredMessage(Delivered):
+    """What a consumer hands out. It is to be settled within its lease: acked, nacked, rejected or released."""
+
+    __slots__ = ()
+
+    @property
+    def _consumer(self) -> "Consumer":
+        consumer: Consumer = self._batch.delivery.owner
+        return consumer
+
+    async def ack(self) -> None:
+        """It is done."""
+        await self._consumer.ack(self)
+
+    async def nack(self, *, delay: float | None = None, reason: str = "") -> None:
+        """It failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        await self._consumer.nack(self, delay=delay, reason=reason)
+
+    async def reject(self, reason: str = "") -> None:
+        """It can never succeed: to the dead-letter topic, now."""
+        await self._consumer.reject(self, reason)
+
+    async def release(self) -> None:
+        """Give it back at once; this delivery does not count."""
+        await self._consumer.release(self)
+
+    async def extend(self, seconds: float) -> None:
+        """The lease ends so many seconds from now."""
+        await self._consumer.extend(self, seconds)
+
+
+class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
+    __slots__ = ()
+
+
+class Kinds(NamedTuple):
+    """Of which classes the messages of a surface are."""
+
+    plain: type[Delivered]
+    flagged: type[Delivered]
+
+
+OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered)
+
+
+class DeliveredSlice(Slice):
+    def __init__(self, delivery: Delivery, data: Buffer, kinds: Kinds) -> None:
+        super().__init__(delivery.origin.topic, delivery.origin.partition, data)
+        self._plain, self._flagged = kinds
+        self._delivery = delivery
+
+    def _batch_of(self, body: bytes) -> Batch:
+        return _DeliveredBatch(self._delivery, body)
+
+
+def open_delivery(origin: Origin, names: Names, data: Buffer, owner: object, kinds: Kinds = OF_TRIO) -> Delivery:
+    """The delivery that the broker has made. Its data is batches in the order in which their messages are handed
+    out; of these only the ones that are named are delivered."""
+    delivery = Delivery(origin, names, len(data), owner)
+    found = DeliveredSlice(delivery, data, kinds)
+    first, last = names.bounds
+    # Whether one has expired was the broker's to say: passed over here, it would stay in flight.
+    messages: list[Any] = list(found.messages(first, last + 1, now=0))
+    if len(messages) != names.count:
+        named = set(names.offsets())
+        messages = [message for message in messages if message.offset in named]
+    delivery.messages = messages
+    return delivery
+
+
+# What is to be settled
+
+
+class Portion(NamedTuple):
+    """Some messages of one delivery, or with None all of it."""
+
+    delivery: Delivery
+    messages: Sequence[Delivered] | None
+    is_named: bool = False
+    """Though it is all of it, each message is named: the broker did not know it as a whole."""
+
+    @property
+    def runs(self) -> tuple[DeliveryRun, ...]:
+        return self.delivery.names.runs if self.messages is None else runs_of(self.delivery, self.messages)
+
+    @property
+    def sets(self) -> tuple[DeliverySet, ...]:
+        """The same, of a delivery that came by sets."""
+        return self.delivery.names.sets_of(None if self.messages is None else self.offsets)
+
+    @property
+    def offsets(self) -> list[Offset] | None:
+        return None if self.messages is None else [message.offset for message in self.messages]
+
+
+def portions_of(messages: Sequence[Delivered]) -> list[Portion]:
+    """One for each delivery among them. Those that stand here whole and in order are not looked at one by one."""
+    whole: list[Portion] = []
+    others: dict[Delivery, list[Delivered]] = {}
+    position, count = 0, len(messages)
+    while position < count:
+        delivery = _delivery_of(messages[position])
+        all_of_it = delivery.messages
+        end = position + len(all_of_it)
+        begins = bool(all_of_it) and all_of_it[0] is messages[position]
+        if begins and messages[position:end] == all_of_it:
+            whole.append(Portion(delivery, None))
+            position = end
+        else:
+            others.setdefault(delivery, []).append(messages[position])
+            position += 1
+    return [*whole, *(Portion(delivery, some) for delivery, some in others.items())]
+
+
+def _delivery_of(message: object) -> Delivery:
+    if isinstance(message, Delivered):
+        return message.delivery
+    raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")
+
+
+def runs_of(delivery: Delivery, messages: Iterable[Delivered]) -> tuple[DeliveryRun, ...]:
+    runs: list[DeliveryRun] = []
+    first = last = -1
+    attempt = 0
+    for offset in sorted({message.offset for message in messages}):
+        number = delivery.attempt_of(offset)
+        if offset != last + 1 or number != attempt or not attempt:
+            if attempt:
+                runs.append(DeliveryRun(first, last, attempt))
+            first, attempt = offset, number
+        last = offset
+    return (*runs, DeliveryRun(first, last, attempt))

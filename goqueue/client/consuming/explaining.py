@@ -1,0 +1,100 @@
+"""A consumer that is connected, waits, and gets nothing says why in its log, by asking the broker.
+
+First after 30 seconds of waiting, then at growing intervals, until something comes. It is asked beside the program
+and not for long, on a place that receives do not need; what goes wrong with it is nobody's trouble.
+
+What the program has paused itself the broker does not know. It is said too, and where that is everything it has, it
+is the answer.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
+
+import trio
+
+from goqueue.client.link.link import Link
+from goqueue.core.waiting.idle import QuietSpell
+from goqueue.core.why.words import listed
+from goqueue.errors import GoQueueError
+from goqueue.net.wire.kinds import Request
+from goqueue.net.wire.whymessages import Because, Why
+
+logger = logging.getLogger("goqueue.client")
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the least."""
+ANSWER_SECONDS_MAX = 5.0
+ORDINARY = frozenset({"nothing_left", "delayed", "delivering", "about_to_deliver", "uncommitted"})
+"""Reasons that are no reason to worry."""
+OF_A_PAUSE = frozenset({"not_asking", "busy"})
+"""What the broker takes a pause for."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    link: Link | None
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Paused(NamedTuple):
+    """What a program has paused itself, of so many partitions that it has."""
+
+    names: tuple[str, ...] = ()
+    of: int = 0
+
+    @property
+    def is_all(self) -> bool:
+        return 0 < len(self.names) == self.of
+
+    def __str__(self) -> str:
+        return f"this consumer has paused {listed(self.names)} itself"
+
+
+class Explaining:
+    def __init__(
+        self,
+        client: Caller,
+        group: str,
+        member: str,
+        spell: QuietSpell,
+        *,
+        paused: Callable[[], Paused] = Paused,
+    ) -> None:
+        self._client = client
+        self._question = Why(group, member)
+        self._spell = spell
+        self._paused = paused
+
+    async def run(self) -> None:
+        """Waiting takes as long as it takes: nobody need look before what is left of it could be over."""
+        while True:
+            left = self._spell.left(trio.current_time())
+            if left <= 0 and self._spell.is_waiting and self._client.link is not None:
+                await self._say()
+            else:
+                await trio.sleep(max(left, LOOK_SECONDS))
+
+    async def _say(self) -> None:
+        waited, paused = self._spell.waited(trio.current_time()), self._paused()
+        self._spell.said()
+        if paused.is_all:
+            self._log(logging.INFO, waited, f"{paused}, all that it has")
+            return
+        try:
+            with trio.move_on_after(ANSWER_SECONDS_MAX):
+                answer = await self._client.call(self._question, Because)
+                aside = f"; {paused}" if paused.names else ""
+                self._log(_level(answer, paused), waited, answer.why + aside)
+        except GoQueueError as error:
+            logger.debug("group %s: why nothing comes is not known: %s", self._question.group, error.message)
+
+    def _log(self, level: int, waited: float, why: str) -> None:
+        logger.log(level, "group %s: nothing came for %.0f s: %s", self._question.group, waited, why)
+
+
+def _level(answer: Because, paused: Paused) -> int:
+    ordinary = ORDINARY | OF_A_PAUSE if paused.names else ORDINARY
+    return logging.INFO if answer.facts.get("reason") in ordinary else logging.WARNING

@@ -1,0 +1,99 @@
+"""Leases that the consumer renews by itself, at a third of their time.
+
+- What waits to be handed out: a lease must not run while a message lies in the client's buffer.
+- With `auto_extend`, the message that the body of an `async for` works on, until its task asks for the next one or
+  it is settled; with `auto_extend=True` also what `receive` handed out. Twelve hours at most.
+
+Everything else runs out by itself: so a message that a program has forgotten comes again.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import trio
+
+from goqueue.client.consuming.delivery import Delivered, Delivery, Portion
+from goqueue.client.consuming.settling import Settling, Word
+from goqueue.client.consuming.stock import Stock, leased_seconds
+from goqueue.errors import GoQueueError
+from goqueue.net.wire.groups import Action
+
+logger = logging.getLogger("goqueue.client")
+
+EXTENDED_SECONDS_MAX = 12 * 3600.0
+RENEWALS_IN_A_LEASE = 3
+
+
+class Leases:
+    def __init__(self, stock: Stock, settling: Settling, visibility: float) -> None:
+        self._stock = stock
+        self._settling = settling
+        self._visibility = visibility
+        self._at_work: WeakKeyDictionary[Any, tuple[Delivered, float]] = WeakKeyDictionary()
+        """By task: its message, and until when that is extended. A task that is gone works on nothing."""
+        self.elsewhere: Callable[[], Iterable[Delivered]] = tuple
+        """What another surface has in its hands for its program."""
+        self._turn = trio.Lock()
+
+    def begin_work(self, worker: object, message: Delivered) -> None:
+        self._at_work[worker] = message, trio.current_time() + EXTENDED_SECONDS_MAX
+
+    def end_work(self, worker: object) -> None:
+        self._at_work.pop(worker, None)
+
+    def keep(self, messages: Iterable[Delivered]) -> None:
+        """Though handed out, until they are settled."""
+        until = trio.current_time() + EXTENDED_SECONDS_MAX
+        for message in messages:
+            message.delivery.kept_until = until
+
+    async def run(self) -> None:
+        interval = self._visibility / RENEWALS_IN_A_LEASE
+        while True:
+            await trio.sleep(interval)
+            with trio.move_on_after(self._visibility):
+                await self.renew(self._renewable())
+
+    async def refresh(self, old: Iterable[Delivery]) -> None:
+        """Let the leases of what waits begin anew, since it is about to be handed out; what was lost is dropped."""
+        async with self._turn:
+            wanted = set(old)
+            portions = _portions(message for message in self._stock.ahead if message.delivery in wanted)
+            if not await self.renew(portions):
+                self._stock.drop([portion.delivery for portion in portions])
+
+    async def renew(self, portions: list[Portion]) -> bool:
+        """Whether the broker has heard it."""
+        if not portions:
+            return True
+        now, leased_ms = trio.current_time(), math.ceil(1000 * leased_seconds(self._visibility))
+        try:
+            outcome = await self._settling.say(Word(Action.EXTEND, leased_ms), portions)
+        except GoQueueError as error:
+            logger.warning("%d leases could not be renewed: %s", len(portions), error.message)
+            return False
+        for portion in portions:
+            self._stock.renew(portion.delivery, now, self._visibility)
+        return outcome.error is None
+
+    def _renewable(self) -> list[Portion]:
+        now = trio.current_time()
+        return _portions(each for each in self._kept(now) if each.delivery.holds(each.offset))
+
+    def _kept(self, now: float) -> Iterator[Delivered]:
+        yield from self._stock.ahead
+        yield from (each for each in self.elsewhere() if now < each.delivery.arrived_at + EXTENDED_SECONDS_MAX)
+        yield from (message for message, until in self._at_work.values() if now < until)
+        for delivery in self._stock.deliveries:
+            if now < delivery.kept_until:
+                yield from delivery.messages
+
+
+def _portions(messages: Iterable[Delivered]) -> list[Portion]:
+    by_delivery: dict[Delivery, list[Delivered]] = {}
+    for message in messages:
+        by_delivery.setdefault(message.delivery, []).append(message)
+    return [Portion(delivery, some) for delivery, some in by_delivery.items()]

@@ -1,0 +1,137 @@
+"""What a consumer can be told, checked before anything is asked.
+
+There are those that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`, `assignor`,
+`rebalance`) and those of this consumer alone. Of the first kind only what was given is sent: what is left out is as
+the group has it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from reprlib import repr as shortened
+from typing import Any, TypeAlias
+
+from goqueue.client.link.arguments import check_flag, check_offset, check_seconds_between, check_whole, refusal
+from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
+from goqueue.core.groups.member import check_member_id
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.subscription import Subscription
+from goqueue.core.names import check_group_name
+from goqueue.errors import InvalidName
+from goqueue.types import Offset
+
+Start: TypeAlias = Offset | float | str | datetime
+OnPartitions: TypeAlias = Callable[[list[tuple[str, int]]], object]
+"""Told of partitions, each as its topic and its number. What it returns is awaited if it can be."""
+
+IN_FLIGHT_MAX = 4_000
+IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
+VISIBILITY_SECONDS = 30.0
+VISIBILITY_SECONDS_MIN, VISIBILITY_SECONDS_MAX = 0.05, 12 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOptions:
+    topics: str | Sequence[str]
+    group: str
+    mode: str = "queue"
+    shared: bool | None = None
+    key_order: bool | None = None
+    lanes: str | None = None
+    max_deliveries: int | None = None
+    assignor: str | None = None
+    rebalance: str | None = None
+    start: Start = "earliest"
+    max_in_flight: int = IN_FLIGHT_MAX
+    max_in_flight_bytes: int = IN_FLIGHT_BYTES_MAX
+    visibility_timeout: float = VISIBILITY_SECONDS
+    auto_extend: bool | None = None
+    member_id: str | None = None
+    auto_commit: bool = True
+    on_assigned: OnPartitions | None = None
+    on_revoked: OnPartitions | None = None
+
+    def __post_init__(self) -> None:
+        check_group_name(self.group)
+        GroupSettings.from_plain(self.settings)
+        check_whole("max_in_flight", self.max_in_flight, 1)
+        check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1)
+        check_seconds("visibility_timeout", self.visibility_timeout, VISIBILITY_SECONDS_MIN)
+        if self.auto_extend is not None:
+            check_flag("auto_extend", self.auto_extend)
+        if self.member_id is not None:
+            _check_member_id(self.member_id)
+        check_flag("auto_commit", self.auto_commit)
+        for name in ("on_assigned", "on_revoked"):
+            _check_callback(name, getattr(self, name))
+        _check_of_mode(self)
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """As it travels: one pattern, or names."""
+        asked: object = self.topics
+        if isinstance(asked, Iterable) and not isinstance(asked, str | bytes):
+            asked = list(asked)
+        plain = Subscription.to(asked).to_plain()
+        return (plain,) if isinstance(plain, str) else tuple(plain)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the group is asked for."""
+        asked = {
+            "shared": self.shared,
+            "key_order": self.key_order,
+            "lanes": self.lanes,
+            "max_deliveries": self.max_deliveries,
+            "assignor": self.assignor,
+            "rebalance": self.rebalance,
+        }
+        return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
+
+
+OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight", "lanes")
+OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
+_DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
+
+
+def check_seconds(name: str, seconds: object, least: float = 0.0) -> float:
+    return check_seconds_between(name, seconds, least, VISIBILITY_SECONDS_MAX)
+
+
+def _check_member_id(member_id: object) -> None:
+    if not isinstance(member_id, str):
+        raise InvalidName(f"a member id is text, not {type(member_id).__name__}; leave it out to have one drawn")
+    check_member_id(member_id)
+
+
+def _check_callback(name: str, callback: object) -> None:
+    if callback is not None and not callable(callback):
+        raise refusal(f"{name}={shortened(callback)} cannot be called; give a function of a list of partitions")
+
+
+def _check_of_mode(options: ConsumerOptions) -> None:
+    """What is given to no effect is a mistake."""
+    for name in OF_QUEUES if options.mode == "stream" else OF_STREAMS:
+        if getattr(options, name) != _DEFAULTS[name]:
+            other = "queue" if options.mode == "stream" else "stream"
+            raise refusal(f'{name} is for mode "{other}" alone; leave it out, or use that mode')
+
+
+def start_text(start: Start) -> str:
+    """Where to begin, as it travels: `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`."""
+    if start in ("earliest", "latest"):
+        return str(start)
+    if type(start) is int:
+        return f"offset:{check_offset('start', start)}"
+    return f"time:{_microseconds(start)}"
+
+
+def _microseconds(time: Start) -> int:
+    try:
+        if isinstance(time, int):
+            raise TypeError(f"it is of type {type(time).__name__}")
+        return clamped_microseconds_of(time)
+    except UNREADABLE as error:
+        raise refusal(
+            f"start={shortened(time)} is neither an offset, 'earliest', 'latest' nor a time ({error})"
+        ) from None

@@ -1,0 +1,143 @@
+"""What a consumer holds: messages that wait to be handed out, and deliveries that are not settled.
+
+Everything unsettled is in flight, be it handed out or not, and takes from the credit. What is settled gives its
+credit back, and so does a lease that has ended: the message is not ours any more, and a program that forgot it must
+not stand still for ever.
+"""
+
+import math
+from collections import deque
+from collections.abc import Collection
+from itertools import islice
+from typing import Any
+
+from goqueue.client.consuming.delivery import Delivery, Portion
+from goqueue.client.consuming.options import VISIBILITY_SECONDS_MAX
+from goqueue.net.wire.groups import AssignedPartition
+from goqueue.types import Offset
+
+SPARE_SHARE, SPARE_SECONDS_MAX = 0.1, 0.5
+
+
+def spare_seconds(visibility: float) -> float:
+    """How much longer than requested a lease lasts at the broker.
+
+    A lease begins when the broker sends the message, which is before the program has it. Within the spare time a
+    message is handed out as it is, and still has the requested time; later its lease is renewed first.
+    """
+    return min(SPARE_SHARE * visibility, SPARE_SECONDS_MAX)
+
+
+def leased_seconds(visibility: float) -> float:
+    """What the broker is asked for, so that the program has its message for no less than was requested."""
+    return min(visibility + spare_seconds(visibility), max(visibility, VISIBILITY_SECONDS_MAX))
+
+
+class Stock:
+    def __init__(self, messages_max: int, bytes_max: int) -> None:
+        self._messages_max, self._bytes_max = messages_max, bytes_max
+        self.ahead: deque[Any] = deque()
+        """Not handed out yet, the next one first."""
+        self.deliveries: dict[Delivery, None] = {}
+        self.count = 0
+        """Messages in flight."""
+        self._bytes = 0
+        self._young_until = math.inf
+        """Until then all leases of what waits are young; later one has to look."""
+
+    def add(self, delivery: Delivery, now: float, visibility: float) -> None:
+        delivery.arrived_at = now
+        delivery.until = now + leased_seconds(visibility)
+        delivery.young_until = now + spare_seconds(visibility)
+        if len(delivery):
+            self._young_until = min(self._young_until, delivery.young_until) if self.ahead else delivery.young_until
+            self.deliveries[delivery] = None
+            self.count += len(delivery)
+            self._bytes += delivery.size
+            self.ahead.extend(delivery.messages)
+
+    @property
+    def is_busy(self) -> bool:
+        return self.count > 0
+
+    @property
+    def credit(self) -> tuple[int, int]:
+        """How many messages and bytes more may come."""
+        return max(0, self._messages_max - self.count), max(0, self._bytes_max - self._bytes)
+
+    def settle(self, delivery: Delivery, offsets: Collection[Offset] | None = None) -> None:
+        if delivery not in self.deliveries:
+            return
+        held, whole = len(delivery), len(delivery.messages)
+        settled = delivery.settle(offsets)
+        self.count -= settled
+        # A share of its bytes for each message: they need not be counted one by one.
+        self._bytes -= delivery.size * held // whole - delivery.size * (held - settled) // whole
+        if settled == held:
+            del self.deliveries[delivery]
+
+    def unsettled(self) -> list[Portion]:
+        return [Portion(delivery, delivery.unsettled) for delivery in self.deliveries]
+
+    # Handing out
+
+    def take(self, count_max: int) -> list[Any]:
+        """The next ones."""
+        if len(self.ahead) <= count_max:
+            taken = list(self.ahead)
+            self.ahead.clear()
+            return taken
+        return [self.ahead.popleft() for _ in range(count_max)]
+
+    def old_ahead(self, count_max: int, now: float) -> list[Delivery]:
+        """Of the next ones, the deliveries whose leases are no longer young."""
+        if now <= self._young_until:
+            return []
+        next_ones = {message.delivery: None for message in islice(self.ahead, count_max)}
+        return [delivery for delivery in next_ones if now > delivery.young_until]
+
+    def renew(self, delivery: Delivery, now: float, visibility: float) -> None:
+        delivery.until = max(delivery.until, now + leased_seconds(visibility))
+        delivery.young_until = now + spare_seconds(visibility)
+        waiting = {message.delivery: None for message in self.ahead}
+        self._young_until = min((each.young_until for each in waiting), default=math.inf)
+
+    def drop(self, deliveries: Collection[Delivery]) -> None:
+        """They are lost: other consumers may have them."""
+        for delivery in deliveries:
+            delivery.lose(None)
+            self.settle(delivery)
+        self._forget_settled()
+
+    def _forget_settled(self) -> None:
+        self.ahead = deque(message for message in self.ahead if message.delivery.holds(message.offset))
+
+    def drop_some(self, delivery: Delivery, offsets: Collection[Offset]) -> None:
+        delivery.lose(offsets)
+        self.settle(delivery, offsets)
+        self._forget_settled()
+
+    def take_foreign(self, assigned: Collection[AssignedPartition]) -> list[Portion]:
+        """Those that wait and are of none of these partitions; they are not handed out any more."""
+        places = {(each.uuid, each.partition) for each in assigned}
+        foreign: dict[Delivery, list[Any]] = {}
+        for message in self.ahead:
+            origin = message.delivery.origin
+            if (origin.uuid, origin.partition) not in places:
+                foreign.setdefault(message.delivery, []).append(message)
+        if foreign:
+            self.ahead = deque(message for message in self.ahead if message.delivery not in foreign)
+        return [Portion(delivery, messages) for delivery, messages in foreign.items()]
+
+    # Leases
+
+    def expire(self, now: float) -> None:
+        """What nobody renewed in time is not in flight any more."""
+        ended = [delivery for delivery in self.deliveries if delivery.until <= now]
+        if ended:
+            self.drop(ended)
+
+    @property
+    def next_end(self) -> float:
+        """When the first lease ends."""
+        return min((delivery.until for delivery in self.deliveries), default=math.inf)

@@ -1,0 +1,196 @@
+"""Delayed messages as a client sees them, and what it asks about them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from uuid import UUID
+
+from goqueue.client.link.arguments import check_any_partition, check_offset, check_whole, refusal
+from goqueue.client.link.moments import Moment, due_of
+from goqueue.core.delays.pending import DelayState
+from goqueue.core.names import check_publishable
+from goqueue.core.records.record import DELAY_BIT
+from goqueue.errors import InvalidMessage, UnknownPartition, UnknownTopic
+from goqueue.net.wire import delays as wire
+from goqueue.net.wire.kinds import Answer, Request
+from goqueue.types import Microseconds, Offset, Priority
+
+if TYPE_CHECKING:
+    from goqueue.client.client import Client
+
+AnswerT = TypeVar("AnswerT", bound=Answer)
+_MILLION = 1_000_000
+TOPICS_MAX = 1_000
+STRETCHES = (0, 1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)
+"""Of the histogram: seconds from now at which they end; 0 ends what is overdue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """A message that waits for its time, or did. Partition and offset are its name."""
+
+    topic: str
+    partition: int
+    offset: Offset
+    state: str
+    """"pending", "delivered", "cancelled", or "expired" when it was purged or dropped before its time, or
+    its ttl had ended by then."""
+    due: float | None
+    """When it is to be delivered, of one that is pending; in seconds."""
+    finished_at: float | None
+    """When it was delivered or cancelled."""
+    delivered_offset: Offset | None
+    """Where the message lies that was delivered."""
+    priority: Priority
+    key: bytes | None
+
+
+class Place(NamedTuple):
+    partition: int
+    offset: Offset
+
+
+class DelayedPage(list[Delayed]):
+    """Some of them, in order of partitions and offsets; `next` is where the following page begins."""
+
+    def __init__(self, entries: Sequence[Delayed], pending: int, following: Place | None) -> None:
+        super().__init__(entries)
+        self.pending = pending
+        """How many there are in the partitions that were looked at."""
+        self.next = following
+        """To be given as `after`; None when there is nothing behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueCount:
+    """How many are due within so many seconds, and not within the stretch before; None: later."""
+
+    within: float | None
+    count: int
+
+
+class DelayedQuestions:
+    """What is asked by a topic's name. Its id is remembered: a cancel costs one request, not two."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self._topics: dict[str, UUID] = {}
+
+    async def page(
+        self, topic: str, partition: int | None, after: tuple[int, Offset] | None, limit: int, state: str
+    ) -> DelayedPage:
+        if state not in ("pending", "finished"):
+            raise refusal(f'state={state!r} must be "pending" or "finished"')
+        check_whole("limit", limit, 1, 1_000_000)
+        begin = Place(0, 0) if after is None else _behind(after)
+        found, pending = list[Delayed](), 0
+        for number in await self._partitions(topic, partition):
+            first = begin.offset if number == begin.partition else 0
+            skipped = number < begin.partition
+            while True:
+                wanted = 1 if skipped else max(1, min(wire.PAGE_MAX, limit + 1 - len(found)))
+                answer = await self._list(topic, number, first, wanted, state)
+                if not skipped:
+                    found += [_delayed(topic, number, each) for each in answer.entries]
+                if skipped or not answer.entries or len(found) > limit:
+                    break
+                first = answer.entries[-1].offset + 1
+            pending += answer.pending
+        following = Place(found[limit - 1].partition, found[limit - 1].offset) if len(found) > limit else None
+        return DelayedPage(found[:limit], pending, following)
+
+    async def cancel(self, topic: str, partition: int, offset: Offset) -> bool:
+        place = _checked(partition, offset)
+        return (await self._ask(topic, lambda uuid: wire.CancelDelayed(uuid, *place), wire.DelayChanged)).is_so
+
+    async def move(
+        self, topic: str, partition: int, offset: Offset, delay: float | None, deliver_at: Moment | None
+    ) -> bool:
+        if delay is None and deliver_at is None:
+            raise InvalidMessage("neither delay nor deliver_at is given; give one of them")
+        place, due = _checked(partition, offset), due_of(delay, deliver_at)
+        at, after = (None, 0) if due is None else (None, due & ~DELAY_BIT) if due & DELAY_BIT else (due, None)
+        return (
+            await self._ask(topic, lambda uuid: wire.MoveDelayed(uuid, *place, at, after), wire.DelayChanged)
+        ).is_so
+
+    async def histogram(self, topic: str, partition: int | None) -> list[DueCount]:
+        now = self._client.clock.now()
+        edges = tuple(now + seconds * _MILLION for seconds in STRETCHES)
+        totals = [0] * (len(edges) + 1)
+        for number in await self._partitions(topic, partition):
+            counts = await self._counts(topic, number, edges)
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        return [DueCount(within, count) for within, count in zip((*STRETCHES, None), totals, strict=True)]
+
+    async def count(self, topic: str, partition: int | None) -> int:
+        return sum([sum(await self._counts(topic, each, ())) for each in await self._partitions(topic, partition)])
+
+    async def _counts(self, topic: str, partition: int, edges: tuple[Microseconds, ...]) -> tuple[int, ...]:
+        counted = await self._ask(topic, lambda uuid: wire.CountDelayed(uuid, partition, edges), wire.DelayedCounts)
+        return counted.counts
+
+    async def _list(
+        self, topic: str, partition: int, first: Offset, count_max: int, state: str
+    ) -> wire.DelayedEntries:
+        return await self._ask(
+            topic,
+            lambda uuid: wire.ListDelayed(uuid, partition, first, count_max, state == "finished"),
+            wire.DelayedEntries,
+        )
+
+    async def _partitions(self, topic: str, partition: int | None) -> Sequence[int]:
+        found = await self._client.topic(check_publishable(topic))
+        self._note(topic, found.uuid)
+        if partition is None:
+            return range(len(found.partitions))
+        if check_any_partition(partition) >= len(found.partitions):
+            raise UnknownPartition(f"topic {topic} has partitions 0 to {len(found.partitions) - 1}")
+        return [partition]
+
+    async def _ask(self, topic: str, question: Callable[[bytes], Request], answer: type[AnswerT]) -> AnswerT:
+        """By the id that is known; a topic that was made again since has another one."""
+        check_publishable(topic)
+        if topic in self._topics:
+            try:
+                return await self._client.call(question(self._topics[topic].bytes), answer)
+            except UnknownTopic:
+                self._topics.pop(topic, None)  # another call may have found out before
+        uuid = (await self._client.topic(topic)).uuid
+        self._note(topic, uuid)
+        return await self._client.call(question(uuid.bytes), answer)
+
+    def _note(self, topic: str, uuid: UUID) -> None:
+        if len(self._topics) >= TOPICS_MAX:
+            self._topics.clear()
+        self._topics[topic] = uuid
+
+
+def _checked(partition: int, offset: Offset) -> Place:
+    return Place(check_any_partition(partition), check_offset("offset", offset))
+
+
+def _behind(after: object) -> Place:
+    if not isinstance(after, tuple | list) or len(after) != 2:
+        raise refusal(f"after={shortened(after)} must be a partition and an offset, as a page's `next` is")
+    partition, offset = after
+    return Place(check_any_partition(partition), check_offset("after", offset) + 1)
+
+
+def _delayed(topic: str, partition: int, entry: wire.DelayedEntry) -> Delayed:
+    return Delayed(
+        topic,
+        partition,
+        entry.offset,
+        DelayState(entry.state).name.lower(),
+        _seconds(entry.due),
+        _seconds(entry.finished),
+        entry.delivered_at,
+        Priority(entry.priority),
+        entry.key,
+    )
+
+
+def _seconds(time: Microseconds | None) -> float | None:
+    return None if time is None else time / _MILLION

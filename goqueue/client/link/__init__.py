@@ -1,0 +1,1 @@
+"""The connection of a client, and what programs hand over to it."""

@@ -1,0 +1,82 @@
+"""What a program gives, checked before anything is asked: whoever gives the wrong kind hears what to give.
+
+A bool is no number here: `max_in_flight=True` is a mistake, not a one.
+"""
+
+from collections.abc import Mapping
+from reprlib import repr as shortened
+from typing import Any, TypeGuard
+
+from goqueue.core.sending.partitioner import check_partition
+from goqueue.core.topics.metadata import PARTITIONS_MAX as TOPIC_PARTITIONS_MAX
+from goqueue.errors import InvalidConfig, OffsetOutOfRange, UnknownPartition
+from goqueue.net.wire.fields import INTEGER_MAX
+from goqueue.types import Offset
+
+PARTITIONS_MAX = 2**32
+TEXT_NEEDED = "must be text that UTF-8 can hold, without lone surrogates"
+
+
+def refusal(fault: str) -> InvalidConfig:
+    return InvalidConfig(fault, faults=[fault])
+
+
+def check_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise refusal(f"{name}={shortened(value)} must be True or False")
+    return value
+
+
+def check_whole(name: str, value: object, least: int = 0, most: int = INTEGER_MAX) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise refusal(f"{name}={shortened(value)} must be a whole number, {least:,} to {most:,}")
+    return value
+
+
+def check_seconds_between(name: str, value: object, least: float, most: float) -> float:
+    """Nothing is between the ends but a number that can be compared: neither nan nor inf is."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise refusal(f"{name}={shortened(value)} must be {least:g} to {most:g} seconds, as a number")
+    return float(value)
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Of characters only: half of a pair, as JSON may bring it, cannot be sent."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def check_text(name: str, value: object, length_max: int) -> str:
+    if not is_text(value):
+        raise refusal(f"{name}={shortened(value)} {TEXT_NEEDED}")
+    if len(value) > length_max:
+        raise refusal(f"{name} has {len(value):,} characters; use {length_max:,} at most")
+    return value
+
+
+def check_partition_count(value: object) -> int:
+    return check_whole("partitions", value, 1, TOPIC_PARTITIONS_MAX)
+
+
+def check_settings(name: str, value: object) -> dict[str, Any]:
+    """Which ones there are, and what they accept, the broker knows."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise refusal(f"{name}={shortened(value)} must be a map of settings' names to their values")
+    return dict(value)
+
+
+def check_any_partition(value: object) -> int:
+    """Whether the topic has it is asked elsewhere."""
+    if type(value) is int and not 0 <= value < PARTITIONS_MAX:
+        raise UnknownPartition(f"there is no partition {value}; they are numbered from 0")
+    return check_partition(value, PARTITIONS_MAX)
+
+
+def check_offset(name: str, value: object) -> Offset:
+    if type(value) is not int:
+        raise refusal(f"{name}: an offset is a whole number, not {shortened(value)}")
+    if not 0 <= value <= INTEGER_MAX:
+        raise OffsetOutOfRange(f"{name}={value} is no offset; they begin with 0")
+    return value

@@ -1,0 +1,148 @@
+"""The one connection of a client: kept, lost and found again, and calls that are repeated on it.
+
+When it is lost the client connects again by itself, 50 ms after the loss, then twice as long each time, up to 2 s;
+a call that was under way is asked again. What cannot be done within 30 s fails with `Unavailable`.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+
+from goqueue.client.link.link import Link
+from goqueue.client.producing.sender import Sender
+from goqueue.environment import Network
+from goqueue.errors import Closed, GoQueueError, Unavailable
+from goqueue.net.transport.keepalive import OF_CLIENTS, kept_alive
+from goqueue.net.transport.websocket import connect_websocket
+from goqueue.net.wire.errors import ConnectionLost
+from goqueue.net.wire.failures import PATIENCE_SECONDS, final
+from goqueue.net.wire.kinds import Answer, Request
+from goqueue.tcp import TcpStream
+
+logger = logging.getLogger("goqueue.client")
+
+RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.05, 2.0
+CALL_SECONDS_MAX = PATIENCE_SECONDS
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Connected:
+    def __init__(self, host: str, port: int, name: str, network: Network) -> None:
+        self._host, self._port = host, port
+        self.name = name
+        self._network = network
+        self.link: Link | None = None
+        """The connection, while there is one."""
+        self.why_away = "the broker has not answered yet"
+        """While there is none: why the last attempt failed."""
+        self._connected = trio.Event()
+        self._is_closed = False
+        self.patience_seconds = PATIENCE_SECONDS
+        self.senders: dict[Sender, None] = {}
+        """Those who want to know when there is a connection again."""
+        self._tasks: trio.Nursery | None = None
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT:
+        """Ask; again when the connection is lost or the broker says that a repeat may help."""
+        self._check_open()
+        deadline = trio.current_time() + self.patience_seconds
+        pause = RECONNECT_SECONDS_MIN
+        while True:
+            try:
+                answer = await self._ask(request, deadline)
+            except GoQueueError as error:
+                if not (error.retryable and trio.current_time() + pause < deadline):
+                    raise final(error, self.patience_seconds) from error
+                await trio.sleep(pause)
+                pause = min(2 * pause, RECONNECT_SECONDS_MAX)
+                self._check_open()
+            else:
+                assert isinstance(answer, kind)
+                return answer
+
+    async def _ask(self, request: Request, deadline: float) -> Answer:
+        with trio.CancelScope(deadline=deadline):
+            while self.link is None:
+                await self._connected.wait()
+                self._check_open()
+            return await self.link.request(request)
+        raise Unavailable(
+            f"{self._address} did not answer within {self.patience_seconds:g} s ({self.why_away}); "
+            "is the broker running?"
+        )
+
+    def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
+        """Run something beside the program, as long as the client is open."""
+        assert self._tasks is not None, "a client has tasks from its opening on"
+        self._tasks.start_soon(task, *arguments)
+
+    def open(self, tasks: trio.Nursery) -> None:
+        self._tasks = tasks
+        self.spawn(self._keep_connected)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the client is closed")
+
+    @property
+    def _address(self) -> str:
+        return f"ws://{self._host}:{self._port}"
+
+    async def _keep_connected(self) -> None:
+        pause = RECONNECT_SECONDS_MIN
+        while True:
+            try:
+                await self._connect_once()
+                pause = RECONNECT_SECONDS_MIN
+                self.why_away = f"the connection to {self._address} was lost"
+                logger.warning("the connection to %s was lost; connecting again", self._address)
+            except (OSError, GoQueueError) as error:
+                self.why_away = f"{self._address} cannot be reached: {error}"
+                logger.info("%s cannot be reached (%s); trying again in %g s", self._address, error, pause)
+            await trio.sleep(pause)
+            pause = min(2 * pause, RECONNECT_SECONDS_MAX)
+
+    async def _connect_once(self) -> None:
+        """Connect and serve until the connection is lost."""
+        stream = await self._network.connect(self._host, self._port)
+        try:
+            _refuse_itself(stream)
+            await self._serve(stream)
+        finally:
+            # Whoever hears our goodbye is cancelled with us, so it is not waited for.
+            await trio.aclose_forcefully(stream)
+
+    async def _serve(self, stream: trio.abc.HalfCloseableStream) -> None:
+        transport = await connect_websocket(stream, f"{self._host}:{self._port}")
+        link = Link(transport)
+        try:
+            await link.greet(self.name)
+            self._adopt(link)
+            async with kept_alive(transport, OF_CLIENTS):
+                await link.run(self._forget_link)
+        finally:
+            self._forget_link()
+
+    def _adopt(self, link: Link) -> None:
+        self.link = link
+        self._connected.set()
+        for sender in self.senders:
+            sender.pump_all()
+
+    def _forget_link(self) -> None:
+        if self.link is not None:
+            self.link = None
+            self._connected = trio.Event()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.link = None
+        self._connected.set()
+
+
+def _refuse_itself(stream: trio.abc.Stream) -> None:
+    if isinstance(stream, TcpStream) and stream.connects_itself:
+        raise ConnectionLost("the socket had connected to itself")

@@ -1,0 +1,275 @@
+"""One connection of a client, from its welcome to its loss.
+
+Whoever asks waits for their own answer; answers come in any order. When the connection is lost everybody who
+waits is told, and whether their request was heard is not known: asking again is for those who know what a
+repeat does.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TypeAlias
+
+import trio
+
+from goqueue.errors import Closed, GoQueueError, InvalidMessage
+from goqueue.net.session.client import ClientSession
+from goqueue.net.session.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
+from goqueue.net.session.machine import HIGHEST_VERSION
+from goqueue.net.transport.transport import Transport, post_lone_frame
+from goqueue.net.wire.errors import ConnectionLost, ProtocolError
+from goqueue.net.wire.groups import Heartbeat, Receive
+from goqueue.net.wire.kinds import Answer, Request
+from goqueue.net.wire.messages import Fetch, Hello, Produce, Welcome
+from goqueue.net.wire.whymessages import Why
+
+HELLO_SECONDS_MAX = 10.0
+BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
+"""Of batches that the connection has not taken yet; beyond it producers keep theirs."""
+PATIENT = (Fetch, Receive, Heartbeat)
+"""Requests that may wait long at the broker."""
+
+OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
+"""Told once, in the task that reads: it does not wait and does not raise."""
+
+
+class Pending:
+    """A request that was asked, and its answer once it has come."""
+
+    __slots__ = ("done", "left", "number", "outcome")
+
+    _numbers = count()
+
+    def __init__(self) -> None:
+        self.number = -1
+        """Of its answer, among all that have come: those who wait for several wake in any order."""
+        self.done = trio.Event()
+        self.outcome: Answer | GoQueueError | None = None
+        self.left: Fetch | None = None
+        """What was asked, of a fetch whose reader was cancelled: who asks the same takes it over."""
+
+    async def wait(self) -> Answer:
+        await self.done.wait()
+        if isinstance(self.outcome, GoQueueError):
+            raise self.outcome
+        assert self.outcome is not None
+        return self.outcome
+
+    def settle(self, outcome: Answer | GoQueueError) -> None:
+        self.outcome, self.number = outcome, next(self._numbers)
+        self.done.set()
+
+
+class Link:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._session = ClientSession()
+        self._pending: dict[int, OnAnswer] = {}
+        self._prompt: set[int] = set()
+        """Those of the pending that do not wait at the broker for something to happen."""
+        self._something_to_send = trio.Event()
+        requests_max = self._session.limits.requests_max
+        self._places = trio.CapacityLimiter(requests_max // 8 - 1)
+        self._whys = trio.CapacityLimiter(1)
+        """Many consumers may ask at once, and what they settle does not wait behind that."""
+        self._polls = trio.CapacityLimiter(requests_max // 4)
+        self._receives = trio.CapacityLimiter(requests_max // 8)
+        self._heartbeats = trio.CapacityLimiter(requests_max // 8)
+        self._batches_max = requests_max * 3 // 8
+        """Fetches, receives and heartbeats may wait long at the broker and have places of their own, and so have
+        batches. So nobody starves the others."""
+        self._batches = 0
+        self._want_room: deque[Callable[[], None]] = deque()
+        self._end_turn: list[Callable[[], None]] = []
+        self._left: dict[Fetch, Pending] = {}
+        self.is_leaving = False
+        """The broker said go-away: ask elsewhere."""
+
+    async def greet(self, client_name: str) -> Welcome:
+        self._session.hello(Hello(HIGHEST_VERSION, (), client_name))
+        with trio.move_on_after(HELLO_SECONDS_MAX):
+            await self._flush()
+            while (frame := await self._transport.receive()) is not None:
+                event = self._session.receive(frame)
+                if isinstance(event, Welcomed):
+                    return event.welcome
+                if isinstance(event, SessionClosed):
+                    raise event.error
+        raise ConnectionLost("the broker did not say welcome")
+
+    async def run(self, on_go_away: Callable[[], None] = lambda: None) -> None:
+        """Carry requests and answers until the connection ends; then everybody who waits is told."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, nursery.cancel_scope)
+                await self._read(on_go_away)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._session.close()
+            lost, self._pending = self._pending, {}
+            self._want_room.clear()
+            self._left.clear()
+            for on_answer in lost.values():
+                on_answer(ConnectionLost("the connection was lost before the answer came"))
+
+    async def request(self, request: Request) -> Answer:
+        """Ask and wait for the answer. Raises what the broker refused with, or `ConnectionLost`."""
+        if isinstance(request, Fetch):
+            async with self._polls:
+                return await self._poll(request)
+        async with self._places_for(request):
+            return await self._ask(request).wait()
+
+    def _places_for(self, request: Request) -> trio.CapacityLimiter:
+        if isinstance(request, Receive):
+            return self._receives
+        if isinstance(request, Why):
+            return self._whys
+        return self._heartbeats if isinstance(request, Heartbeat) else self._places
+
+    @property
+    def receives_are_many(self) -> bool:
+        """All places are taken: whoever receives now should not keep one for long."""
+        return self._receives.available_tokens == 0
+
+    @property
+    def heartbeats_are_many(self) -> bool:
+        return self._heartbeats.available_tokens == 0
+
+    async def _poll(self, request: Fetch) -> Answer:
+        """A reader that is cancelled and comes back, again and again, leaves one fetch at the broker, not many."""
+        pending = self._left.pop(request, None) or self._ask(request)
+        pending.left = None
+        try:
+            return await pending.wait()
+        except trio.Cancelled:
+            if not pending.done.is_set():
+                pending.left, self._left[request] = request, pending
+            raise
+
+    def ask_ahead(self, request: Fetch | Receive) -> Pending | None:
+        """Ask now for what will be wanted soon; None when there is no place for it."""
+        pending, places = Pending(), self._polls if isinstance(request, Fetch) else self._receives
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            places.release_on_behalf_of(pending)
+            pending.settle(outcome)
+
+        try:
+            places.acquire_on_behalf_of_nowait(pending)
+        except trio.WouldBlock:
+            return None
+        try:
+            self._post(request, settle)
+        except GoQueueError as error:
+            settle(error)
+        return pending
+
+    def _ask(self, request: Request) -> Pending:
+        pending = Pending()
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            if pending.left is not None and self._left.get(pending.left) is pending:
+                del self._left[pending.left]
+            pending.settle(outcome)
+
+        self._post(request, settle)
+        return pending
+
+    def _post(self, request: Request, on_answer: OnAnswer) -> None:
+        """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
+        is_lone = not self._prompt and not self._session.bytes_waiting
+        correlation = self._send(request)
+        self._pending[correlation] = on_answer
+        if not isinstance(request, PATIENT):
+            self._prompt.add(correlation)
+        if not is_lone or not post_lone_frame(self._session, self._transport):
+            self._something_to_send.set()
+
+    def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
+        """Send a batch now, behind those sent before. Look at `has_room` first."""
+
+        def settle(outcome: Answer | GoQueueError) -> None:
+            self._batches -= 1
+            on_answer(outcome)
+            self._give_room()
+
+        self._post(request, settle)
+        self._batches += 1
+
+    def _give_room(self) -> None:
+        """Who needs more than there is waits again, behind those who asked before."""
+        waiting, self._want_room = self._want_room, deque()
+        while waiting and self.has_room:
+            waiting.popleft()()
+        self._want_room.extendleft(reversed(waiting))
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more batch may be sent. While others wait for room there is none: a row that has just been
+        answered would have the place again and again, before those who had none yet."""
+        is_free = self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
+        return is_free and not self._want_room
+
+    def when_room(self, go_on: Callable[[], None]) -> None:
+        """Be called once there is room, in the order in which you asked; never, when the connection is lost."""
+        self._want_room.append(go_on)
+
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Be called when all tasks that run in this turn of the event loop have run; never, when the connection is
+        lost. What is sent then leaves at once."""
+        self._end_turn.append(call)
+        self._something_to_send.set()
+
+    def _send(self, request: Request) -> int:
+        try:
+            return self._session.request(request)
+        except Closed:
+            raise ConnectionLost("the connection was lost before this was asked") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidMessage(f"{type(request).__name__} holds what cannot be sent: {error}") from None
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    async def _read(self, on_go_away: Callable[[], None]) -> None:
+        while (frame := await self._receive()) is not None:
+            event = self._session.receive(frame)
+            if isinstance(event, AnswerReceived):
+                self._settle(event.correlation, event.answer)
+            elif isinstance(event, RequestFailed):
+                self._settle(event.correlation, event.error)
+            elif isinstance(event, GoAwayReceived):
+                self.is_leaving = True
+                on_go_away()
+            elif isinstance(event, SessionClosed):
+                return
+
+    async def _receive(self) -> bytes | None:
+        try:
+            return await self._transport.receive()
+        except (ConnectionLost, ProtocolError):
+            return None
+
+    def _settle(self, correlation: int, outcome: Answer | GoQueueError) -> None:
+        on_answer = self._pending.pop(correlation, None)
+        self._prompt.discard(correlation)
+        if on_answer is not None:
+            on_answer(outcome)
+
+    async def _write(self, link: trio.CancelScope) -> None:
+        try:
+            while True:
+                await self._something_to_send.wait()
+                self._something_to_send = trio.Event()
+                calls, self._end_turn = self._end_turn, []
+                for call in calls:
+                    call()
+                await self._flush()
+        except GoQueueError:
+            link.cancel()
+
+    async def _flush(self) -> None:
+        await self._transport.drain()
+        while (frame := self._session.next_frame()) is not None:
+            await self._transport.send(frame)

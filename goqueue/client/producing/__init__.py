@@ -1,0 +1,1 @@
+"""Producers: messages on their way to partitions, each confirmed."""

@@ -1,0 +1,77 @@
+"""What a program hands over, checked before it is encoded: types that would be encoded wrongly, and names."""
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from types import NoneType
+from typing import TypeGuard
+
+from goqueue.client.link.arguments import is_text
+from goqueue.core.records.record import HEADERS_SIZE_MAX, KEY_SIZE_MAX, VALUE_SIZE_MAX
+from goqueue.errors import InvalidMessage, TooLarge
+from goqueue.types import Acks, Priority
+
+
+def check_content(value: object, key: object, headers: object) -> None:
+    """Text is refused: whether it is UTF-8 is for the program to say."""
+    if type(value) is bytes and len(value) <= VALUE_SIZE_MAX and key is None and headers is None:
+        return  # most messages
+    if not isinstance(value, bytes):
+        raise InvalidMessage(f"a value is bytes, not {type(value).__name__}; encode it")
+    if key is not None and not isinstance(key, bytes):
+        raise InvalidMessage(f"a key is bytes, not {type(key).__name__}; encode it")
+    if headers is not None and not _are_headers(headers):
+        raise InvalidMessage("headers are a dict of text to bytes, the text such that UTF-8 has it")
+    _check_sizes(value, key or b"", headers or {})
+
+
+def all_sound(values: Sequence[object], keys: Sequence[object], headers: object) -> bool:
+    """Whether `check_content` has nothing against any of these, found out at once for all of them."""
+    if not ({type(value) for value in values} == {bytes} and {type(key) for key in keys} <= {bytes, NoneType}):
+        return False
+    try:
+        check_content(max(values, key=len), max((key for key in keys if key), key=len, default=None), headers)  # type: ignore[arg-type]
+    except InvalidMessage:
+        return False
+    return True
+
+
+def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None:
+    """Before memory is taken for the encoding. The broker looks again, and at the headers as they are packed."""
+    packed = sum(len(name) + len(each) for name, each in headers.items())
+    for name, size, limit in (
+        ("value has", len(value), VALUE_SIZE_MAX),
+        ("key has", len(key), KEY_SIZE_MAX),
+        ("headers have", packed, HEADERS_SIZE_MAX),
+    ):
+        if size > limit:
+            raise TooLarge(f"the {name} {size} bytes; {limit} are allowed, put large things elsewhere")
+
+
+def _are_headers(headers: object) -> TypeGuard[Mapping[str, bytes]]:
+    if not isinstance(headers, Mapping):
+        return False
+    return all(is_text(name) and isinstance(value, bytes) for name, value in headers.items())
+
+
+def acks_of(acks: Acks | int | str) -> Acks:
+    """What to wait for, by its name or number. True, which could mean any of them, is none."""
+    try:
+        if isinstance(acks, str):
+            return Acks[acks.upper()]
+        return Acks(-1 if isinstance(acks, bool) else index(acks))
+    except (KeyError, ValueError, TypeError):
+        names = ", ".join(f"{each.name.lower()} ({each})" for each in Acks)
+        raise InvalidMessage(f"acks={acks!r} is nothing to wait for; there are {names}") from None
+
+
+def priority_of(priority: Priority | int | str) -> Priority:
+    """A priority by its name, in any case, or its number. Neither True nor 2.0 is one."""
+    if type(priority) is Priority:
+        return priority  # of most messages: to look it up costs as much as a small message
+    try:
+        if isinstance(priority, str):
+            return Priority[priority.upper()]
+        return Priority(-1 if isinstance(priority, bool) else index(priority))
+    except (KeyError, ValueError, TypeError):
+        names = ", ".join(f"{each.name.lower()} ({each})" for each in Priority)
+        raise InvalidMessage(f"{priority!r} is no priority; there are {names}") from None

@@ -1,0 +1,372 @@
+"""The producer: many messages at once, each confirmed, in order, and there once.
+
+This is what programs see; `sender.py` carries the messages. Content is checked here before it takes a place in the
+buffer, by the same code as for `client.publish`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import trio
+
+from goqueue.client.link.moments import Moment, due_of
+from goqueue.client.producing.content import acks_of, all_sound, check_content, priority_of
+from goqueue.client.producing.outcome import Outcome
+from goqueue.client.producing.sender import NOBODY, Sender
+from goqueue.client.reading.message import Published
+from goqueue.core.log.messageids import check_message_id
+from goqueue.core.records.record import TIMESTAMP_MAX
+from goqueue.core.sending.chunk import Chunk, Content
+from goqueue.core.sending.partitioner import partition_of_key
+from goqueue.core.sending.queue import BATCH_BYTES, BATCH_MESSAGES, Gathering
+from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, PublishFailed, UnknownPartition
+from goqueue.net.wire import messages as wire
+from goqueue.nursery import PlainNursery
+from goqueue.types import Acks, Microseconds, Priority
+
+if TYPE_CHECKING:
+    from goqueue.client.client import Client
+
+BUFFER_MESSAGES = 100_000
+DELIVERY_SECONDS_MAX = 120.0
+
+
+class Producer:
+    """Made by `client.producer`; enter it to send."""
+
+    def __init__(
+        self,
+        client: "Client",
+        topic: str,
+        *,
+        acks: Acks | int | str = Acks.ALL,
+        linger_ms: float = 5,
+        batch_messages: int = BATCH_MESSAGES,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_messages: int = BUFFER_MESSAGES,
+        delivery_timeout: float = DELIVERY_SECONDS_MAX,
+        idempotent: bool = True,
+    ) -> None:
+        self._client = client
+        self._name = topic
+        self._acks = acks_of(acks)
+        self._gathering = Gathering(batch_messages, batch_bytes, linger_ms / 1_000)
+        self._buffer_messages = buffer_messages
+        self._delivery_timeout = delivery_timeout
+        self._is_idempotent = idempotent and self._acks is not Acks.NONE
+        """A batch that nobody hears of cannot be repeated: with acks=none a gap would never be mended."""
+        self._unheard: list[GoQueueError] = []
+        self._nursery = PlainNursery()
+        self._open_sender: Sender | None = None
+
+    async def __aenter__(self) -> "Producer":
+        sender = await self.open()
+        tasks = await self._nursery.__aenter__()
+        tasks.start_soon(sender.run)
+        return self
+
+    async def open(self) -> Sender:
+        """What carries its messages, once somebody runs it."""
+        topic = await self._client.topic(self._name)
+        identity = NOBODY
+        if self._is_idempotent:
+            identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+        self._open_sender = Sender(
+            self._client,
+            topic,
+            self._acks,
+            self._gathering,
+            delivery_timeout=self._delivery_timeout,
+            identity=identity,
+        )
+        return self._open_sender
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        failure: PublishFailed | None = None
+        if kind is None:
+            try:
+                await self.flush()
+            except PublishFailed as told:
+                failure = told
+            except BaseException as interruption:  # cancelled: the nursery must be left all the same
+                await self._leave(interruption)
+                raise
+        swallowed = await self._leave(error)
+        if failure is not None:
+            raise failure
+        return swallowed
+
+    async def _leave(self, error: BaseException | None) -> bool | None:
+        self._sender.close()
+        self._sender.stop()
+        if error is None:
+            return await self._nursery.__aexit__(None, None, None)
+        return await self._nursery.__aexit__(type(error), error, error.__traceback__)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._sender.unsettled
+
+    def stop(self) -> None:
+        """Leave without waiting, of one that was not entered."""
+        self._sender.close()
+        self._sender.stop()
+
+    async def retire(self) -> None:
+        """Stop once it is idle, so that nobody loses a message by it."""
+        while not self.is_idle:
+            with suppress(PublishFailed):
+                await self.flush()
+        self.stop()
+
+    @property
+    def _sender(self) -> Sender:
+        if self._open_sender is None:
+            raise Closed("the producer is not open; enter it with `async with`")
+        return self._open_sender
+
+    # For the program
+
+    async def send(
+        self,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> Published:
+        """Send one message and wait until it is confirmed."""
+        check_content(value, key, headers)
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        sender = self._sender
+        if partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
+            await self._make_ready(1, partition)
+        outcome = Outcome(1, trio.current_time())
+        sender.add(self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name))
+        await outcome.wait()
+        result = outcome.result
+        if isinstance(result, GoQueueError):
+            raise result
+        return result
+
+    def send_nowait(
+        self,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> None:
+        """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
+        check_content(value, key, headers)
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        self._check_open()
+        self._sender.check_partition(partition)
+        if self._sender.unsettled >= self._buffer_messages:
+            raise BufferFull(f"{self._sender.unsettled} messages wait in the buffer; use send, or flush")
+        outcome = Outcome(1, trio.current_time(), self._unheard)
+        self._sender.add(
+            self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name)
+        )
+
+    async def send_many(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> Sequence[Published]:
+        """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
+
+        `message_id` names the call: each message is known by it and its number.
+        """
+        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        _check_lengths(values, keys)
+        await self._make_ready(len(values), partition)
+        outcome = Outcome(len(values), trio.current_time())
+        chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
+        if values and not all_sound(values, keys or (), headers):
+            chunk = _only_sound(chunk, outcome)
+        if len(chunk):
+            self._sender.add(chunk)
+        await outcome.wait()
+        if outcome.has_failed:
+            raise PublishFailed(outcome.results)
+        return outcome.confirmations if values else []
+
+    def send_many_nowait(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None = None,
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+        ttl: float | None = None,
+        message_id: bytes | str | None = None,
+    ) -> None:
+        """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
+        room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
+        """
+        content = self._content(headers, priority, ttl, due_of(delay, deliver_at))
+        self._queue(content, values, keys, partition=partition, name=name_of(message_id))
+
+    def _send_mixed_nowait(
+        self,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        priorities: Sequence[Priority],
+        *,
+        headers: Mapping[str, bytes] | None = None,
+        partition: int | None = None,
+        delay: float | None = None,
+        deliver_at: Moment | None = None,
+    ) -> None:
+        """As `send_many_nowait`, with a priority for each. For goqueue's own programs."""
+        content = self._content(headers, Priority.NORMAL, None, due_of(delay, deliver_at))
+        self._queue(content, values, keys, partition=partition, priorities=priorities)
+
+    def _queue(
+        self,
+        content: Content,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        *,
+        partition: int | None,
+        name: bytes | None = None,
+        priorities: Sequence[Priority] | None = None,
+    ) -> None:
+        _check_lengths(values, keys)
+        _check_all(values, keys, content.headers)
+        self._check_open()
+        sender = self._sender
+        sender.check_partition(partition)
+        if sender.unsettled and sender.unsettled + len(values) > self._buffer_messages:
+            raise BufferFull(f"{sender.unsettled} messages wait in the buffer; use send_many, or flush")
+        if values:
+            outcome = Outcome(len(values), trio.current_time(), self._unheard)
+            chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
+            chunk.priorities = priorities
+            sender.add(chunk)
+
+    async def flush(self) -> None:
+        """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
+        sender = self._sender
+        while sender.unsettled:
+            await sender.wait_for_some()
+        await trio.lowlevel.checkpoint()
+        if self._unheard:
+            failed, self._unheard[:] = list(self._unheard), []
+            raise PublishFailed(failed)
+
+    # Into the sender
+
+    def _check_open(self) -> None:
+        if self._sender.is_closed:
+            raise Closed("the producer is closed")
+
+    async def _make_ready(self, count: int, partition: int | None) -> None:
+        """Wait for room in the buffer. A partition that is not known may have been added since."""
+        self._check_open()
+        sender = self._sender
+        try:
+            sender.check_partition(partition)
+        except UnknownPartition:
+            await sender.refresh()
+            self._check_open()
+            sender.check_partition(partition)
+        while sender.unsettled and sender.unsettled + count > self._buffer_messages:
+            await sender.wait_for_some()
+            self._check_open()
+
+    def _content(
+        self,
+        headers: Mapping[str, bytes] | None,
+        priority: Priority | int | str,
+        ttl: float | None,
+        due: int | None,
+    ) -> Content:
+        now = self._client.clock.now()
+        return Content(now, headers or None, priority_of(priority), None if ttl is None else _expiry(now, ttl), due)
+
+    def _chunk(
+        self,
+        outcome: Outcome,
+        content: Content,
+        values: Sequence[bytes],
+        keys: Sequence[bytes | None] | None,
+        *,
+        partition: int | None,
+        name: bytes | None,
+    ) -> Chunk:
+        ids = None
+        if name is not None:
+            ids = [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
+            if keys is None and partition is None:
+                partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
+        return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
+
+
+def _check_lengths(values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
+    if keys is not None and len(keys) != len(values):
+        raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
+
+
+def _check_all(values: Sequence[bytes], keys: Sequence[bytes | None] | None, headers: object) -> None:
+    """The first that no broker would take has its `number` among the error's details."""
+    if not values or all_sound(values, keys or (), headers):
+        return
+    for number, value in enumerate(values):
+        try:
+            check_content(value, keys and keys[number], headers)
+        except InvalidMessage as error:
+            error.details["number"] = number
+            raise
+
+
+def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
+    """Without those that no broker would take; these fail alone."""
+    bad = set()
+    for number, value in enumerate(chunk.values):
+        try:
+            check_content(value, chunk.keys and chunk.keys[number], chunk.content.headers)
+        except InvalidMessage as error:
+            outcome.settle(number, error)
+            bad.add(number)
+    return chunk.without(bad)
+
+
+def name_of(message_id: bytes | str | None) -> bytes | None:
+    """A message's id as it travels."""
+    if message_id is None:
+        return None
+    return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
+
+
+def _expiry(now: Microseconds, ttl: float) -> Microseconds:
+    if type(ttl) not in (int, float) or not 0 < ttl < math.inf:
+        raise InvalidMessage(f"ttl={ttl!r} is no time to live; give seconds above 0")
+    return min(now + max(1, round(ttl * 1_000_000)), TIMESTAMP_MAX)

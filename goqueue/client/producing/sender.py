@@ -1,0 +1,444 @@
+"""What carries a producer's messages: into rows by partition, out as batches, until each is settled.
+
+`core/sending/queue.py` has the rules of a row, `core/sending/rounds.py` those of all rows together. Here nothing
+waits: whoever adds messages, hears an answer or finds the connection again pumps the rows, which sends at once what
+may leave. So a lone message is on its way without a change of tasks. One task keeps time: for messages that linger,
+for pauses before a repeat, for those whose time is over.
+
+To the broker a row is a producer with its own sequence, so a lost answer is repeated without doubling anything
+(G11). Without idempotence nothing is repeated: what was under way when the connection was lost is unknown.
+"""
+
+import logging
+import math
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+import trio
+
+from goqueue.client.link.link import Link
+from goqueue.client.producing.outcome import Outcome, produced_in
+from goqueue.client.producing.sendingrow import Row
+from goqueue.client.producing.topic import FollowedTopic
+from goqueue.client.producing.troubles import SendTroubles
+from goqueue.client.reading.message import RepeatedPublished
+from goqueue.core.records.batch import Attribute, compress
+from goqueue.core.sending.chunk import Chunk
+from goqueue.core.sending.queue import Gathering, OutBatch, SendRow
+from goqueue.core.sending.rounds import SendRounds
+from goqueue.errors import (
+    ActorDied,
+    BatchRefused,
+    Closed,
+    DuplicateMessage,
+    GoQueueError,
+    OutcomeUnknown,
+    OutOfOrderSequence,
+    PartitionUnavailable,
+    UnknownProducer,
+    UnknownTopic,
+)
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.errors import ConnectionLost
+from goqueue.net.wire.kinds import Answer
+from goqueue.types import Acks
+
+if TYPE_CHECKING:
+    from goqueue.client.client import Client, Topic
+
+logger = logging.getLogger("goqueue.producer")
+
+PAUSE_SECONDS = 0.05
+"""Before a batch is sent again that the broker could not take just now."""
+TICK_SECONDS_MAX = 1.0
+NOBODY = wire.ProducerReady(0, 0)
+
+
+class Sender:
+    def __init__(
+        self,
+        client: "Client",
+        topic: "Topic",
+        acks: Acks,
+        gathering: Gathering,
+        *,
+        delivery_timeout: float,
+        identity: wire.ProducerReady,
+    ) -> None:
+        self._client = client
+        self._topic = FollowedTopic(client, topic, self._go_by_topic, self._fail_all, self._try_again)
+        self._acks = acks
+        self._gathering = gathering
+        self._delivery_timeout = delivery_timeout
+        self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
+        self._identity = identity
+        """Of all rows, until a partition forgets it. Nobody: without idempotence."""
+        self._rows: dict[int, Row] = {}
+        self._rounds = SendRounds[Row]()
+        self._troubles = SendTroubles(client)
+        self._leaves_with: Link | None = None
+        """Whose turn's end is waited for."""
+        self._outcomes: deque[Outcome] = deque()
+        self.unsettled = 0
+        self._settling = trio.lowlevel.ParkingLot()
+        self.is_closed = False
+        self._scope = trio.CancelScope()
+        self._armed = math.inf
+        self._rearm = trio.Event()
+
+    async def run(self) -> None:
+        """Keep time, until stopped or cancelled; closed in any case afterwards."""
+        self._client.senders[self] = None
+        try:
+            with self._scope:
+                await self._keep_time()
+        finally:
+            del self._client.senders[self]
+            self.close()
+
+    async def _keep_time(self) -> None:
+        while True:
+            self._armed = math.inf
+            self._give_up_the_late()
+            if self._outcomes:
+                self._troubles.look_for_broker(self.topic.name)
+            self._pump_held()
+            if self._outcomes:
+                self._arm(min(trio.current_time() + self._tick_seconds, self._deadline(self._outcomes[0])))
+            self._rearm = trio.Event()
+            with trio.CancelScope(deadline=self._armed):
+                await self._rearm.wait()
+
+    def stop(self) -> None:
+        self._scope.cancel()
+
+    def close(self) -> None:
+        """Drop what is not settled, and say how many messages that were."""
+        self.is_closed = True
+        dropped = self._fail(self._take_all(), Closed("the producer was closed before this was confirmed"))
+        if dropped:
+            logger.warning("%d messages to %s were dropped unconfirmed", dropped, self.topic.name)
+
+    # In
+
+    def add(self, chunk: Chunk) -> None:
+        """Put messages into their rows and send what may leave."""
+        outcome = cast(Outcome, chunk.call)
+        self.unsettled += len(chunk)
+        self._outcomes.append(outcome)
+        for row in self._distribute(chunk, outcome.since):
+            if self._rounds.leave_at_once or row.messages.is_enough or not self._rounds.is_open:
+                self._pump(row)
+            else:
+                self._hold_to_end_of_turn(row)
+        self._topic.refresh_if_old(outcome.since)
+        self._arm(outcome.since + self._tick_seconds)
+
+    def _distribute(self, chunk: Chunk, now: float) -> "list[Row]":
+        """The rows in which something may leave now."""
+        if chunk.partition is not None or chunk.keys is None:
+            row = self._row(self._topic.partitioner.choose(None, chunk.partition))
+            may_leave = row.messages.add(chunk, now)
+            if chunk.partition is None and row.messages.is_full:
+                self._topic.partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
+            return [row] if may_leave else []
+        numbers: dict[int, list[int]] = {}
+        for index, key in enumerate(chunk.keys):
+            numbers.setdefault(self._topic.partitioner.choose(key), []).append(index)
+        return [
+            self._rows[number]
+            for number, indexes in numbers.items()
+            if self._row(number).messages.add(chunk.picked(indexes), now)
+        ]
+
+    def check_partition(self, partition: int | None) -> None:
+        """`UnknownPartition` when the topic has no such one, as far as is known."""
+        self._topic.partitioner.choose(None, partition)
+
+    def begin_keyless_anywhere(self) -> None:
+        """By the number that the broker has drawn for this producer: it is as good as one drawn here."""
+        self._topic.partitioner.begin_at(self._identity.producer_id)
+
+    def _row(self, number: int) -> Row:
+        row = self._rows.get(number)
+        if row is None:
+            row = self._rows[number] = Row(number, SendRow(self._gathering), self._identity)
+        return row
+
+    # Out
+
+    def _hold_to_end_of_turn(self, row: Row) -> None:
+        self._rounds.hold(row)
+        link = self._client.link
+        if link is not None and link is not self._leaves_with:
+            self._leaves_with = link
+            link.at_end_of_turn(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._leaves_with = None
+        self._pump_held()
+
+    def pump_all(self) -> None:
+        is_open = self._rounds.is_open
+        for row in self._rows.values():
+            self._pump(row, together=is_open)
+
+    def _pump_held(self) -> None:
+        """All of a round leave together, or those whose time has come."""
+        is_open = self._rounds.is_open
+        for row in self._rounds.take_held():
+            self._pump(row, together=is_open)
+
+    def _pump(self, row: Row, *, together: bool = False) -> None:
+        """Send what may leave now, and see to it that the rest is looked at in time. Those that leave together do
+        not wait for one another."""
+        link = self._client.link
+        if row.messages.has_nothing_to_send() or link is None or row.identity is None:
+            return  # whoever brings the missing one pumps
+        now, others = trio.current_time(), not (together or self._rounds.is_open)
+        while now >= row.paused_until and link.has_room:
+            batch = row.messages.next_batch(now, others_under_way=others)
+            if batch is None:
+                break
+            self._send(row, batch, link)
+            if row.messages.has_nothing_to_send():
+                return
+        self._hold(row, row.messages.next_deadline(now, others_under_way=others), now, link)
+
+    def _hold(self, row: Row, deadline: float | None, now: float, link: Link) -> None:
+        if deadline is None:
+            return  # answers of its own are awaited, and pump it
+        if deadline <= now >= row.paused_until:
+            self._wait_for_room(row, link)
+        else:
+            self._rounds.hold(row)
+            self._arm(max(deadline, row.paused_until))
+
+    def _wait_for_room(self, row: Row, link: Link) -> None:
+        def go_on() -> None:
+            row.waits_for_room_of = None
+            self._pump(row)
+
+        if row.waits_for_room_of is not link:
+            row.waits_for_room_of = link
+            link.when_room(go_on)
+
+    def _send(self, row: Row, batch: OutBatch, link: Link) -> None:
+        attempt = batch.attempt
+        if attempt == 1 and row.partition == self._topic.partitioner.choose():
+            self._topic.partitioner.begin_next_batch()
+        request = wire.Produce(self._acks, (self._encoded(row, batch),))
+        try:
+            link.post_batch(request, lambda answer: self._hear(row, batch, attempt, answer))
+        except GoQueueError as error:
+            self._take_refusal(row, batch, error)
+        else:
+            self._rounds.note_sent(len(batch.chunks))
+
+    def _encoded(self, row: Row, batch: OutBatch) -> wire.ProduceBatch:
+        assert row.identity is not None
+        body, attributes = batch.body(), 0
+        if self.topic.config.get("compression") == "zstd":
+            body, attributes = compress(body), int(Attribute.ZSTD)
+        who, uuid = row.identity, self.topic.uuid.bytes
+        return wire.ProduceBatch(
+            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, batch.count, body
+        )
+
+    # Answers
+
+    def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
+        ends_round = self._rounds.note_answered()
+        if row.messages.awaits(batch, attempt):
+            self._take_answer(row, batch, produced_in(answer))
+        if ends_round:
+            self._rounds.hold(row)
+            self._pump_held()
+        else:
+            self._pump(row)
+
+    def _take_answer(self, row: Row, batch: OutBatch, outcome: wire.ProducedBatch | GoQueueError) -> None:
+        if isinstance(outcome, wire.ProducedBatch):
+            row.messages.confirmed(batch)
+            self._troubles.note_confirmed(row.partition)
+            self._confirm(row, batch, outcome.base_offset)
+        elif isinstance(outcome, ConnectionLost | ActorDied):
+            self._take_loss(row, batch)
+            if isinstance(outcome, ActorDied):  # on a line that stands: it would be asked again and again meanwhile
+                self._pause(row, outcome)
+        else:
+            self._take_refusal(row, batch, outcome)
+
+    def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
+        settled, topic = 0, self.topic.name
+        for chunk in () if batch.is_given_up else batch.chunks:
+            settled += cast(Outcome, chunk.call).confirm(chunk.places, topic, row.partition, base_offset)
+            base_offset = None if base_offset is None else base_offset + len(chunk)
+        self._note_settled(settled)
+
+    def _take_loss(self, row: Row, batch: OutBatch) -> None:
+        if self._identity is NOBODY:
+            error = OutcomeUnknown(
+                "the connection was lost before the answer came; it may have been written or not"
+            )
+            self._fail(row.messages.refused(batch, range(batch.count)), error)
+        else:
+            row.messages.unanswered(batch)
+
+    def _take_refusal(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
+        is_oldest = row.messages.is_oldest(batch)
+        if isinstance(error, UnknownProducer | OutOfOrderSequence) and is_oldest:
+            self._begin_anew(row)
+        elif isinstance(error, BatchRefused):
+            self._take_bad_records(row, batch, error)
+        elif isinstance(error, UnknownProducer | OutOfOrderSequence):
+            row.messages.not_written(batch)  # behind one that was refused
+        elif isinstance(error, UnknownTopic):
+            row.messages.not_written(batch)
+            row.paused_until = math.inf
+            self._topic.begin_refresh()
+        elif isinstance(error, PartitionUnavailable):
+            self._take_elsewhere(row, batch, error)
+        elif error.retryable:
+            row.messages.not_written(batch)
+            self._pause(row, error)
+        else:
+            self._fail(row.messages.refused(batch, range(batch.count)), error)
+
+    def _pause(self, row: Row, error: GoQueueError) -> None:
+        row.paused_until = trio.current_time() + PAUSE_SECONDS
+        self._troubles.note_refused(self.topic.name, row.partition, error)
+
+    def _take_elsewhere(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
+        """The partition cannot be used. What has no key, and was certainly not written, goes to another one."""
+        movable = self._topic.partitioner.avoid_also(row.partition) and not batch.may_be_written
+        for chunk in row.messages.refused(batch, range(batch.count)):
+            if movable and chunk.partition is None and chunk.keys is None:
+                self._distribute(chunk, cast(Outcome, chunk.call).since)
+            else:
+                self._fail([chunk], error)
+        self.pump_all()
+
+    def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
+        errors = {bad.index: bad.error for bad in refusal.records}
+        bad = row.messages.refused(batch, errors.keys())
+        if batch.is_given_up:
+            return
+        places = [(chunk, number) for chunk in bad for number in range(len(chunk))]
+        for (chunk, number), index in zip(places, sorted(errors), strict=True):
+            self._settle_bad(row, chunk.picked([number]), errors[index])
+
+    def _settle_bad(self, row: Row, chunk: Chunk, error: GoQueueError) -> None:
+        """A repeat of a message with an id has the first one's offset; behind its first, it is sent once more."""
+        if not isinstance(error, DuplicateMessage):
+            self._fail([chunk], error)
+        elif error.offset is None:
+            row.messages.add(chunk, trio.current_time())
+        else:
+            [place], where = chunk.places, RepeatedPublished(self.topic.name, row.partition, error.offset)
+            self._note_settled(cast(Outcome, chunk.call).settle(place, where))
+
+    def _begin_anew(self, row: Row) -> None:
+        """The partition does not know this row any more: what is certainly unwritten goes on under a new id."""
+        error = OutcomeUnknown("the broker has forgotten this producer; the message may have been written or not")
+        self._fail(row.messages.forgotten(), error)
+        self._take_new_identity(row)
+
+    def _take_new_identity(self, row: Row) -> None:
+        if self._identity is not NOBODY:
+            row.identity = None
+            self._client.spawn(self._identify, row)
+
+    async def _identify(self, row: Row) -> None:
+        while row.identity is None and not self.is_closed:
+            try:
+                row.identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+            except GoQueueError as error:
+                if not error.retryable:
+                    self._fail(row.messages.drop_all(), error)
+                    return
+        self._pump(row)
+
+    # The topic: it may gain partitions, or be deleted and made again.
+
+    @property
+    def topic(self) -> "Topic":
+        """As far as is known."""
+        return self._topic.now
+
+    async def refresh(self) -> None:
+        """Ask how the topic is now, and go by that."""
+        await self._topic.refresh()
+
+    def _go_by_topic(self, is_other: bool) -> None:
+        for row in self._rows.values():
+            row.paused_until = -math.inf
+        if is_other:
+            self._move_over()
+        self.pump_all()
+
+    def _fail_all(self, error: GoQueueError) -> None:
+        self._fail(self._take_all(), error)
+
+    def _try_again(self) -> None:
+        """The broker did not say how the topic is: who waits for that asks by sending once more."""
+        soon = trio.current_time() + PAUSE_SECONDS
+        for row in self._rows.values():
+            row.paused_until = min(row.paused_until, soon)
+        self.pump_all()
+
+    def _take_all(self) -> list[Chunk]:
+        """Out of the rows, which end: whatever comes later begins others, that wait for nothing."""
+        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
+        self._rows.clear()
+        return chunks
+
+    def _move_over(self) -> None:
+        """Whatever was written is gone with the old topic; the rest goes to the new one."""
+        for chunk in self._take_all():
+            try:
+                self._distribute(chunk, cast(Outcome, chunk.call).since)
+            except GoQueueError as error:
+                self._fail([chunk], error)
+
+    # Settling
+
+    async def wait_for_some(self) -> None:
+        """Return when something more is settled."""
+        await self._settling.park()
+
+    def _fail(self, chunks: Iterable[Chunk], error: GoQueueError) -> int:
+        settled = sum(cast(Outcome, chunk.call).fail(chunk.places, error) for chunk in chunks)
+        self._note_settled(settled)
+        return settled
+
+    def _note_settled(self, count: int) -> None:
+        self.unsettled -= count
+        self._settling.unpark_all()
+
+    def _give_up_the_late(self) -> None:
+        """Those whose time is over are told, and never sent afterwards."""
+        now = trio.current_time()
+        while self._outcomes and self._outcomes[0].is_settled:
+            self._outcomes.popleft()
+        if not self._outcomes or self._deadline(self._outcomes[0]) > now:
+            return
+        troubles, seconds = self._troubles, self._delivery_timeout
+        for row in self._rows.values():
+            expired = row.messages.expire(now, seconds)
+            self._fail(expired.unwritten, troubles.unwritten(row.partition, seconds))
+            self._fail(expired.unknown, troubles.unknown(row.partition, seconds))
+            if expired.begins_anew:
+                self._take_new_identity(row)
+        while self._outcomes and self._deadline(self._outcomes[0]) <= now:
+            self._note_settled(self._outcomes.popleft().give_up(troubles.unwritten(None, seconds)))
+
+    def _deadline(self, outcome: Outcome) -> float:
+        return outcome.since + self._delivery_timeout
+
+    def _arm(self, deadline: float) -> None:
+        """Have the time kept until then, at the latest."""
+        if deadline < self._armed:
+            self._armed = deadline
+            self._rearm.set()

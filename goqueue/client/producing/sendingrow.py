@@ -1,0 +1,17 @@
+"""What a sender keeps of one partition: the messages on their way there, and what they wait for."""
+
+import math
+from dataclasses import dataclass
+
+from goqueue.client.link.link import Link
+from goqueue.core.sending.queue import SendRow
+from goqueue.net.wire import messages as wire
+
+
+@dataclass(eq=False, slots=True)
+class Row:
+    partition: int
+    messages: SendRow
+    identity: wire.ProducerReady | None
+    paused_until: float = -math.inf
+    waits_for_room_of: Link | None = None

@@ -1,0 +1,71 @@
+"""What a producer knows of its topic. It may gain partitions, or be deleted and made again."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from goqueue.core.sending.partitioner import Partitioner
+from goqueue.errors import GoQueueError, UnknownTopic
+
+if TYPE_CHECKING:
+    from goqueue.client.client import Client, Topic
+
+REFRESH_SECONDS = 30.0
+"""How old what is known of a topic may become while it is used: then it is asked for again."""
+
+
+class FollowedTopic:
+    def __init__(
+        self,
+        client: "Client",
+        topic: "Topic",
+        on_refreshed: Callable[[bool], None],
+        on_gone: Callable[[UnknownTopic], None],
+        on_unanswered: Callable[[], None],
+    ) -> None:
+        """`on_refreshed` hears whether it is another topic of the same name. Of these three, one is told after each
+        `begin_refresh`: whoever waits for it never waits for ever.
+        """
+        self._client = client
+        self.now = topic
+        self.partitioner = Partitioner(len(topic.partitions))
+        self.partitioner.avoid(_unusable(topic))
+        self._on_refreshed, self._on_gone, self._on_unanswered = on_refreshed, on_gone, on_unanswered
+        self._refreshed_at = trio.current_time()
+        self._is_refreshing = False
+
+    def refresh_if_old(self, now: float) -> None:
+        if now > self._refreshed_at + REFRESH_SECONDS:
+            self.begin_refresh()
+
+    def begin_refresh(self) -> None:
+        if not self._is_refreshing:
+            self._is_refreshing = True
+            self._client.spawn(self._refresh_in_background)
+
+    async def _refresh_in_background(self) -> None:
+        try:
+            await self.refresh()
+        except UnknownTopic as error:
+            self._on_gone(error)
+        except GoQueueError:
+            self._on_unanswered()
+        finally:
+            self._refreshed_at = trio.current_time()
+            self._is_refreshing = False
+
+    async def refresh(self) -> None:
+        """Ask how the topic is now, and go by that."""
+        topic = await self._client.topic(self.now.name)
+        self._refreshed_at = trio.current_time()
+        is_other = topic.uuid != self.now.uuid
+        self.now = topic
+        self.partitioner.resize(len(topic.partitions))
+        self.partitioner.avoid(_unusable(topic))
+        self._on_refreshed(is_other)
+
+
+def _unusable(topic: "Topic") -> list[int]:
+    """The partitions that were lost or could not be opened."""
+    return [each.number for each in topic.partitions if each.error is not None]

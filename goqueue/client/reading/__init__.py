@@ -1,0 +1,1 @@
+"""Reading without a group, and what a reader gets."""

@@ -1,0 +1,247 @@
+"""Reading a topic without a group: an async iterator, and a context manager for those who leave early.
+
+It keeps a position for each partition and asks for what lies there, all partitions in one request. Positions
+move only when what was fetched is at hand, so a cancelled `async for` loses nothing and repeats nothing. While
+the program looks at one slice the broker is already asked for the next, when there is one.
+It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import chain
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+import trio
+
+from goqueue.client.link.link import Link
+from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
+from goqueue.client.reading.message import Message, Slice
+from goqueue.client.reading.prefetch import AskedAhead
+from goqueue.core.sending.partitioner import check_partition
+from goqueue.environment import WallClock
+from goqueue.errors import Closed, DamagedData, GoQueueError, InvalidMessage, OffsetOutOfRange
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.failures import PATIENCE_SECONDS, error_of, final
+from goqueue.net.wire.kinds import Request
+from goqueue.types import Microseconds, Offset
+
+if TYPE_CHECKING:
+    from goqueue.client.client import Topic
+
+Start: TypeAlias = Offset | float | str | datetime
+WAIT_MS = 10_000
+BYTES_MAX = 512 * 1024
+PAUSE_SECONDS = 0.1
+"""Before a partition that could not answer is asked again."""
+OFFSET_MAX = 2**63 - 1
+
+REFRESH_SECONDS = 30.0
+"""How long a reader of all partitions may not know of one that was added."""
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller(Protocol):
+    """What a reader needs of its client."""
+
+    clock: WallClock
+    link: Link | None
+
+    async def topic(self, name: str) -> "Topic": ...
+
+    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
+
+
+class Reader:
+    def __init__(
+        self, client: Caller, topic: str, partition: int | None, start: Start, end: Offset | str | None
+    ) -> None:
+        self._client = client
+        self._name = topic
+        self._partition = partition
+        self._start = start
+        self._end = end
+        self._topic: Topic | None = None
+        self._positions: dict[int, Offset] = {}
+        self._firsts: dict[int, Offset] = {}
+        self._ends: dict[int, Offset] = {}
+        self._at_hand: Iterator[Message] = iter(())
+        self._ahead = AskedAhead(client)
+        self._refreshed_at = 0.0
+        self._fails_since: float | None = None
+        """In Trio's time."""
+        self._is_closed = False
+        self.on_damaged: Callable[[int, DamagedData], None] | None = None
+        """Told the partition and the damage. Then reading goes on behind it; without it, damage is an error."""
+
+    async def __aenter__(self) -> "Reader":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_closed = True
+        self._at_hand = iter(())
+
+    def __aiter__(self) -> "Reader":
+        return self
+
+    async def __anext__(self) -> Message:
+        message = next(self._at_hand, None)
+        return message or await self._next_of_more()
+
+    async def _next_of_more(self) -> Message:
+        self._check_open()
+        if self._topic is None:
+            await self._begin()
+        while (message := next(self._at_hand, None)) is None:
+            self._check_open()
+            if not self._positions:
+                raise StopAsyncIteration
+            await self._fetch()
+        return message
+
+    async def next_batch(self) -> list[Message]:
+        """As many as are at hand, at least one; [] at the end. Nothing is fetched while there are some."""
+        try:
+            first = await anext(self)
+        except StopAsyncIteration:
+            return []
+        return [first, *self._at_hand]
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("the reader is closed; make another by client.read")
+
+    # Where to begin and to end
+
+    async def _begin(self) -> None:
+        topic = await self._client.topic(self._name)
+        count = len(topic.partitions)
+        wanted = range(count) if self._partition is None else [check_partition(self._partition, count)]
+        for number in wanted:
+            self._positions[number] = self._firsts[number] = await self._first_offset(topic, number)
+            if self._end is not None:
+                self._ends[number] = self._end_offset(topic, number)
+        self._topic, self._refreshed_at = topic, trio.current_time()
+        self._drop_finished()
+
+    async def _first_offset(self, topic: "Topic", number: int) -> Offset:
+        partition = topic.partitions[number]
+        if partition.error is not None:
+            raise partition.error
+        if self._start == "earliest":
+            return partition.start
+        if self._start == "latest":
+            return partition.end
+        if type(self._start) is int:
+            return _checked_offset("start", self._start)
+        request = wire.OffsetAtTime(topic.uuid.bytes, number, _microseconds(self._start))
+        found = (await self._client.call(request, wire.OffsetFound)).offset
+        return partition.end if found is None else found
+
+    def _end_offset(self, topic: "Topic", number: int) -> Offset:
+        if self._end == "latest":
+            return topic.partitions[number].end
+        if type(self._end) is int:
+            return self._end
+        raise InvalidMessage(f"end={self._end!r} is neither an offset nor 'latest'")
+
+    def _drop_finished(self) -> None:
+        for number in [each for each, end in self._ends.items() if self._positions.get(each, end) >= end]:
+            self._positions.pop(number, None)
+
+    # What lies there
+
+    async def _fetch(self) -> None:
+        if self._fails_since is not None:
+            await trio.sleep(PAUSE_SECONDS)
+        await self._look_for_added_partitions()
+        request = self._request()
+        answer = await self._ahead.answer(request)
+        if answer is None:
+            answer = await self._client.call(request, wire.Fetched)
+        slices = []
+        if all(found.error is None for found in answer.partitions):
+            self._fails_since = None
+        for (number, offset), found in zip(list(self._positions.items()), answer.partitions, strict=True):
+            if found.error is not None:
+                self._positions[number] = self._place_after(error_of(found.error), number, offset)
+            else:
+                slices.append((Slice(self._name, number, found.data), max(offset, self._firsts[number])))
+                self._positions[number] = found.next_offset
+        self._at_hand = self._messages(slices)
+        self._drop_finished()
+        if any(found.next_offset < found.high_watermark for found in answer.partitions) and self._positions:
+            self._ahead.ask(self._request())
+
+    def _request(self) -> wire.Fetch:
+        assert self._topic is not None
+        uuid = self._topic.uuid.bytes
+        wanted = tuple(wire.FetchPartition(uuid, number, 0, offset) for number, offset in self._positions.items())
+        return wire.Fetch(WAIT_MS, BYTES_MAX, wanted)
+
+    def _messages(self, slices: list[tuple[Slice, Offset]]) -> Iterator[Message]:
+        now = self._client.clock.now()
+        return chain.from_iterable(
+            found.messages(start, self._ends.get(found.partition), now) for found, start in slices
+        )
+
+    async def _look_for_added_partitions(self) -> None:
+        """Of one who follows all of them. What is in an added one came after the reader began."""
+        follows_all = self._partition is None and self._end is None
+        if not follows_all or trio.current_time() < self._refreshed_at + REFRESH_SECONDS:
+            return
+        topic = await self._client.topic(self._name)
+        self._refreshed_at = trio.current_time()
+        assert self._topic is not None
+        if topic.uuid == self._topic.uuid:
+            for partition in topic.partitions[len(self._topic.partitions) :]:
+                self._positions[partition.number] = self._firsts[partition.number] = partition.start
+            self._topic = topic
+
+    def _place_after(self, error: GoQueueError, number: int, offset: Offset) -> Offset:
+        """Where to go on: a partition that is started again is waited for, as a broker is. Of one that is gone with
+        its topic the broker says so when it is asked again. Else the error."""
+        if isinstance(error, DamagedData) and error.restart_at > offset:
+            return self._behind_damage(error, number)
+        if not error.retryable:
+            return self._durable_end(number, offset, error)
+        now = trio.current_time()
+        self._fails_since = now if self._fails_since is None else self._fails_since
+        if now >= self._fails_since + PATIENCE_SECONDS:
+            raise final(error)
+        return offset
+
+    def _behind_damage(self, error: DamagedData, number: int) -> Offset:
+        if self.on_damaged is None:
+            error.details |= {"topic": self._name, "partition": number}
+            raise error
+        self.on_damaged(number, error)
+        return error.restart_at
+
+    def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
+        """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""
+        assert self._topic is not None
+        durable = error.details.get("end")
+        is_ahead = isinstance(error, OffsetOutOfRange) and isinstance(durable, int) and durable < offset
+        if is_ahead and offset <= self._topic.partitions[number].end:
+            return int(durable or 0)
+        raise error
+
+
+def _microseconds(time: Start) -> Microseconds:
+    try:
+        return clamped_microseconds_of(time)
+    except UNREADABLE as error:
+        raise InvalidMessage(
+            f"start={time!r} is neither an offset, 'earliest', 'latest' nor a time ({error})"
+        ) from None
+
+
+def _checked_offset(name: str, offset: Offset) -> Offset:
+    if not 0 <= offset <= OFFSET_MAX:
+        raise OffsetOutOfRange(f"{name}={offset} is no offset; they begin with 0")
+    return offset

@@ -1,0 +1,94 @@
+"""Copying all that a broker has, over the wire: one moment, then every partition up to it.
+
+What is copied is batches as they lie on disk, each checked by its checksums. Meanwhile the broker goes on. It may
+be started again; retention and compaction may take messages away, and topics may be deleted: each of these is told
+to whoever copies, so that the copy says what is in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import trio
+
+from goqueue.client.client import Client
+from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, body_is_sound, parse_envelope
+from goqueue.errors import CorruptMessage, DamagedData, GoQueueError, OffsetOutOfRange, Unavailable
+from goqueue.net.wire import messages as wire
+from goqueue.net.wire.failures import error_of
+from goqueue.types import Offset
+
+BYTES_MAX = 1024 * 1024
+WAIT_MS = 1_000
+PATIENCE_SECONDS = 30.0
+"""For a partition that is being started again."""
+PAUSE_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Whole batches, in order; the first may begin before the offset that was asked for."""
+
+    batches: tuple[tuple[Envelope, memoryview], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The partition begins here by now."""
+
+    start: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """Offsets up to here cannot be read any more."""
+
+    end_offset: Offset
+    reason: str
+
+
+Piece: TypeAlias = Batches | Removed | Damaged
+
+
+async def take_snapshot(client: Client) -> wire.Snapshot:
+    return await client.call(wire.TakeSnapshot(), wire.Snapshot)
+
+
+async def piece_at(client: Client, topic: bytes, partition: int, offset: Offset) -> Piece:
+    """What lies at this offset, below the partition's end. `UnknownTopic` once its topic is deleted."""
+    request = wire.Fetch(WAIT_MS, BYTES_MAX, (wire.FetchPartition(topic, partition, 0, offset),))
+    deadline = trio.current_time() + PATIENCE_SECONDS
+    while True:
+        [found] = (await client.call(request, wire.Fetched)).partitions
+        if found.error is not None:
+            piece = _piece_of(error_of(found.error), offset, is_last=trio.current_time() >= deadline)
+        else:
+            piece = Batches(tuple(_batches_in(found.data))) if found.data else None
+        if piece is not None:
+            return piece
+        if trio.current_time() >= deadline:
+            raise Unavailable(f"the broker does not show offset {offset} of partition {partition} any more")
+        await trio.sleep(PAUSE_SECONDS)
+
+
+def _piece_of(error: GoQueueError, offset: Offset, *, is_last: bool) -> Piece | None:
+    """None when asking again may help."""
+    start = error.details.get("start")
+    if isinstance(error, OffsetOutOfRange) and isinstance(start, int) and start > offset:
+        return Removed(start)
+    if isinstance(error, DamagedData) and error.end_offset > offset:
+        return Damaged(error.end_offset, error.message)
+    if error.retryable and not is_last:
+        return None
+    raise error
+
+
+def _batches_in(data: bytes) -> Iterator[tuple[Envelope, memoryview]]:
+    view, position = memoryview(data), 0
+    while position < len(view):
+        envelope = parse_envelope(view, position)
+        end = position + (envelope.size if envelope is not None else 0)
+        if envelope is None or not body_is_sound(envelope, view[position + ENVELOPE_SIZE : end]):
+            raise CorruptMessage("a batch changed on its way; run the backup again")
+        yield envelope, view[position:end]
+        position = end

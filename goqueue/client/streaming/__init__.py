@@ -1,0 +1,1 @@
+"""Consumers of a group in stream mode."""

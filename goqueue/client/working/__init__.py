@@ -1,0 +1,1 @@
+"""Workers: a handler run for each message of a group."""

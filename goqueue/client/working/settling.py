@@ -1,0 +1,99 @@
+"""What a worker tells the broker when a handler has ended: acks in rows, failures one by one with their reason.
+
+Acks are gathered while those before are under way, and no longer. A broker that is away hears them when it is back,
+however long that takes; until then the leases are renewed as well as can be. What is late anyhow is stale: the
+message comes again, which is logged and is no reason to stop.
+"""
+
+import logging
+
+import trio
+
+from goqueue.client.consuming.consumer import REASON_LENGTH_MAX, Consumer
+from goqueue.client.consuming.delivery import Delivered
+from goqueue.errors import GoQueueError, StaleReceipt
+
+logger = logging.getLogger("goqueue.worker")
+
+PAUSE_SECONDS = 1.0
+"""Between two tries to reach a broker that is away."""
+
+
+class Settlements:
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._to_ack: list[Delivered] = []
+        self._comes_more = trio.Event()
+        self._turn = trio.Lock()
+
+    # Acks
+
+    def ack(self, message: Delivered) -> None:
+        """Soon, unless its handler has settled it."""
+        if is_open(message):
+            self._to_ack.append(message)
+            self._comes_more.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._comes_more.wait()
+            self._comes_more = trio.Event()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """All that have gathered. Cancelled, it has forgotten none: an ack can be repeated."""
+        async with self._turn:
+            while self._to_ack:
+                row = self._to_ack.copy()
+                await self._ack(row)
+                del self._to_ack[: len(row)]
+
+    async def _ack(self, row: list[Delivered]) -> None:
+        while True:
+            try:
+                return await self._consumer.ack(row)
+            except GoQueueError as error:
+                if not await _may_be_repeated(error, "%d messages could not be acked", len(row)):
+                    return None
+
+    # Failures
+
+    async def nack(self, message: Delivered, reason: str) -> None:
+        while is_open(message):
+            try:
+                return await self._consumer.nack(message, reason=reason)
+            except GoQueueError as error:
+                if not await _may_be_repeated(error, "%s could not be nacked", place_of(message)):
+                    return None
+        return None
+
+
+async def _may_be_repeated(error: GoQueueError, what: str, *arguments: object) -> bool:
+    """After a pause; False when the broker has spoken."""
+    if isinstance(error, StaleReceipt):
+        logger.warning("a handler was done too late: %s; it comes again", error.message)
+        return False
+    logger.warning(f"{what}: %s", *arguments, error.message)
+    if error.retryable:
+        await trio.sleep(PAUSE_SECONDS)
+    return error.retryable
+
+
+def is_open(message: Delivered) -> bool:
+    """Nobody has settled it. Whether a lease that seems to have ended has done so is the broker's to say."""
+    return message.delivery.holds(message.offset) or message.offset in message.delivery.lost
+
+
+def place_of(message: Delivered) -> str:
+    return f"{message.topic}/{message.partition} offset {message.offset}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Type and text, of a length and of characters that travel."""
+    try:
+        text = str(error)
+    except Exception:  # somebody's own error, which cannot even say what it is
+        text = "its text cannot be had"
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    sound = reason[:REASON_LENGTH_MAX].encode(errors="backslashreplace").decode()
+    return sound[:REASON_LENGTH_MAX]

@@ -1,0 +1,212 @@
+"""A worker: `await goqueue.worker("orders", "billing", handler)` runs a handler for each message of a group.
+
+What is here is the same on every surface: parameters, checks, and how a worker is stopped. The rules are in
+working.py.
+"""
+
+import inspect
+import math
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
+
+import trio
+
+from goqueue.client.client import address_of, connect
+from goqueue.client.consuming.delivery import DeliveredMessage
+from goqueue.client.consuming.options import VISIBILITY_SECONDS, ConsumerOptions, Start, start_text
+from goqueue.client.consuming.receiving import MESSAGES_MAX
+from goqueue.client.link.arguments import check_flag, check_seconds_between, check_whole
+from goqueue.client.working.rules import Worked, Working
+from goqueue.client.working.signals import signals_stop
+from goqueue.environment import Network, WallClock
+from goqueue.errors import Closed
+from goqueue.nursery import PlainNursery
+
+DRAIN_SECONDS = 30.0
+
+HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
+
+
+class AnyWorker(Generic[HandlerT]):
+    """What the workers of all surfaces have in common."""
+
+    def __init__(
+        self,
+        topic: str | Sequence[str],
+        group: str,
+        handler: HandlerT,
+        *,
+        concurrency: int = 10,
+        url: str = "ws://127.0.0.1:7710",
+        name: str = "goqueue",
+        shared: bool | None = None,
+        key_order: bool | None = None,
+        lanes: str | None = None,
+        max_deliveries: int | None = None,
+        assignor: str | None = None,
+        rebalance: str | None = None,
+        start: Start = "earliest",
+        visibility_timeout: float = VISIBILITY_SECONDS,
+        member_id: str | None = None,
+        drain_timeout: float = DRAIN_SECONDS,
+        handle_signals: bool = True,
+        network: Network | None = None,
+        clock: WallClock | None = None,
+    ) -> None:
+        """`topic` is a name, a list of names or a pattern. At most `concurrency` handlers run at a time.
+
+        `stop` drains it, and so does SIGTERM or SIGINT in the main thread, unless `handle_signals` is False:
+        handlers have `drain_timeout` seconds to return. `url`, `name`, `network` and `clock` are as for
+        `connect`, all else as for `client.consumer`.
+        """
+        self._handler = self._checked(handler)
+        self._concurrency = check_whole("concurrency", concurrency, 1, MESSAGES_MAX)
+        self._drain_timeout = check_drain(drain_timeout)
+        self._handles_signals = check_flag("handle_signals", handle_signals)
+        address_of(url)
+        self._connecting: dict[str, Any] = {"url": url, "name": name, "network": network, "clock": clock}
+        self._consuming: dict[str, Any] = {
+            "topics": _kept(topic),
+            "group": group,
+            "shared": shared,
+            "key_order": key_order,
+            "lanes": lanes,
+            "max_deliveries": max_deliveries,
+            "assignor": assignor,
+            "rebalance": rebalance,
+            "start": start,
+            # Those at work, and those whose acks are under way. One more, and an idle worker asks seldom.
+            "max_in_flight": 2 * concurrency + 1,
+            "visibility_timeout": visibility_timeout,
+            "auto_extend": True,
+            "member_id": member_id,
+        }
+        _check_consuming(ConsumerOptions(**self._consuming))
+        self._working = Working(concurrency)
+        self._has_begun = False
+
+    @staticmethod
+    @abstractmethod
+    def _checked(handler: HandlerT) -> HandlerT:
+        """One that this surface can run; else TypeError."""
+
+    def stop(self, drain_timeout: float | None = None) -> None:
+        """Take no more messages. `run` returns when all handlers have, after `drain_timeout` seconds at the latest.
+
+        May be called from anywhere: handlers, other threads, before it runs. Again, with less time, it ends sooner.
+        """
+        self._working.stop(self._drain_timeout if drain_timeout is None else check_drain(drain_timeout))
+
+    @contextmanager
+    def _begun(self) -> Iterator[None]:
+        """Around its one run."""
+        if self._has_begun:
+            raise Closed("a worker runs once; make another")
+        self._has_begun = True
+        handled = signals_stop(self.stop, partial(self.stop, 0.0))
+        with handled if self._handles_signals else nullcontext():
+            yield
+
+
+class Worker(AnyWorker[Handler]):
+    """A worker that can be stopped from inside the program: `run` it, and `stop` it from wherever it suits."""
+
+    @staticmethod
+    def _checked(handler: Handler) -> Handler:
+        return check_async(handler, "goqueue.blocking.worker")
+
+    async def run(self) -> Worked:
+        """Until it is stopped. What the broker refuses for good is raised."""
+        with self._begun():
+            async with PlainNursery() as tasks:
+                ending = trio.CancelScope()
+                worked = _Result()
+                tasks.start_soon(self._work, ending, worked)
+                try:
+                    await worked.is_there.wait()
+                except BaseException:
+                    ending.cancel()
+                    raise
+        return worked.value
+
+    async def _work(self, ending: trio.CancelScope, worked: "_Result") -> None:
+        """Whoever cancels the worker must not cancel the client with it: messages are given back through that."""
+        with trio.CancelScope(shield=True):
+            async with connect(**self._connecting) as client:
+                consumer = client.consumer(**self._consuming)
+                consumer.be_patient()
+                async with consumer:
+                    with ending:
+                        worked.value = await self._working.run(consumer, self._handler)
+        worked.is_there.set()
+
+
+class _Result:
+    """What came of the work, once it is there."""
+
+    def __init__(self) -> None:
+        self.value = Worked(0, 0, 0)
+        self.is_there = trio.Event()
+
+
+def with_parameters_of(kind: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """What `worker` takes is what a Worker takes, also for whoever asks for its signature."""
+
+    def dress(function: Callable[..., T]) -> Callable[P, T]:
+        function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        return function
+
+    return dress
+
+
+@with_parameters_of(Worker)
+async def worker(*arguments: Any, **named: Any) -> Worked:
+    """Run an async handler for each message of a group, until it is stopped: a `Worker` without a name.
+
+    A message whose handler returns is acked, one whose handler raises is nacked with the reason. See `Worker`.
+    """
+    return await Worker(*arguments, **named).run()
+
+
+# Checks
+
+
+def check_drain(seconds: object) -> float:
+    return check_seconds_between("drain_timeout", seconds, 0.0, math.inf)
+
+
+def _kept(topics: Any) -> Any:
+    """An iterator is looked at once."""
+    return list(topics) if isinstance(topics, Iterable) and not isinstance(topics, str | bytes) else topics
+
+
+def _check_consuming(options: ConsumerOptions) -> None:
+    """What else would only be found when it runs."""
+    assert options.subscription
+    start_text(options.start)
+
+
+def check_async(handler: HandlerT, instead: str) -> HandlerT:
+    if not is_async(handler):
+        raise TypeError(f"{handler!r} is no async function; write it with `async def`, or use {instead}")
+    return handler
+
+
+def check_plain(handler: HandlerT, instead: str) -> HandlerT:
+    if is_async(handler) or not callable(cast(object, handler)):
+        raise TypeError(f"{handler!r} is no plain function; for an async one use {instead}")
+    return handler
+
+
+def is_async(handler: object) -> bool:
+    """Also of a partial, of what was wrapped by a decorator, and of an object that is called."""
+    if not callable(handler):
+        return False
+    inner = inspect.unwrap(handler)
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(type(inner).__call__)

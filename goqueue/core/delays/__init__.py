@@ -1,0 +1,1 @@
+"""Delayed messages: what is pending, what the log says of them, and the timer wheel."""

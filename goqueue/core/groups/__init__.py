@@ -1,0 +1,1 @@
+"""Consumer groups: membership, assignment, ownership, settings, and which groups there are."""

@@ -1,0 +1,54 @@
+"""What a group wants done, in this order: who is thrown out or replaced, which partitions change hands, who hears
+of it.
+
+A partition learns its owner before the owner hears of it, so that the first request of a new owner is not refused.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from goqueue.core.groups.assignors import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Expelled:
+    """A member is no more, and did not ask for it."""
+
+    member: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Only this consumer is the member now: what the one before it holds is lost, and it is given nothing more."""
+
+    member: str
+    instance: int
+    before: int
+    """The same one, if it had closed and comes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """From now on only this member takes from, or commits to, the partition; None is nobody."""
+
+    topic: str
+    partition: int
+    member: str | None
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """To be pushed to a member. `assignment` is all it may read now; a repeat changes nothing.
+
+    `revoked` is what it must let go of. In stream mode, and in eager groups, it confirms that with this generation.
+    """
+
+    member: str
+    generation: int
+    assignment: Assignment
+    revoked: Assignment = frozenset()
+
+
+Effect: TypeAlias = Expelled | Replaced | Assign | Tell

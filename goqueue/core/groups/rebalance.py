@@ -1,0 +1,391 @@
+"""Who is in a group and who reads what: the state machine of one group (G10).
+
+Methods are events, each given the monotonic time; each returns what is to be done, in order. `next_deadline` says
+when `tick` is wanted. The rules:
+
+    The first member fixes the settings. They stay when the last one leaves; `alter` changes them.
+    A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
+    A member that comes back under its own id resumes: nothing has changed, and it is told again what it has.
+    So does another consumer that comes under that id, but it replaces the one before, which is fenced from then on.
+    Members that the group had before the broker started are expected back: for 5 s they own what they owned, and
+    whoever of them joins has it at once. Whoever else joins gets what is left, as if they were there.
+    A static member that closes keeps its place for 5 s, so that a program may be started again without others
+    noticing, but not for longer than until somebody else joins. Whoever else closes leaves.
+    Members, their subscriptions and the topics decide who is to have what. When one of these changes, a new aim is
+    worked out from what everyone has now, and a rebalance under way goes on towards the new aim instead.
+    The generation rises with every change of members or owners. A partition that changes hands does so between two
+    generations, so in each it has one owner at most. Who is not concerned hears nothing.
+    A member that speaks of an older generation than it was told is told again; its confirmation does not count, as
+    it may be of something else. One that speaks of a newer one knows it from elsewhere and must join again.
+
+How partitions pass from one owner to the next is in groupownership.py.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import NamedTuple
+
+from goqueue.core.groups.assignors import Assignment, TopicPartition, assign
+from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.member import (
+    SESSION_SECONDS,
+    Member,
+    MemberView,
+    check_member_id,
+    check_session_timeout,
+    fenced,
+)
+from goqueue.core.groups.memory import RememberedMember, worth_remembering
+from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
+from goqueue.core.groups.rebalancestate import TRANSITIONS, State, Turn
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.subscription import Subscription
+from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
+
+
+class _Demand(NamedTuple):
+    """All that an aim depends on, beside who has what."""
+
+    readers: dict[str, frozenset[str]]
+    partitions: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A group as people are shown it."""
+
+    state: State
+    generation: int
+    settings: GroupSettings | None
+    members: tuple[MemberView, ...]
+
+
+class Group:
+    def __init__(
+        self,
+        topics: Mapping[str, int],
+        *,
+        settings: GroupSettings | None = None,
+        generation: int = 0,
+    ) -> None:
+        """`topics` are all there are and their numbers of partitions. A group that was here before brings its
+        settings, and a generation not below its last."""
+        self._topics = dict(topics)
+        self._settings = settings
+        self._generation = generation
+        self._state = State.EMPTY
+        self._members: dict[str, Member] = {}
+        self._ownership = Ownership()
+        self._demand = _Demand({}, {})
+        self._assigned: dict[TopicPartition, str] = {}
+        """What the partitions know of their owners."""
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def settings(self) -> GroupSettings | None:
+        """None before the first member."""
+        return self._settings
+
+    # Events
+
+    def restore(self, now: float, members: Collection[RememberedMember]) -> list[Effect]:
+        """At the start, before anybody joins: these were members when the broker ended."""
+        assert not self._members, "nobody has joined yet"
+        if self._settings is None or self._is_shared:
+            return []
+        self._members = {each.id: Member.expected(each, self._settings, now) for each in members}
+        if not self._members:
+            return []
+        held = {each.id: frozenset(filter(self._exists, each.assignment)) for each in members}
+        self._ownership.restore(held, self._generation + 1)
+        self._state = State.STABLE
+        return self._proceed(now)
+
+    def join(
+        self,
+        now: float,
+        member_id: str,
+        *,
+        client: str,
+        subscription: Subscription,
+        settings: GroupSettings,
+        session_timeout: float = SESSION_SECONDS,
+        is_static: bool = False,
+        instance: int = 0,
+    ) -> list[Effect]:
+        """A new member, or one that comes back, perhaps with another subscription."""
+        check_member_id(member_id)
+        check_session_timeout(session_timeout)
+        known = self._members.get(member_id)
+        if known is None or known.asked != settings:
+            self._check_settings(settings)
+        joined = Member(member_id, client, subscription, settings, session_timeout, is_static, now, now, instance)
+        if known is not None:
+            joined.resume(known)
+        self._settings = self._settings or settings
+        self._members[member_id] = joined
+        if known is None:
+            away = [member for member in self._members.values() if member.is_away]
+            return self._expel(now, away, lambda _: "another member came while it was away", again=member_id)
+        effects = self._proceed(now, again=member_id)
+        if known.is_expected or (known.instance == instance and not known.is_away):
+            return effects
+        return [Replaced(member_id, instance, known.instance), *effects]
+
+    def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
+        """Also of one that is expected back: which consumer of the member it was is not remembered."""
+        member = self._members.get(member_id)
+        if member is None or not member.is_expected:
+            member = self._member(member_id, instance)
+        self._remove(member)
+        return self._proceed(now, members_changed=True)
+
+    def close(self, now: float, member_id: str, instance: int = 0) -> bool:
+        """The member goes and means to come back. Whether its place is kept: else it has to leave."""
+        member = self._member(member_id, instance)
+        if member.is_static:
+            member.close(now)
+        return member.is_static
+
+    def heartbeat(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
+        member = self._present(member_id, instance)
+        _check_not_ahead(member, generation)
+        member.heard(now)
+        return [] if generation == member.told_generation else [member.tell_again()]
+
+    def connection_lost(self, now: float, member_id: str) -> list[Effect]:
+        """Connections close after their member left, too: then it is no news."""
+        if member_id in self._members:
+            self._members[member_id].connection_lost(now)
+        return []
+
+    def connection_back(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
+        member = self._present(member_id, instance)
+        member.heard(now)
+        return [member.tell_again()]
+
+    def revoked(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
+        """A member has let go of what it was told to in this generation."""
+        member = self._present(member_id, instance)
+        _check_not_ahead(member, generation)
+        member.heard(now)
+        if generation != member.told_generation:
+            return [member.tell_again()]
+        self._ownership.let_go(member_id)
+        return self._proceed(now)
+
+    def topics_changed(self, now: float, topics: Mapping[str, int]) -> list[Effect]:
+        """All topics there are now. One that was deleted and made again is first heard of without it."""
+        self._topics = dict(topics)
+        self._ownership.keep_only(self._exists)
+        self._assigned = {key: member for key, member in self._assigned.items() if self._exists(key)}
+        return self._proceed(now)
+
+    def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
+        """Other settings, for a group without members or by force. Members that read in another manner now (mode,
+        shared) are expelled: they have to be started anew. So are those that are away, whose places are kept."""
+        if settings == self._settings:
+            return []
+        away = [member for member in self._members.values() if member.is_absent]
+        present = len(self._members) - len(away)
+        if present and not force:
+            raise GroupConflict(
+                f"the group has {present} members; stop them first, or alter it by force", members=present
+            )
+        before, self._settings = self._settings or settings, settings
+        if {"mode", "shared"} & set(settings.conflicts_with(before)):
+            return self.expel_all(now, "the group was altered; join it anew")
+        self._aim(now, self._demand)
+        return self._expel(now, away, lambda _: "the group was altered while it was away")
+
+    def expel_all(self, now: float, reason: str) -> list[Effect]:
+        """Whatever they know does not hold any more; they have to join anew."""
+        return self._expel(now, list(self._members.values()), lambda _: reason)
+
+    def tick(self, now: float) -> list[Effect]:
+        silent = [member for member in self._members.values() if member.deadline <= now]
+        self._ownership.time_passed(now)
+        return self._expel(now, silent, lambda member: member.why_expelled)
+
+    def next_deadline(self) -> float | None:
+        deadlines = [member.deadline for member in self._members.values()]
+        letting_go = self._ownership.next_deadline()
+        return min(deadlines if letting_go is None else [*deadlines, letting_go], default=None)
+
+    # Questions
+
+    def check_owner(self, member_id: str, generation: int, partition: TopicPartition) -> None:
+        """Whether the member, as far as it knows, may take from and commit to the partition; or a typed error."""
+        member = self._member(member_id)
+        _check_not_ahead(member, generation)
+        if self._is_shared and partition in member.told:
+            return
+        owner = self._ownership.owner_of(partition)
+        if owner is None or owner.member != member_id or generation < owner.generation:
+            raise StaleGeneration(
+                f"{shortened(member_id)} does not hold {partition.topic} {partition.partition} in generation "
+                f"{generation}; wait for the newest assignment",
+                generation=self._generation,
+            )
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when somebody has yet to let go."""
+        until = self._ownership.next_deadline()
+        return None if until is None else until - LETTING_GO_SECONDS_MAX
+
+    def remembered(self) -> tuple[RememberedMember, ...]:
+        """What a broker that starts again is to know of the members."""
+        if self._is_shared:
+            return ()
+        held = self._ownership.held()
+        return worth_remembering(
+            RememberedMember(each.id, each.client, each.subscription, held.get(each.id, frozenset()))
+            for each in self._members.values()
+        )
+
+    def view(self, now: float) -> GroupView:
+        return GroupView(
+            state=self._state,
+            generation=self._generation,
+            settings=self._settings,
+            members=tuple(self._members[key].view(now) for key in sorted(self._members)),
+        )
+
+    # What every event ends with
+
+    def _proceed(self, now: float, *, members_changed: bool = False, again: str | None = None) -> list[Effect]:
+        """On towards the aim, a new one if need be. `again` is told also when it is not concerned."""
+        demand = self._new_demand()
+        if demand != self._demand:
+            self._aim(now, demand)
+        following = self._generation + 1
+        self._ownership.follow(self._handover, following)
+        assigns = self._changed_hands(following)
+        tells = self._news(following)
+        if assigns or tells or members_changed:
+            self._generation = following
+        self._state = TRANSITIONS[self._state][self._turn]
+        if again is not None and all(tell.member != again for tell in tells):
+            tells.append(self._members[again].tell_again())
+        return [*assigns, *tells]
+
+    def _new_demand(self) -> _Demand:
+        readers = {key: member.subscription.resolve(self._topics) for key, member in self._members.items()}
+        topics = frozenset[str]().union(*readers.values())
+        return _Demand(readers, {topic: self._topics[topic] for topic in topics})
+
+    def _aim(self, now: float, demand: _Demand) -> None:
+        self._demand = demand
+        shares = {} if self._settings is None or self._is_shared else self._shares(self._settings, demand)
+        aim = {partition: member for member, share in shares.items() for partition in share}
+        self._ownership.aim(aim, self._handover, now)
+
+    def _shares(self, settings: GroupSettings, demand: _Demand) -> dict[str, Assignment]:
+        """In an eager group nobody may have anything just now; then it counts what they were to have."""
+        current = self._ownership.aimed_at() if settings.rebalance == "eager" else self._ownership.held()
+        return assign(settings.assignor, demand.readers, demand.partitions, current)
+
+    def _changed_hands(self, generation: int) -> list[Effect]:
+        before = self._assigned
+        self._assigned = {key: owner.member for key, owner in self._ownership.owners().items()}
+        both = {**before, **self._assigned}
+        changed = [key for key in both if before.get(key) != self._assigned.get(key)]
+        return [Assign(*key, self._assigned.get(key), generation) for key in sorted(changed)]
+
+    def _news(self, generation: int) -> list[Tell]:
+        """Those who lose something hear of it first."""
+        held, letting_go = self._ownership.held(), self._ownership.let_go_by()
+        tells = []
+        for member in self._members.values():
+            to_let_go = letting_go.get(member.id, frozenset())
+            assignment = self._all_of(member) if self._is_shared else held.get(member.id, frozenset()) - to_let_go
+            if member.is_news(assignment):
+                revoked = (member.told | to_let_go) - assignment
+                tells.append(Tell(member.id, generation, assignment, revoked))
+                member.told_generation = generation
+            member.told, member.told_to_let_go = assignment, to_let_go
+        return sorted(tells, key=lambda tell: (not tell.revoked, tell.member))
+
+    def _all_of(self, member: Member) -> Assignment:
+        topics = self._demand.readers[member.id]
+        return frozenset(TopicPartition(topic, number) for topic in topics for number in range(self._topics[topic]))
+
+    @property
+    def _turn(self) -> Turn:
+        if not self._members:
+            return Turn.EMPTIED
+        return Turn.SETTLED if self._ownership.is_settled else Turn.WAITING
+
+    @property
+    def _is_shared(self) -> bool:
+        return self._settings is not None and self._settings.shared
+
+    @property
+    def _handover(self) -> Handover:
+        if self._settings is not None and self._settings.rebalance == "eager":
+            return Handover.ALL_TOGETHER
+        if self._settings is not None and self._settings.mode == "stream":
+            return Handover.ONE_BY_ONE
+        return Handover.AT_ONCE
+
+    # Members
+
+    def _member(self, member_id: str, instance: int | None = None) -> Member:
+        """With an instance, `Fenced` unless it is that one."""
+        member = self._members.get(member_id)
+        if member is None:
+            raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
+        if member.is_expected:
+            raise UnknownMember(f"{shortened(member_id)} was a member before the broker started; join again")
+        if instance is not None and member.instance != instance:
+            raise fenced(member_id)
+        return member
+
+    def _present(self, member_id: str, instance: int) -> Member:
+        member = self._member(member_id, instance)
+        if member.is_away:
+            raise UnknownMember(f"{shortened(member_id)} has closed; join again")
+        return member
+
+    def _remove(self, member: Member) -> None:
+        del self._members[member.id]
+        self._ownership.member_gone(member.id)
+
+    def _expel(
+        self, now: float, members: list[Member], reason: Callable[[Member], str], again: str | None = None
+    ) -> list[Effect]:
+        expelled = [Expelled(member.id, reason(member)) for member in sorted(members, key=lambda each: each.id)]
+        for member in members:
+            self._remove(member)
+        return [*expelled, *self._proceed(now, members_changed=bool(members), again=again)]
+
+    def _exists(self, partition: TopicPartition) -> bool:
+        return partition.partition < self._topics.get(partition.topic, 0)
+
+    def _check_settings(self, asked: GroupSettings) -> None:
+        if self._settings is None or not (names := asked.conflicts_with(self._settings)):
+            return
+        there, wanted = self._settings.to_plain(), asked.to_plain()
+        differences = ", ".join(f"{name} is {there[name]!r}, not {wanted[name]!r}" for name in names)
+        raise GroupConflict(
+            f"the group has other settings: {differences}; ask for the same, or alter the group", settings=names
+        )
+
+
+def _check_not_ahead(member: Member, generation: int) -> None:
+    assert member.told_generation is not None, "a member is told something when it joins"
+    if generation > member.told_generation:
+        raise StaleGeneration(
+            f"{shortened(member.id)} speaks of generation {generation}, but was told of {member.told_generation} "
+            f"last; join again",
+            generation=member.told_generation,
+        )

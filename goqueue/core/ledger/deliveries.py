@@ -1,0 +1,330 @@
+"""Deliveries under way: who holds what, until when, and which receipts are good (G6, G7).
+
+A delivery is what one member was handed at once, under one nonce. It has one lease for all of its messages. Only
+when a part of them is extended does that part get a lease of its own. A receipt is good while the message is out
+under its nonce, on the delivery number that it names, and the lease's time has not come. How a message was settled
+is remembered with the delivery, and of the last 256 deliveries that came to their end, so that the same settlement
+repeated after a lost answer succeeds. A different one finds a stale receipt.
+
+Deadlines stand in a heap. One that is no longer true is dropped when it comes up; when such ones are the most, the
+heap is made anew.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import chain
+from itertools import count as count_up
+from typing import Any, NamedTuple
+
+from goqueue.core.ledger.attempts import (
+    AttemptRun,
+    AttemptRuns,
+    Attempts,
+    Standing,
+    count,
+    joined,
+    without,
+)
+from goqueue.core.ledger.leases import Lease, LeaseRow
+from goqueue.core.ledger.settlements import SettledDeliveries, Settlement, Settlements
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Microseconds, Offset
+
+_TIDY_FROM = 64
+_MILLION = 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    nonce: int
+    member: str
+    wall: Microseconds
+    is_alone: bool
+    leases: LeaseRow
+    settled: Settlements = field(default_factory=Settlements)
+
+    @property
+    def size(self) -> int:
+        """How many of its messages are still out."""
+        return self.leases.size
+
+
+@dataclass(slots=True)
+class Held:
+    """What one member holds: a message handed out alone, or whatever else."""
+
+    nonces: dict[int, None] = field(default_factory=dict)
+    count: int = 0
+    is_alone: bool = False
+
+
+class Deadline(NamedTuple):
+    time: float
+    nonce: int
+    number: int
+    """Of all, so that no two are alike."""
+    lease: Lease
+    """Without messages it is over, and so is the deadline."""
+
+
+class Verdict(NamedTuple):
+    """Which receipts are good, each message named once, and which are stale, as they were handed in."""
+
+    good: AttemptRuns
+    stale: AttemptRuns
+
+
+class Deliveries:
+    def __init__(self) -> None:
+        self._deliveries: dict[int, Delivery] = {}
+        self._held: dict[str, Held] = {}
+        self._settled = SettledDeliveries()
+        self._deadlines: list[Deadline] = []
+        self._numbers = count_up()
+        self._tidy_at = _TIDY_FROM
+
+    # What is under way
+
+    @property
+    def count(self) -> int:
+        """Messages in flight."""
+        return sum(held.count for held in self._held.values())
+
+    def __contains__(self, nonce: int) -> bool:
+        return nonce in self._deliveries or nonce in self._settled
+
+    def get(self, nonce: int) -> Delivery | None:
+        return self._deliveries.get(nonce)
+
+    def nonces(self) -> frozenset[int]:
+        return frozenset(self._deliveries)
+
+    def held_by(self, member: str) -> Held:
+        return self._held.get(member) or Held()
+
+    def leases_of(self, member: str) -> Iterator[tuple[Delivery, Lease]]:
+        for nonce in self.held_by(member).nonces:
+            delivery = self._deliveries[nonce]
+            yield from ((delivery, lease) for lease in delivery.leases)
+
+    def counts(self) -> dict[str, int]:
+        """Messages in flight by member."""
+        return {member: held.count for member, held in self._held.items()}
+
+    def runs(self) -> Iterator[Run]:
+        """Everything that is in flight."""
+        leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
+        return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
+
+    def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
+        leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
+        return (item for lease in leases for item in lease.out.items())
+
+    def oldest(self) -> Delivery | None:
+        """Of those under way the one that was handed out first."""
+        return next(iter(self._deliveries.values()), None)
+
+    def held_alone(self) -> frozenset[str]:
+        """Members that hold a message handed out alone."""
+        return frozenset(member for member, held in self._held.items() if held.is_alone)
+
+    def next_deadline(self) -> float | None:
+        while self._deadlines and not self._deadlines[0].lease.out:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def due(self, now: float) -> Iterator[tuple[Delivery, Lease]]:
+        """The leases whose time has come, earliest first."""
+        for deadline in sorted(self._passed(now)):
+            if deadline.lease.out:
+                yield self._deliveries[deadline.nonce], deadline.lease
+
+    def _passed(self, now: float) -> "Iterator[Deadline]":
+        """Deadlines, true or not. In a heap nothing below a later one is earlier."""
+        places = [0]
+        while places:
+            place = places.pop()
+            if place < len(self._deadlines) and self._deadlines[place][0] <= now:
+                yield self._deadlines[place]
+                places += (2 * place + 1, 2 * place + 2)
+
+    # Receipts
+
+    def judge(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
+    ) -> Verdict:
+        """What was settled so under this nonce before is not stale, and not good a second time."""
+        runs = tuple(runs)
+        leases = self._standing(now, nonce, runs)
+        if _are_all_out(leases, runs):  # as most often
+            return Verdict(joined(runs), ())
+        return self._judge_each(runs, leases, self._settled_so(nonce, repeats))
+
+    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], settled: Attempts) -> Verdict:
+        good, stale = list[AttemptRun](), list[AttemptRun]()
+        for run in runs:
+            found = [piece for lease in leases for piece in lease.out.find(run)]
+            good += [AttemptRun(*piece, run.attempt) for piece in found]
+            stale += without(run, found + settled.find(run))
+        return Verdict(joined(good), tuple(stale))
+
+    def out(self, now: float, nonce: int) -> AttemptRuns:
+        """Everything under this nonce for which receipts are good."""
+        return joined(run for lease in self._standing(now, nonce) for run in lease.out.runs())
+
+    def are_out(self, now: float, nonce: int, size: int) -> bool:
+        """Whether receipts are good for all of a delivery, which had so many messages."""
+        delivery = self._deliveries.get(nonce)
+        return delivery is not None and delivery.size == size == sum(
+            len(lease.out) for lease in self._standing(now, nonce)
+        )
+
+    def were_acked(self, nonce: int, size: int) -> bool:
+        return 0 < size == len(self._settled_so(nonce, Settlement.ACKED))
+
+    def offsets_under(self, nonce: int) -> Iterator[Offset]:
+        """Everything that is out under this nonce, be its lease over."""
+        sets = [offsets for lease in self._deliveries[nonce].leases for offsets in lease.out.values()]
+        return chain.from_iterable([offsets.offsets() for offsets in sets])
+
+    def _standing(self, now: float, nonce: int, runs: AttemptRuns | None = None) -> Sequence[Lease]:
+        """All of them, or those that these messages may be under."""
+        delivery = self._deliveries.get(nonce)
+        if delivery is None:
+            return ()
+        leases = delivery.leases if runs is None else delivery.leases.under(runs)
+        return [lease for lease in leases if lease.deadline > now]
+
+    def _settled_so(self, nonce: int, kind: Settlement | None) -> Attempts:
+        delivery = self._deliveries.get(nonce)
+        settled = delivery.settled if delivery is not None else self._settled.get(nonce)
+        return Attempts() if settled is None or kind is None else settled.of(kind)
+
+    # Changes
+
+    def hand_out(self, delivery: Delivery) -> None:
+        assert delivery.nonce not in self, "a nonce names one delivery"
+        self._deliveries[delivery.nonce] = delivery
+        held = self._held.setdefault(delivery.member, Held())
+        assert not held.is_alone, "whoever holds a message alone is given nothing else"
+        assert not held.nonces or not delivery.is_alone, "a message is handed out alone to who holds nothing"
+        held.nonces[delivery.nonce] = None
+        held.count += delivery.size
+        held.is_alone = delivery.is_alone
+        for lease in delivery.leases:
+            self._note_deadline(delivery, lease)
+
+    def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
+        """These, or all that are out."""
+        return self._settle(nonce, runs, Settlement.ACKED)
+
+    def take(self, nonce: int, runs: AttemptRuns, settled: Settlement | None = None) -> Attempts:
+        """These are no longer out: they were settled so, or their lease has ended."""
+        return self._settle(nonce, runs, settled)
+
+    def _settle(self, nonce: int, runs: AttemptRuns | None, kind: Settlement | None) -> Attempts:
+        taken = self._take(nonce, runs)
+        if runs is not None:
+            _check_all(taken, runs)
+        if kind is not None:
+            self._deliveries[nonce].settled.note(kind, taken)
+        self._close_if_empty(nonce)
+        return taken
+
+    def take_within(self, first: Offset, last: Offset) -> None:
+        """Whatever of these is out, whoever holds it. Looks at every delivery, for what is rare."""
+        for nonce, delivery in list(self._deliveries.items()):
+            self._held[delivery.member].count -= delivery.leases.take_within(first, last)
+            self._close_if_empty(nonce)
+
+    def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
+        """These, or all that are out, are held until so many seconds from now."""
+        delivery = self._deliveries[nonce]
+        extended = Lease(now + visibility, visibility)
+        extended.out.merge(self._take(nonce, runs))
+        self._held[delivery.member].count += len(extended.out)
+        delivery.leases.add(extended)
+        self._note_deadline(delivery, extended)
+
+    def _take(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
+        """These, or all that are out."""
+        delivery = self._deliveries[nonce]
+        taken = delivery.leases.take(runs)
+        self._held[delivery.member].count -= len(taken)
+        return taken
+
+    def _close_if_empty(self, nonce: int) -> None:
+        delivery = self._deliveries[nonce]
+        if delivery.leases:
+            return
+        del self._deliveries[nonce]
+        held = self._held[delivery.member]
+        del held.nonces[nonce]
+        if not held.nonces:
+            del self._held[delivery.member]
+        if delivery.settled:
+            self._settled.remember(nonce, delivery.settled)
+
+    def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
+        heappush(self._deadlines, Deadline(lease.deadline, delivery.nonce, next(self._numbers), lease))
+        if len(self._deadlines) >= self._tidy_at:
+            self._deadlines = [deadline for deadline in self._deadlines if deadline.lease.out]
+            heapify(self._deadlines)
+            self._tidy_at = max(_TIDY_FROM, 2 * len(self._deadlines))
+
+    # Written down
+
+    def to_plain(self, now: float) -> list[Any]:
+        """The time that is left to each lease is in microseconds."""
+        deliveries = [_delivery_to_plain(delivery, now) for delivery in self._deliveries.values()]
+        settled = [[nonce, some.of(Settlement.ACKED).to_plain()] for nonce, some in self._settled.items()]
+        others = [[nonce, plain] for nonce, some in self._settled.items() if (plain := some.others_to_plain())]
+        return [deliveries, settled, others]
+
+    @classmethod
+    def from_plain(cls, plain: Any, now: float) -> "Deliveries":
+        deliveries = cls()
+        for delivery in plain[0]:
+            deliveries.hand_out(_delivery_from_plain(delivery, now))
+        others = dict(plain[2]) if len(plain) > 2 else {}
+        for nonce, acked in plain[1]:
+            deliveries._settled.remember(nonce, Settlements.from_plain(acked, others.get(nonce, ())))
+        return deliveries
+
+
+def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
+    """Runs may be forged: those that name more than there are, be it 2 ** 60, or nothing, are not so."""
+    wanted = count(runs)
+    if wanted > sum(len(lease.out) for lease in leases) or any(run.last < run.first for run in runs):
+        return False
+    return sum(lease.out.count_of(runs) for lease in leases) == wanted
+
+
+def _check_all(taken: Attempts, runs: AttemptRuns) -> None:
+    assert len(taken) == count(runs), f"not all of {runs} were out"
+
+
+def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:
+    leases = [
+        [round((lease.deadline - now) * _MILLION), lease.visibility, lease.out.to_plain()]
+        for lease in delivery.leases
+    ]
+    return [
+        delivery.nonce,
+        delivery.member,
+        delivery.wall,
+        delivery.is_alone,
+        leases,
+        delivery.settled.of(Settlement.ACKED).to_plain(),
+        delivery.settled.others_to_plain(),
+    ]
+
+
+def _delivery_from_plain(plain: Any, now: float) -> Delivery:
+    nonce, member, wall, is_alone, leases, acked, *later = plain
+    standing = [
+        Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
+    ]
+    settled = Settlements.from_plain(acked, later[0] if later else ())
+    return Delivery(nonce, member, wall, is_alone, LeaseRow(standing), settled)

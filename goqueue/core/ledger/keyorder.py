@@ -1,0 +1,146 @@
+"""Which messages a group that keeps the order of keys may hand out: of each key the first that is not settled.
+
+A message is settled when it was acked, or is on its way to the dead-letter topic. Until then the next one of its
+key waits, whatever happens to it meanwhile: in flight, waiting for its retry, ready again. Messages without a key
+wait for nobody. A key is known by its hash: two keys that share one wait for each other, which breaks nothing.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from typing import NamedTuple
+
+from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Offset
+
+Keyed = tuple[Offset, int]
+"""A message with a key, and the hash of that."""
+
+
+class Looked(NamedTuple):
+    keys: dict[Offset, int]
+    begun: dict[int, Offset]
+    """Keys of which nothing was known, and their first."""
+    behind: list[Keyed]
+    """Those that have to wait for an earlier one of their key."""
+    held: list[Offset]
+    """These, and those too many."""
+
+    @property
+    def held_set(self) -> OffsetSet:
+        return OffsetSet.of(self.held)
+
+
+class KeyOrder:
+    def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
+        self._keys: dict[Offset, int] = {}
+        self._firsts: dict[int, Offset] = {}
+        """Of each key the first that is not settled."""
+        self._rows: dict[int, deque[Offset]] = {}
+        """Those behind it, in order; most keys have none."""
+        self.waiting = OffsetSet()
+        """All of these."""
+        known = sorted(keyed)
+        self.note(self.look([Run(offset, offset) for offset, _ in known], known, 0))
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
+        """At messages behind all that are known. Those too many are held, too."""
+        keys = keyed if isinstance(keyed, dict) else dict(keyed)
+        rows = [range(first, last + 1) for first, last in fresh]
+        if len(keys) == sum(map(len, rows)):
+            return self._look_at_keyed(keys, give_max)
+        return self._look_at_each(list(chain.from_iterable(rows)), keys, give_max)
+
+    def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
+        """All of them have keys, and stand in order: the same in fewer steps."""
+        offsets, hashes = list(keys), list(keys.values())
+        begun = dict(
+            zip(reversed(hashes), reversed(offsets), strict=True)
+        )  # the first of each comes last, and stays
+        for key in begun.keys() & self._firsts.keys():
+            del begun[key]
+        behind = [(offset, key) for offset, key in keys.items() if begun.get(key) != offset]
+        held = [offset for offset, _ in behind]
+        if len(begun) > give_max:
+            held = sorted([*held, *sorted(begun.values())[max(0, give_max) :]])
+        return Looked(keys, begun, behind, held)
+
+    def _look_at_each(self, offsets: Sequence[Offset], keys: dict[Offset, int], give_max: int) -> Looked:
+        firsts, looked = self._firsts, Looked(keys, {}, [], [])
+        begun, hold = looked.begun, looked.held.append
+        for offset, key in zip(offsets, map(keys.get, offsets), strict=True):
+            if key is not None:
+                if key in firsts or key in begun:
+                    looked.behind.append((offset, key))
+                    hold(offset)
+                    continue
+                begun[key] = offset
+            if give_max > 0:
+                give_max -= 1
+            else:
+                hold(offset)
+        return looked
+
+    def note(self, looked: Looked) -> None:
+        """What was looked at is not settled."""
+        self._keys.update(looked.keys)
+        self._firsts.update(looked.begun)
+        for offset, key in looked.behind:
+            self._rows.setdefault(key, deque()).append(offset)
+        if looked.behind:
+            self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
+
+    def longest_row(self) -> tuple[Offset, int] | None:
+        """Of the key for which the most wait: the offset of the first, and how many wait for it."""
+        if not self._rows:
+            return None
+        key = max(self._rows, key=lambda key: len(self._rows[key]))
+        return self._firsts[key], len(self._rows[key])
+
+    def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
+        self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
+
+    def settle(self, offsets: Iterable[Offset]) -> None:
+        """These are settled; of some nothing may be known."""
+        rows, firsts, free, offsets = self._rows, self._firsts, list[Offset](), list(offsets)
+        for offset, key in zip(offsets, list(map(self._keys.pop, offsets, repeat(None))), strict=True):
+            if key in rows:
+                free.append(self._take_out(key, offset))
+            elif key is not None:
+                del firsts[key]
+        if free:
+            self.waiting.take(OffsetSet.of(free))
+
+    def _known(self, first: Offset, last: Offset) -> Iterable[Offset]:
+        """Of a range however long, as many as there may be something to know of."""
+        if last - first < len(self._keys):
+            return range(first, last + 1)
+        return [offset for offset in self._keys if first <= offset <= last]
+
+    def _take_out(self, key: int, offset: Offset) -> Offset:
+        """Which of its key waits no more: this one, or the one behind it."""
+        row = self._rows[key]
+        if self._firsts[key] != offset:
+            row.remove(offset)
+        else:
+            self._firsts[key] = offset = row.popleft()
+        if not row:
+            del self._rows[key]
+        return offset
+
+
+def joined(offsets: Iterable[Offset]) -> Iterator[Run]:
+    """Runs of neighbours, of offsets in order."""
+    first = last = None
+    for offset in offsets:
+        if last is None or first is None or offset != last + 1:
+            if first is not None and last is not None:
+                yield Run(first, last)
+            first = offset
+        last = offset
+    if first is not None and last is not None:
+        yield Run(first, last)

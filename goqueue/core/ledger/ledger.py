@@ -1,0 +1,431 @@
+"""The ledger of one group on one partition: what is handed out next, and which receipts are good.
+
+So it is in queue mode. A stream reads by itself and commits offsets: to the ledger, each is where the group stands.
+
+Every change is decided first: the method returns the entry for it and mutates nothing, or names the receipts that
+are stale. The shell journals the entry, then `apply` changes the state, then the shell speaks. After a crash the
+same entries give the same state. Nothing else is applied between a decision and its `apply`, or between a plan and
+its delivery.
+
+    what ended the delivery    comes again                     its number      at the last permitted delivery
+    ack                        never: it is done
+    nack                       after its delay, or backoff     one more        leaves, with the reason
+    expiry                     at once                         one more        leaves
+    its consumer was replaced  at once                         one more        leaves
+    release                    at once                         the same        comes again all the same
+    reject                     never: it leaves
+
+What leaves goes to the dead-letter topic, is done once it is there, and holds the group's progress until then.
+
+A consumer that dies takes the whole of a delivery with it, and one poison message would, three times over, send all
+of its neighbours to the dead letters. So a message whose delivery before expired is handed out alone when it is on
+its last permitted one: to a member that holds nothing else, and that gets nothing else from here until it has
+settled. A release does not change what was known of a message before.
+
+`now` is monotonic time in seconds and never falls. A lease ends, and its receipts are stale, when its deadline is
+reached, whether `tick` has been asked yet or not.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
+from goqueue.core.ledger.backoff import backoff
+from goqueue.core.ledger.deadletters import DeadRun, Departure
+from goqueue.core.ledger.deliveries import Delivery
+from goqueue.core.ledger.entries import (
+    Acked,
+    Began,
+    Committed,
+    CutBack,
+    Delivered,
+    Departed,
+    Departing,
+    Entry,
+    Expired,
+    Extended,
+    LanesDelivered,
+    LaneTaken,
+    Nacked,
+    PassedOver,
+    Rejected,
+    Released,
+    Removed,
+    Repaired,
+    Reset,
+    Retry,
+)
+from goqueue.core.ledger.leases import Lease
+from goqueue.core.ledger.planning import Planning
+from goqueue.core.ledger.repair import LedgerDamage
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Settlement
+from goqueue.core.ledger.state import LedgerState
+from goqueue.core.ledger.views import LaneHeld, Progress
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.receipts import NONCE_BITS, OFFSET_MAX
+from goqueue.types import Microseconds, Offset, Priority
+
+REASON_LENGTH_MAX = 1_000
+REPLACED = "not settled when another consumer came in the place of this one"
+
+
+class Ledger(Planning):
+    def apply(self, entry: Entry, now: float) -> None:
+        """The entry is journaled, or was. `now` is the time at which it was."""
+        if self.keys.are_known:
+            if isinstance(entry, Acked) and entry.runs is None:  # it does not say what is in it
+                self.keys.note_acked(self._state.deliveries.offsets_under(entry.nonce))
+            else:
+                self.keys.note_entry(entry)
+        self._state.apply(entry, now)
+        if isinstance(entry, Repaired):  # they lie before others of their keys, and are read with them
+            self.keys.forget()
+
+    # Where the group stands
+
+    @property
+    def has_begun(self) -> bool:
+        return self._state.has_begun
+
+    @property
+    def committed(self) -> Offset:
+        return self._state.lanes.committed
+
+    @property
+    def resets(self) -> int:
+        """How often it was reset: whoever knows of fewer does not know where the group stands, wherever that is."""
+        return self._state.resets
+
+    @property
+    def next_sequence(self) -> int:
+        """Behind the last departure."""
+        return self._state.next_sequence
+
+    @property
+    def departure_under_way(self) -> Departure | None:
+        """Begun and not known to have ended: after a crash, to be sent again under its sequence."""
+        return self._state.departures.under_way
+
+    def progress(self, now: float) -> Progress:
+        state, committed, next_fresh = self._state, self.committed, self.next_fresh
+        state.returns.move_on(now)
+        return Progress(
+            committed=committed,
+            next_fresh=next_fresh,
+            in_flight=state.deliveries.count,
+            waiting=state.returns.waiting_count,
+            ready_again=state.returns.ready_count,
+            leaving=state.departures.leaving_count,
+            departing=state.departures.departing_count,
+            removed_unacked=state.removed_unacked,
+            first_unsettled=state.lanes.open.first,
+            ahead=len(state.lanes.ahead),
+            damaged=len(state.damages),
+            damages=state.damages.ranges(),
+        )
+
+    @property
+    def lacks_keys(self) -> bool:
+        """Those of what is not settled have to be learnt before anything is handed out."""
+        return self.settings.key_order and not self.keys.are_known
+
+    def count_behind_keys(self, now: float) -> int:
+        """How many of those that are ready wait for an earlier one of their key."""
+        self._state.returns.move_on(now)
+        return self.keys.count_waiting(self._state.returns.ready(lambda _: True))
+
+    def unsettled(self) -> list[Run]:
+        """What is in flight, waits for its retry or is ready again, in order."""
+        return self._state.unsettled()
+
+    def in_flight_by_member(self) -> dict[str, int]:
+        return self._state.deliveries.counts()
+
+    def held_in(self, lane: int) -> LaneHeld:
+        in_flight, returned = OffsetSet(), OffsetSet()
+        for sets, found in ((self._state.deliveries, in_flight), (self._state.returns, returned)):
+            for standing, offsets in sets.standing_sets():
+                if standing.lane == lane:
+                    found.update(offsets)
+        firsts = [first for first in (in_flight.first, returned.first) if first is not None]
+        return LaneHeld(len(in_flight), len(returned), min(firsts, default=None))
+
+    def held_alone(self) -> frozenset[str]:
+        """Members that hold a message handed out alone."""
+        return self._state.deliveries.held_alone()
+
+    def oldest_delivery(self) -> Delivery | None:
+        return self._state.deliveries.oldest()
+
+    def next_retry(self) -> float | None:
+        return self._state.returns.next_due()
+
+    def has_ready(self, now: float) -> bool:
+        """Whether something is to be handed out again, be it alone."""
+        self._state.returns.move_on(now)
+        return self._state.returns.ready_count > 0
+
+    def next_deadline(self) -> float | None:
+        """When a lease ends or a retry comes due next: time for a `tick`."""
+        times = (self._state.deliveries.next_deadline(), self._state.returns.next_due())
+        return min((time for time in times if time is not None), default=None)
+
+    # Handing out
+
+    def deliver(
+        self,
+        now: float,
+        wall: Microseconds,
+        member: str,
+        nonce: int,
+        visibility: float,
+        *,
+        again: Sequence[AttemptRun],
+        fresh: Sequence[Run],
+        scanned_to: Offset,
+        lane: int = Priority.NORMAL,
+    ) -> Delivered | PassedOver | None:
+        """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
+
+        All that is neither fresh nor damaged before `scanned_to` is never handed out: hidden, expired or compacted.
+        There is nothing of other lanes.
+        """
+        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
+        at = self.fresh_in(lane)
+        for first, last in fresh:
+            assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
+            at = last + 1
+        assert at <= scanned_to
+        if not again and not fresh:
+            return PassedOver((), scanned_to, "") if scanned_to > self.next_fresh else None
+        return Delivered(wall, member, nonce, visibility, tuple(again), tuple(fresh), scanned_to, is_alone, lane)
+
+    def deliver_lanes(
+        self,
+        now: float,
+        wall: Microseconds,
+        member: str,
+        nonce: int,
+        visibility: float,
+        *,
+        again: Sequence[AttemptRun],
+        lanes: Sequence[LaneTaken],
+    ) -> LanesDelivered | PassedOver | None:
+        """The same, of several lanes, each of which has come to a place of its own."""
+        taken = [each for each in lanes if each.offsets]
+        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(taken))
+        places = self._state.lanes.fresh[:]
+        for lane, scanned_to, offsets in lanes:
+            first = offsets.first
+            assert places[lane] <= (scanned_to if first is None else first), f"lane {lane} was looked at before"
+            assert not offsets.count(scanned_to, OFFSET_MAX)
+            places[lane] = scanned_to
+        if not again and not taken:
+            return PassedOver((), self.next_fresh, "", tuple(places)) if places != self._state.lanes.fresh else None
+        moved = tuple(each for each in lanes if each.offsets or each.scanned_to > self.fresh_in(each.lane))
+        return LanesDelivered(wall, member, nonce, visibility, tuple(sorted(again)), moved, is_alone)
+
+    def _check_delivery(
+        self, now: float, member: str, nonce: int, again: Sequence[AttemptRun], *, has_fresh: bool
+    ) -> bool:
+        """A delivery that does not fit must not reach the journal (G7). Whether it is of one message alone."""
+        assert self.has_begun
+        assert 0 <= nonce < 1 << NONCE_BITS
+        assert nonce not in self._state.deliveries, "a nonce names one delivery"
+        self._state.returns.move_on(now)
+        assert self._state.returns.count_ready(again) == count(again), f"some of {again} are not ready"
+        held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
+        assert not held.is_alone or not (again or has_fresh), "whoever holds a message alone is given nothing else"
+        assert not is_alone or (count(again), has_fresh, held.count) == (1, False, 0)
+        return is_alone
+
+    def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
+        return any(map(self._goes_alone, self._state.returns.standings_of(again))) if again else False
+
+    def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
+        """These were to be handed out again, or to leave, and are no longer in the log: they are done."""
+        gone = tuple(Run(run.first, run.last) for run in runs)
+        assert all(self._state.count_unheld(run) == run.size for run in gone), f"not all of {gone} are to be passed"
+        return PassedOver(gone, self.next_fresh, why[:REASON_LENGTH_MAX])
+
+    # Receipts: the entry, if anything is to be done, and those that are stale (G6). What was settled in the same
+    # way under this nonce before succeeds again, without an entry
+
+    def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
+        return (Acked(nonce, good) if good else None), stale
+
+    def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
+        """All of a delivery of so many messages, which do not have to be named; whether that is what is out, or
+        was acked before. Otherwise they have to be named."""
+        if self._state.deliveries.are_out(now, nonce, size):
+            return Acked(nonce, None), True
+        return None, self._state.deliveries.were_acked(nonce, size)
+
+    def nack(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str
+    ) -> tuple[Nacked | None, AttemptRuns]:
+        """A delay replaces the backoff. A repeat changes neither delay nor reason."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.NACKED)
+        leaving = tuple(run for run in good if self._is_last(run.attempt))
+        retries = self._retries([run for run in good if not self._is_last(run.attempt)], delay)
+        reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
+        return (Nacked(nonce, retries, leaving, reason) if good else None), stale
+
+    def _retries(self, runs: Sequence[AttemptRun], delay: float | None) -> tuple[Retry, ...]:
+        if delay is not None:
+            return (Retry(float(delay), tuple(runs)),) if runs else ()
+        attempts = sorted({run.attempt for run in runs})
+        return tuple(
+            Retry(self._backoff(attempt), tuple(run for run in runs if run.attempt == attempt))
+            for attempt in attempts
+        )
+
+    def _backoff(self, attempt: int) -> float:
+        return backoff(attempt, self.settings.backoff_first, self.settings.backoff_max)
+
+    def reject(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
+    ) -> tuple[Rejected | None, AttemptRuns]:
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.REJECTED)
+        return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
+
+    def release(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Released | None, AttemptRuns]:
+        good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.RELEASED)
+        return (Released(nonce, good) if good else None), stale
+
+    def extend(
+        self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
+    ) -> tuple[Extended | None, AttemptRuns]:
+        """Without runs everything that is out; no entry then means that nothing is."""
+        deliveries = self._state.deliveries
+        delivery = deliveries.get(nonce)
+        good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
+        if not good or delivery is None:
+            return None, stale
+        is_whole = count(good) == delivery.size
+        return Extended(nonce, None if is_whole else good, visibility), stale
+
+    def deliveries_under_way(self) -> frozenset[int]:
+        """Their nonces."""
+        return self._state.deliveries.nonces()
+
+    def release_member(self, now: float, member: str) -> list[Released]:
+        """The member closes in good order: what it has not settled is given back, uncounted."""
+        held = self._state.deliveries.held_by(member)
+        standing = [(nonce, self._state.deliveries.out(now, nonce)) for nonce in held.nonces]
+        return [Released(nonce, out) for nonce, out in standing if out]
+
+    # Time
+
+    def tick(self, now: float, leases_max: int | None = None) -> list[Expired]:
+        """What has expired, earliest first. The entries do not touch each other: all may be journaled at once.
+
+        With a bound the rest stays due: `next_deadline` lies in the past until it has been asked for.
+        """
+        self._state.returns.move_on(now)
+        due = islice(self._state.deliveries.due(now), leases_max)
+        return [
+            expired
+            for delivery, lease in due
+            for expired in self._expiries(delivery, lease, f"not settled within {lease.visibility:g} s")
+        ]
+
+    def expire_member(self, member: str) -> list[Expired]:
+        """Another consumer came in its place: what it has not settled is lost, as if its leases had ended."""
+        held = list(self._state.deliveries.leases_of(member))
+        return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
+
+    def _expiries(self, delivery: Delivery, lease: Lease, why: str) -> list[Expired]:
+        items = lease.out.items()
+        again = tuple(in_order(item for item in items if not self._is_last(item[0].attempt)))
+        expiries = [Expired(delivery.nonce, again, None)] if again else []
+        for attempt in sorted({standing.attempt for standing, _ in items if self._is_last(standing.attempt)}):
+            runs = tuple(in_order(item for item in items if item[0].attempt == attempt))
+            reason = f"{why}, delivery {attempt} of {self.settings.max_deliveries}"
+            expiries.append(Expired(delivery.nonce, runs, reason))
+        return expiries
+
+    # Dead letters
+
+    def next_departures(self, count_max: int) -> tuple[DeadRun, ...]:
+        """The next to leave, in offset order."""
+        return self._state.departures.next(count_max)
+
+    def departing_within(self, run: Run) -> int:
+        """How many of these are on their way and hold the group's progress."""
+        return self._state.departures.count_departing(run.last + 1) - self._state.departures.count_departing(
+            run.first
+        )
+
+    def begin_departure(self, sequence: int, runs: Iterable[Run | DeadRun]) -> Departing:
+        """The append to the dead-letter topic may begin once this is journaled; it takes one sequence a message."""
+        leaving = tuple(Run(run.first, run.last) for run in runs)
+        assert self.departure_under_way is None, "one departure at a time"
+        assert leaving
+        assert all(self._state.departures.count_leaving(run) == run.size for run in leaving), "not all are leaving"
+        return Departing(sequence, leaving)
+
+    def departed(self, sequence: int) -> Departed:
+        """They are in the dead-letter topic, durably."""
+        under_way = self.departure_under_way
+        assert under_way is not None
+        assert under_way.sequence == sequence
+        return Departed(sequence)
+
+    # The log, and operators
+
+    def begin(self, offset: Offset) -> Began:
+        assert not self.has_begun
+        return Began(offset)
+
+    def removed_below(self, offset: Offset) -> Removed | None:
+        """Retention took what lies below. Messages that nobody has looked at count as not done."""
+        if offset <= self.committed:
+            return None
+        departing = self._state.departures.count_departing(offset)
+        return Removed(offset, self._state.lanes.count_unsettled(offset) - departing)
+
+    def cut_back(self, end: Offset) -> CutBack | None:
+        """The log ends here, and what was done beyond was not."""
+        return CutBack(end) if end < self._state.lanes.reached else None
+
+    def reset(self, offset: Offset) -> Reset:
+        return Reset(offset)
+
+    # What the log cannot read
+
+    @property
+    def damage(self) -> LedgerDamage:
+        return LedgerDamage(self._state)
+
+    # Streams
+
+    def commit(self, offset: Offset) -> Committed | None:
+        """The group has come to here, be it forwards or backwards; None when it stands there."""
+        assert self.has_begun
+        is_there = self.committed == self.next_fresh == max(self._state.lanes.fresh) == offset
+        return None if is_there else Committed(offset)
+
+    # Written down
+
+    def snapshot(self, now: float) -> list[Any]:
+        """The whole state, as msgpack takes it. Equal states at equal times give equal snapshots."""
+        return self._state.to_plain(now)
+
+    def copy(self, now: float) -> "Ledger":
+        """To see what entries would do."""
+        return Ledger.restore(self.snapshot(now), self.settings, now)
+
+    @classmethod
+    def restore(cls, plain: Any, settings: LedgerSettings, now: float) -> "Ledger":
+        """The ledger as it was; its durations count from now. `UnknownFormat` when it cannot be read."""
+        ledger = cls(settings)
+        ledger._state = LedgerState.from_plain(plain, now)
+        return ledger
+
+
+def _shown(reason: str, otherwise: str) -> str:
+    return (reason or otherwise)[:REASON_LENGTH_MAX]

@@ -1,0 +1,195 @@
+"""What of a ledger a member may be given: which messages come again, and how many fresh ones may follow.
+
+Most often all messages that are to be had are of one priority. Then those that come again go first, and fresh ones
+follow them from one place on. Where several lanes have work, they share what is wanted (lanes.py), and within each
+lane those that come again go before the fresh ones: that is the order of their offsets.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import merge
+
+from goqueue.core.ledger.attempts import (
+    FRESH_ATTEMPT,
+    AttemptRun,
+    AttemptRuns,
+    Standing,
+    count,
+    first_messages,
+    in_order,
+    split_messages,
+)
+from goqueue.core.ledger.keys import LOOK_AHEAD_MAX, LedgerKeys, StandingSet, how_far_to_look
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.shares import ENDLESS, LANES, Counts, LaneShares
+from goqueue.core.ledger.state import LedgerState
+from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
+from goqueue.types import Offset, Priority
+
+ONE_LANE = FreshLanes(1 << Priority.NORMAL, is_mixed=False)
+
+
+class Planning:
+    """The part of a ledger that hands out nothing yet."""
+
+    def __init__(self, settings: LedgerSettings) -> None:
+        self._settings = settings
+        self._state = LedgerState()
+        self.keys = LedgerKeys()
+        self.shares = LaneShares(is_strict=settings.strict_lanes)
+
+    @property
+    def settings(self) -> LedgerSettings:
+        """They may be replaced at any time: entries say what was decided by them."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: LedgerSettings) -> None:
+        self._settings = settings
+        self.shares.is_strict = settings.strict_lanes
+        if not settings.key_order:
+            self.keys.forget()
+
+    @property
+    def next_fresh(self) -> Offset:
+        """Everything below was looked at, of every lane."""
+        return self._state.lanes.next_fresh
+
+    @property
+    def fresh_places(self) -> Sequence[Offset]:
+        """Of each lane everything below its place was looked at."""
+        return self._state.lanes.fresh
+
+    def fresh_in(self, lane: int) -> Offset:
+        """Everything of this lane below was looked at."""
+        return self._state.lanes.fresh[lane]
+
+    @property
+    def looks_no_further(self) -> bool:
+        """So many wait for their keys that fresh ones are not looked at."""
+        return self.settings.key_order and self._state.returns.ready_count >= LOOK_AHEAD_MAX
+
+    def plan(
+        self,
+        now: float,
+        member: str,
+        count_max: int,
+        *,
+        is_busy: bool,
+        lasts_max: int | None = None,
+        fresh: FreshLanes = ONE_LANE,
+    ) -> Plan:
+        """`is_busy`: the member holds messages that it has not settled, of whatever partition.
+
+        `lasts_max`: so many may be on their last permitted delivery, those that its program sees at once. What
+        waits in a client that dies would be given up unseen.
+        """
+        self._state.returns.move_on(now)
+        held = self._state.deliveries.held_by(member)
+        lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
+        if not self._state.returns.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
+            return self._plan((), self._fresh_max(count_max, lasts_max), fresh)
+        alone = first_messages(self._ready(self._goes_alone), 1) if self._state.returns.ready_count else ()
+        if held.is_alone or count_max <= 0:
+            return self._plan((), 0, fresh, alone_waiting=bool(alone))
+        if alone and lasts_max and not is_busy and not held.count:
+            return self._plan(alone, 0, fresh, is_alone=True)
+        if fresh.is_mixed or self._ready_lanes() & ~(1 << fresh.lane):
+            return self._deal(now, count_max, lasts_max, fresh, alone_waiting=bool(alone))
+        lasts = first_messages(self._ready(self._is_last_with_others), lasts_max)
+        again = self._with_others(lasts, self._ready(self._is_not_last), count_max)
+        fresh_max = self._fresh_max(count_max - count(again), lasts_max - count(lasts))
+        return self._plan(again, fresh_max, fresh, alone_waiting=bool(alone))
+
+    def _with_others(self, lasts: AttemptRuns, others: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
+        return first_messages(merge(lasts, others) if lasts else others, count_max)
+
+    def _fresh_max(self, count_max: int, lasts_max: int) -> int:
+        return max(0, min(count_max, lasts_max) if self._is_last(FRESH_ATTEMPT) else count_max)
+
+    def _plan(
+        self,
+        again: AttemptRuns,
+        fresh_max: int,
+        fresh: FreshLanes,
+        *,
+        is_alone: bool = False,
+        alone_waiting: bool = False,
+        dealt: Dealt | None = None,
+    ) -> Plan:
+        look_max = fresh_max
+        if self.settings.key_order:
+            look_max = how_far_to_look(fresh_max, self._state.returns.ready_count)
+            fresh_max = min(fresh_max, look_max)
+        places, lane = self._state.lanes.fresh, fresh.lane
+        if fresh.is_mixed:  # nothing fresh is handed out by this plan alone, and no lane may be moved by it
+            lane = places.index(self.next_fresh)
+        return Plan(again, places[lane], fresh_max, look_max, is_alone, alone_waiting, lane, dealt)
+
+    # Several lanes
+
+    def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
+        if self._is_last(FRESH_ATTEMPT):
+            count_max = min(count_max, lasts_max)
+        has_ready = self._state.returns.ready_count > 0
+        lasts = self._lasts(count_max, lasts_max) if has_ready else [()] * len(LANES)
+        others = [self._those_ready(self._in_lane(lane, self._is_not_last)) if has_ready else [] for lane in LANES]
+        sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
+        mask = 0 if self.looks_no_further else fresh.mask
+        work = [count(lasts[lane]) + sizes[lane] + ENDLESS * (mask >> lane & 1) for lane in LANES]
+        self.shares.note_work(now, work)
+        counts = self.shares.allot(now, count_max, work)
+        ready = tuple(
+            self._with_others(lasts[lane], in_order(others[lane]), count_max) if has_ready else () for lane in LANES
+        )
+        dealt = Dealt(now, sum(counts), counts, work, ready, self.shares)
+        runs = tuple(run for lane in LANES for run in split_messages(ready[lane], counts[lane])[0])
+        return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)
+
+    def _lasts(self, count_max: int, lasts_max: int) -> list[AttemptRuns]:
+        """Of each lane those on their last permitted delivery that may leave with others. Where not all may be such
+        ones, no more than that of all lanes together: so many of the lowest lane as the higher ones leave."""
+        found, left = list[AttemptRuns](), lasts_max
+        for lane in LANES:
+            ready = self._ready(self._in_lane(lane, self._is_last_with_others))
+            found.append(first_messages(ready, left))
+            left -= count(found[-1]) if lasts_max < count_max else 0
+        return found
+
+    def note_served(self, now: float, plan: Plan, counts: Counts, exhausted: int) -> None:
+        """So many of each lane were handed out by this plan; these lanes had no more."""
+        if plan.dealt is None:
+            self.shares.took_alone(now, plan.lane, counts[plan.lane])
+        else:
+            work = [
+                counts[lane] if exhausted >> lane & 1 else max(counts[lane], plan.dealt.work[lane])
+                for lane in LANES
+            ]
+            self.shares.took(now, counts, work)
+
+    # What is ready again
+
+    def _ready(self, chosen: Callable[[Standing], bool]) -> Iterator[AttemptRun]:
+        return in_order(self._those_ready(chosen))
+
+    def _those_ready(self, chosen: Callable[[Standing], bool]) -> list[StandingSet]:
+        return list(self.keys.those_that_may_leave(self._state.returns.ready(chosen)))
+
+    def _in_lane(self, lane: int, chosen: Callable[[Standing], bool]) -> Callable[[Standing], bool]:
+        return lambda standing: standing.lane == lane and chosen(standing)
+
+    def _ready_lanes(self) -> int:
+        """As a mask."""
+        lanes = {standing.lane for standing, _ in self._state.returns.ready(lambda _: True)}
+        return sum(1 << lane for lane in lanes)
+
+    def _goes_alone(self, standing: Standing) -> bool:
+        return standing.lost and self._is_last(standing.attempt)
+
+    def _is_last_with_others(self, standing: Standing) -> bool:
+        return self._is_last(standing.attempt) and not standing.lost
+
+    def _is_not_last(self, standing: Standing) -> bool:
+        return not self._is_last(standing.attempt)
+
+    def _is_last(self, attempt: int) -> bool:
+        return 0 < self.settings.max_deliveries <= attempt

@@ -1,0 +1,150 @@
+"""How far a group has come in each lane: a prefix of it, and the exceptions (G5).
+
+Of each lane everything below its `fresh` was looked at, and handed out or passed over. Lanes are at different
+places, since higher ones are served more often. Two sets say the rest, both in bitmaps:
+
+    open    handed out and not done: what is in flight, comes again or leaves; and what is damaged
+    ahead   looked at, at or behind the lowest `fresh`: done or open, before lower lanes have come there
+
+So everything below the committed offset is done, and of what lies behind it each offset is known. Where all
+messages are of one priority, all lanes are at one place and nothing is ahead.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from goqueue.core.ledger.shares import LANES
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.receipts import OFFSET_MAX
+from goqueue.types import Offset
+
+
+class LaneProgress:
+    __slots__ = ("ahead", "fresh", "next_fresh", "open", "set_aside")
+
+    def __init__(self, start: Offset = 0) -> None:
+        self.fresh = [start] * len(LANES)
+        self.next_fresh = start
+        """The lowest of these."""
+        self.open = OffsetSet()
+        self.ahead = OffsetSet()
+        self.set_aside = OffsetSet()
+        """Of those ahead, the ones that were damaged when a lane first met them: every lane passes them."""
+
+    @property
+    def reached(self) -> Offset:
+        """Nothing is known of what lies from here on."""
+        aside = self.set_aside.bounds
+        return max(self.fresh) if aside is None else max(*self.fresh, aside.last + 1)
+
+    @property
+    def committed(self) -> Offset:
+        """The first offset that is not done."""
+        first, unseen = self.open.first, self.next_fresh
+        if self.ahead:
+            unseen = self.ahead.first_gap(unseen)
+        return unseen if first is None else min(first, unseen)
+
+    # Handed out, and done
+
+    def look_over(self, lane: int, fresh: Iterable[Run], scanned_to: Offset) -> OffsetSet:
+        """These are of this lane, and of the other lanes there is nothing: all of them have come to here."""
+        at = self.fresh[lane]
+        assert scanned_to >= at, f"{scanned_to} was looked at before"
+        for run in fresh:
+            assert at <= run.first <= run.last < scanned_to, f"{run} is not fresh"
+            at = run.last + 1
+        handed_out = OffsetSet(fresh)
+        self.open.update(handed_out)
+        self._move([max(place, scanned_to) for place in self.fresh])
+        return handed_out
+
+    def look_into(self, lane: int, handed_out: OffsetSet, scanned_to: Offset) -> None:
+        """Of this lane, these are handed out, and it has come to here."""
+        first = handed_out.first
+        assert self.fresh[lane] <= scanned_to, f"{scanned_to} of lane {lane} was looked at before"
+        assert first is None or self.fresh[lane] <= first, f"{first} of lane {lane} is not fresh"
+        self.open.update(handed_out)
+        self.ahead.update(handed_out)
+        places = self.fresh[:]
+        places[lane] = scanned_to
+        self._move(places)
+
+    def hold(self, offsets: OffsetSet) -> None:
+        """Nobody has looked at these, and nobody can: they are not handed out, and not done."""
+        for known in (self.open, self.ahead, self.set_aside):
+            known.update(offsets)
+        self._move(self.fresh)
+
+    def _move(self, places: list[Offset]) -> None:
+        self.fresh, self.next_fresh = places, min(places)
+        if self.ahead:
+            self.ahead.discard(0, self.next_fresh - 1)
+            self.set_aside.discard(0, self.next_fresh - 1)
+
+    def settle(self, first: Offset, last: Offset) -> None:
+        """These are done. Those that were done before stay so."""
+        self.open.discard(first, last)
+
+    def settle_all(self, offsets: OffsetSet) -> None:
+        """The same, of many that lie here and there."""
+        self.open.take(offsets)
+
+    # What is known
+
+    def count_unsettled(self, end: Offset) -> int:
+        """How many below `end` are not done, those among them that nobody has looked at."""
+        return self.open.count(0, end - 1) + self.count_fresh(end)
+
+    def unseen(self, first: Offset, last: Offset) -> OffsetSet:
+        """Which of these nobody has looked at."""
+        first = max(first, self.next_fresh)
+        found = OffsetSet([(first, last)] if first <= last else ())
+        return found.without(self.ahead)
+
+    def count_fresh(self, end: Offset) -> int:
+        """How many below `end` nobody has looked at."""
+        unseen = max(0, end - self.next_fresh)
+        return unseen - self.ahead.count(self.next_fresh, end - 1) if self.ahead and unseen else unseen
+
+    # What happened to the log
+
+    def pass_to(self, offset: Offset) -> None:
+        """Everything below is done, and is not handed out for the first time either."""
+        self.open.discard(0, offset - 1)
+        self._move([max(place, offset) for place in self.fresh])
+
+    def cut_back(self, end: Offset) -> None:
+        """The log ends here: what was said about later offsets was about messages that are gone."""
+        for offsets in (self.open, self.ahead, self.set_aside):
+            offsets.discard(end, OFFSET_MAX)
+        self._move([min(place, end) for place in self.fresh])
+
+    # Written down
+
+    def to_plain(self) -> list[Any]:
+        return [self.fresh, self.ahead.to_plain(), self.set_aside.to_plain()]
+
+    @classmethod
+    def from_plain(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
+        """`not_done`: what is handed out, which others have written down."""
+        fresh, ahead, *later = plain
+        set_aside = OffsetSet.from_plain(later[0]) if later else OffsetSet()
+        return cls._made(fresh, not_done, OffsetSet.from_plain(ahead), set_aside)
+
+    @classmethod
+    def from_one_lane(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
+        """As it was written before there were lanes: all of them were at one place."""
+        _, next_fresh, *_ = plain
+        return cls._made([next_fresh] * len(LANES), not_done, OffsetSet(), OffsetSet())
+
+    @classmethod
+    def _made(
+        cls, fresh: Sequence[Offset], not_done: Iterable[Run], ahead: OffsetSet, set_aside: OffsetSet
+    ) -> "LaneProgress":
+        progress = cls()
+        if len(fresh) != len(LANES):
+            raise ValueError(f"{len(fresh)} lanes are unknown")
+        progress.open, progress.ahead, progress.set_aside = OffsetSet(not_done), ahead, set_aside
+        progress._move(list(fresh))
+        return progress

@@ -1,0 +1,61 @@
+"""What is decided about a range that the log cannot read: note it, deliver it after a repair, or give it up.
+
+As everywhere in a ledger, to decide changes nothing: the entry is journaled, then applied.
+"""
+
+from collections.abc import Iterable
+
+from goqueue.core.ledger.attempts import in_order
+from goqueue.core.ledger.entries import Damaged, LaneOffsets, Repaired, Skipped
+from goqueue.core.ledger.state import LedgerState
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Offset
+
+
+class LedgerDamage:
+    def __init__(self, state: LedgerState) -> None:
+        self._state = state
+
+    def __bool__(self) -> bool:
+        return bool(self._state.damages)
+
+    def __len__(self) -> int:
+        return len(self._state.damages)
+
+    def runs(self) -> list[Run]:
+        """In order."""
+        return list(self._state.damages.offsets.runs())
+
+    @property
+    def set_aside(self) -> OffsetSet:
+        """Damaged now or before, at or behind the place of some lane: no lane hands them out when it gets there."""
+        return self._state.lanes.set_aside
+
+    def note(self, now: float, first: Offset, last: Offset, path: str) -> Damaged | None:
+        """The log cannot read this range. What is in flight stays so: its consumer has it. What waits for its retry
+        waits on, and is looked at when it is due. None when the group has done with the rest, or knows."""
+        state = self._state
+        state.returns.move_on(now)
+        found = state.lanes.unseen(first, last)
+        held = [Run(run.first, run.last) for run in in_order(state.returns.ready(lambda _: True))]
+        held += [Run(run.first, run.last) for run in state.departures.leaving()]
+        inside = ((max(first, run.first), min(last, run.last)) for run in held)
+        found.update(OffsetSet(run for run in inside if run[0] <= run[1]))
+        return Damaged(first, last, path, found) if found else None
+
+    def repair(self, first: Offset, last: Offset, lanes: Iterable[LaneOffsets]) -> Repaired | None:
+        """The log reads this range again, and these of it are messages for the group."""
+        damages = self._state.damages
+        common = [LaneOffsets(lane, damages.fresh.common(offsets)) for lane, offsets in lanes]
+        found = tuple(each for each in common if each.offsets)
+        return Repaired(first, last, found) if damages.count(first, last) else None
+
+    def count(self, first: Offset, last: Offset) -> int:
+        return self._state.damages.count(first, last)
+
+    def skip(self, first: Offset, last: Offset, *, letters: bool = False) -> Skipped | None:
+        """Give up what is damaged of this range, and with `letters` the dead letters of it that are under way; None
+        when there is nothing."""
+        departing = self._state.departures.count_departing
+        unacked = self.count(first, last) + (departing(last + 1) - departing(first) if letters else 0)
+        return Skipped(first, last, unacked, letters) if unacked else None

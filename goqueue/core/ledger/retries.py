@@ -1,0 +1,141 @@
+"""Messages that were handed out and will be again: those that wait for their retry, and those that are ready.
+
+A wait ends by the clock alone; nothing is journaled for it. So whoever asks what is ready says what time it is, and
+what has come due is moved over first. A replay may be a hair off with its times: what it takes is found in both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+from goqueue.core.ledger.attempts import AttemptRun, Attempts, Standing, StandingRun, count, offsets_of
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.types import Offset, Priority
+
+_MILLION = 1_000_000
+
+
+class Wait(NamedTuple):
+    """Only a nack makes messages wait, so none of them was lost."""
+
+    due: float
+    first: Offset
+    last: Offset
+    attempt: int
+    lane: int = Priority.NORMAL
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(self.attempt, lost=False, lane=self.lane)
+
+
+class Returns:
+    def __init__(self) -> None:
+        self._ready = Attempts()
+        self._waits: list[Wait] = []
+        self._waiting = 0
+
+    @property
+    def ready_count(self) -> int:
+        return len(self._ready)
+
+    @property
+    def waiting_count(self) -> int:
+        return self._waiting
+
+    def next_due(self) -> float | None:
+        return self._waits[0].due if self._waits else None
+
+    def move_on(self, now: float) -> None:
+        """What has waited long enough is ready."""
+        while self._waits and self._waits[0].due <= now:
+            wait = heappop(self._waits)
+            self._waiting -= wait.last - wait.first + 1
+            self.make_ready(wait.standing, Run(wait.first, wait.last))
+
+    def make_ready(self, standing: Standing, run: Run) -> None:
+        self._ready.add(standing, run)
+
+    def make_ready_all(self, standing: Standing, offsets: OffsetSet) -> None:
+        self._ready.add_all(standing, offsets)
+
+    def hold_back(self, due: float, attempt: int, run: Run, lane: int = Priority.NORMAL) -> None:
+        """Until then they are not handed out."""
+        heappush(self._waits, Wait(due, *run, attempt, lane))
+        self._waiting += run.size
+
+    def ready(self, chosen: Callable[[Standing], bool]) -> list[tuple[Standing, OffsetSet]]:
+        return [item for item in self._ready.items() if chosen(item[0])]
+
+    def runs(self) -> Iterator[Run]:
+        """Those that are ready and those that wait."""
+        yield from (Run(run.first, run.last) for run in self._ready.runs())
+        yield from (Run(wait.first, wait.last) for wait in self._waits)
+
+    def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
+        """Those that are ready and those that wait."""
+        yield from self._ready.items()
+        yield from ((wait.standing, OffsetSet([(wait.first, wait.last)])) for wait in self._waits)
+
+    def count_ready(self, runs: Sequence[AttemptRun]) -> int:
+        """How many of these are ready, on the delivery that they name."""
+        return self._ready.count_of(runs)
+
+    def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
+        """Of those that are ready."""
+        asked = offsets_of(runs)
+        return {standing for standing, offsets in self._ready.items() if offsets.common(asked)}
+
+    def count_within(self, first: Offset, last: Offset) -> int:
+        """How many of these are ready or wait. Looks at every wait."""
+        waiting = sum(max(0, min(last, wait.last) - max(first, wait.first) + 1) for wait in self._waits)
+        return waiting + sum(offsets.count(first, last) for _, offsets in self._ready.items())
+
+    def make_all_ready(self, taken: Attempts) -> None:
+        self._ready.merge(taken)
+
+    def take(self, runs: Sequence[AttemptRun]) -> Attempts:
+        """Whatever of these is ready, or waits, and no longer does."""
+        taken = self._ready.take(offsets_of(runs))
+        for run in runs if len(taken) < count(runs) else ():
+            for standing, piece in self._take_waiting(run.first, run.last):
+                taken.add(standing, piece)
+        return taken
+
+    def take_within(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """The same of a range, however long."""
+        return [*self._ready.take_range(first, last), *self._take_waiting(first, last)]
+
+    def forget(self, first: Offset, last: Offset) -> None:
+        """Nothing of these is ready or waits any more."""
+        self.take_within(first, last)
+
+    def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
+        """Looks at every wait: only for what is rare."""
+        taken, kept = list[StandingRun](), list[Wait]()
+        for wait in self._waits:
+            inside = Run(max(first, wait.first), min(last, wait.last))
+            if inside.size <= 0:
+                kept.append(wait)
+                continue
+            taken.append((wait.standing, inside))
+            outside = (wait._replace(last=inside.first - 1), wait._replace(first=inside.last + 1))
+            kept += [rest for rest in outside if rest.first <= rest.last]
+        heapify(kept)
+        self._waits = kept
+        self._waiting -= sum(run.size for _, run in taken)
+        return taken
+
+    def to_plain(self, now: float) -> list[Any]:
+        """Beside what waits, the time that is left in microseconds."""
+        self.move_on(now)
+        waits = [[round((due - now) * _MILLION), *map(int, what)] for due, *what in self._waits]
+        return [self._ready.to_plain(), sorted(waits)]
+
+    @classmethod
+    def from_plain(cls, plain: Any, now: float) -> "Returns":
+        returns = cls()
+        returns._ready = Attempts.from_plain(plain[0])
+        for left, first, last, attempt, *lane in plain[1]:
+            returns.hold_back(now + left / _MILLION, attempt, Run(first, last), *lane[:1])
+        return returns

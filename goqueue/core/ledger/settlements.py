@@ -1,0 +1,109 @@
+"""How messages were settled, remembered for clients that repeat a settlement because its answer was lost (G6).
+
+A delivery that is under way notes what is taken from it. One of which nothing is out any more is remembered in as
+little room as possible: most were settled whole, and a run or two say all.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from itertools import islice
+from typing import Any, NamedTuple
+
+from goqueue.core.ledger.attempts import Attempts, Standing
+from goqueue.core.offsetset import Run
+from goqueue.types import Offset
+
+SETTLED_REMEMBERED = 256
+FEW = 8
+
+
+class Settlement(IntEnum):
+    """How a consumer settled a message. The numbers are written in snapshots."""
+
+    ACKED = 0
+    NACKED = 1
+    REJECTED = 2
+    RELEASED = 3
+
+
+class SettledRun(NamedTuple):
+    first: Offset
+    last: Offset
+    attempt: int
+    kind: Settlement
+
+
+class Settlements:
+    """What of one delivery was settled, and how. A message is settled once, so it is under one kind."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Settlement, Attempts]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def note(self, kind: Settlement, taken: Attempts) -> None:
+        """Nobody changes `taken` any more."""
+        if taken:
+            self._parts.append((kind, taken))
+        if len(self._parts) > FEW:
+            self._parts = [(kind, some) for kind in Settlement if (some := self.of(kind))]
+
+    def of(self, kind: Settlement) -> Attempts:
+        some = Attempts()
+        for noted, taken in self._parts:
+            if noted is kind:
+                for standing, offsets in taken.items():
+                    some.add_all(Standing(standing.attempt, lost=False), offsets)
+        return some
+
+    def runs(self) -> Iterator[SettledRun]:
+        return (SettledRun(*run, kind) for kind, taken in self._parts for run in taken.runs())
+
+    def others_to_plain(self) -> list[Any]:
+        """All but the acks, which stand by themselves: older snapshots have only those."""
+        by_kind = [(kind, self.of(kind)) for kind in Settlement if kind]
+        return [[int(kind), some.to_plain()] for kind, some in by_kind if some]
+
+    @classmethod
+    def from_plain(cls, acked: Any, others: Any = ()) -> "Settlements":
+        settlements = cls()
+        for kind, some in [(0, acked), *others]:
+            settlements.note(Settlement(kind), Attempts.from_plain(some))
+        return settlements
+
+    @classmethod
+    def from_runs(cls, runs: tuple[SettledRun, ...]) -> "Settlements":
+        settlements = cls()
+        for first, last, attempt, kind in runs:
+            some = Attempts()
+            some.add(Standing(attempt, lost=False), Run(first, last))
+            settlements.note(kind, some)
+        return settlements
+
+
+class SettledDeliveries:
+    """By nonce; the newest are remembered."""
+
+    __slots__ = ("_by_nonce",)
+
+    def __init__(self) -> None:
+        self._by_nonce: dict[int, tuple[SettledRun, ...] | Settlements] = {}
+
+    def __contains__(self, nonce: int) -> bool:
+        return nonce in self._by_nonce
+
+    def remember(self, nonce: int, settled: Settlements) -> None:
+        runs = tuple(islice(settled.runs(), FEW + 1))
+        self._by_nonce[nonce] = runs if len(runs) <= FEW else settled
+        if len(self._by_nonce) > SETTLED_REMEMBERED:
+            del self._by_nonce[next(iter(self._by_nonce))]
+
+    def get(self, nonce: int) -> Settlements | None:
+        found = self._by_nonce.get(nonce)
+        return Settlements.from_runs(found) if isinstance(found, tuple) else found
+
+    def items(self) -> Iterator[tuple[int, Settlements]]:
+        return ((nonce, settled) for nonce in self._by_nonce if (settled := self.get(nonce)) is not None)

@@ -1,0 +1,348 @@
+"""Where every message of a partition stands for one group, and what each entry does to that.
+
+Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one place:
+
+    done           in none of the others
+    in flight      in a delivery, under a lease
+    waiting        for its retry
+    ready again    behind a retry, an expiry or a release
+    leaving        waiting for its way to the dead-letter topic
+    departing      on that way
+    damaged        the log cannot read it (ledgerdamage.py)
+
+What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
+journaled, and applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and
+asserts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goqueue.core.ledger import entries
+from goqueue.core.ledger.attempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
+from goqueue.core.ledger.damage import Damages, LateDeliveries, Timed, held_in
+from goqueue.core.ledger.deadletters import DeadRun, Departures
+from goqueue.core.ledger.deliveries import Deliveries, Delivery
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.firstdeliveries import FirstDeliveries
+from goqueue.core.ledger.leases import Lease, LeaseRow
+from goqueue.core.ledger.progress import LaneProgress
+from goqueue.core.ledger.retries import Returns
+from goqueue.core.ledger.settlements import Settlement
+from goqueue.core.ledger.shares import LANES
+from goqueue.core.log.producers import SEQUENCES
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.receipts import OFFSET_MAX
+from goqueue.errors import UnknownFormat
+from goqueue.types import Microseconds, Offset, Priority
+
+VERSION = 2
+ONE_LANE = 1
+"""As it was written before there were lanes."""
+WITH_DAMAGE = 3
+"""Written only where something is or was damaged, so that a goqueue which does not know it refuses it: it would
+take damaged messages for done, and hand out repaired ones twice."""
+NOTHING = OffsetSet()
+
+
+class LedgerState:
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.lanes = LaneProgress()
+        self.deliveries = Deliveries()
+        self.returns = Returns()
+        self.departures = Departures()
+        self.damages = Damages()
+        self.firsts = [FirstDeliveries() for _ in LANES]
+        self.late = LateDeliveries()
+        self.next_sequence = 0
+        self.removed_unacked = 0
+        self.resets = 0
+
+    def apply(self, entry: Entry, now: float) -> None:
+        match entry:
+            case entries.Began():
+                self._began(entry)
+            case entries.Delivered():
+                self._delivered(entry, now)
+            case entries.LanesDelivered():
+                self._lanes_delivered(entry, now)
+            case entries.PassedOver():
+                self._passed_over(entry)
+            case entries.Acked():
+                self._acked(entry)
+            case entries.Nacked():
+                self._nacked(entry, now)
+            case entries.Rejected():
+                self._rejected(entry)
+            case entries.Released():
+                self._released(entry)
+            case entries.Extended():
+                self._extended(entry, now)
+            case entries.Expired():
+                self._expired(entry)
+            case entries.Departing():
+                self._departing(entry)
+            case entries.Departed():
+                self._departed(entry)
+            case entries.Removed():
+                self._removed(entry)
+            case entries.CutBack():
+                self._cut_back(entry)
+            case entries.Reset():
+                self.resets += 1
+                self._begin_again(entry.offset)
+            case entries.Committed():
+                self._begin_again(entry.offset)
+            case entries.Damaged():
+                self._damaged(entry)
+            case entries.Repaired():
+                self._repaired(entry)
+            case entries.Skipped():
+                self._skipped(entry)
+            case _:
+                raise AssertionError(f"{entry} is nothing that happens to a ledger")
+
+    # Handed out
+
+    def _began(self, entry: entries.Began) -> None:
+        assert not self.has_begun, "a group begins once; afterwards it is reset"
+        self.has_begun = True
+        self.lanes = LaneProgress(entry.offset)
+
+    def _delivered(self, entry: entries.Delivered, now: float) -> None:
+        lease, lanes, lane = self._begun_lease(entry, now), self.lanes, entry.lane
+        if entry.fresh:
+            self.firsts[lane].note(lanes.fresh[lane], entry.wall)
+        lease.out.add_all(FRESH[lane], lanes.look_over(lane, entry.fresh, entry.scanned_to))
+        self._hand_out(entry, lease)
+
+    def _lanes_delivered(self, entry: entries.LanesDelivered, now: float) -> None:
+        lease, lanes = self._begun_lease(entry, now), self.lanes
+        for lane, scanned_to, offsets in entry.lanes:
+            if offsets:
+                self.firsts[lane].note(lanes.fresh[lane], entry.wall)
+            lanes.look_into(lane, offsets, scanned_to)
+            lease.out.add_all(FRESH[lane], offsets)
+        self._hand_out(entry, lease)
+
+    def _begun_lease(self, entry: entries.Delivered | entries.LanesDelivered, now: float) -> Lease:
+        lease = Lease(now + entry.visibility, entry.visibility)
+        if entry.again:
+            taken = self._taken_back(entry.again)
+            self.late.note(taken.values(), entry.wall)
+            lease.out.merge(taken)
+        return lease
+
+    def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
+        self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, LeaseRow([lease])))
+        for lane in LANES:
+            if self.firsts[lane].have_grown:
+                self.firsts[lane].tidy(self._held_in_time(lane), self.lanes.fresh[lane])
+        if self.late.have_grown:
+            self.late.tidy(self._held())
+
+    def _held_of(self, lane: int | None) -> OffsetSet:
+        """What of a lane, or of all, was handed out and may leave still: it is in flight, waits for its retry, is
+        ready again, or was and is damaged."""
+        held, damaged = OffsetSet(), self.damages.again.items()
+        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets(), *damaged):
+            if lane is None or standing.lane == lane:
+                held.update(offsets)
+        return held
+
+    def _held(self) -> OffsetSet:
+        return self._held_of(None)
+
+    def _held_in_time(self, lane: int) -> OffsetSet:
+        """Without those that were repaired: others know when these were first handed out."""
+        return self.late.without(self._held_of(lane))
+
+    def _taken_back(self, runs: AttemptRuns) -> Attempts:
+        taken = self.returns.take(runs)
+        assert len(taken) == count(runs), f"not all of {runs} were to be handed out again"
+        return taken
+
+    def _passed_over(self, entry: entries.PassedOver) -> None:
+        for run in entry.runs:
+            assert self.count_unheld(run) == run.size, f"{run} was not to be handed out again, nor leaving"
+            self.returns.forget(*run)
+            self.departures.take(*run)
+            self.lanes.settle(*run)
+        for lane, place in enumerate(entry.lanes or [entry.scanned_to] * len(LANES)):
+            self.lanes.look_into(lane, NOTHING, max(place, self.lanes.fresh[lane]))
+
+    def count_unheld(self, run: Run) -> int:
+        """How many of these nobody holds though they were handed out: ready again, waiting or leaving."""
+        return self.returns.count_within(*run) + self.departures.count_leaving(run)
+
+    def unsettled(self) -> list[Run]:
+        """What is in flight, waits for its retry or is ready again, in order."""
+        return sorted([*self.deliveries.runs(), *self.returns.runs()])
+
+    # Settled, or to be handed out again
+
+    def _acked(self, entry: entries.Acked) -> None:
+        for offsets in self.deliveries.ack(entry.nonce, entry.runs).values():
+            self.lanes.settle_all(offsets)
+
+    def _nacked(self, entry: entries.Nacked, now: float) -> None:
+        wall = self._wall(entry.nonce)
+        for delay, runs in entry.retries:
+            for standing, run in self.deliveries.take(entry.nonce, runs, Settlement.NACKED).standing_runs():
+                self.returns.hold_back(now + delay, standing.attempt + 1, run, standing.lane)
+        if entry.leaving:
+            self._leave(self.deliveries.take(entry.nonce, entry.leaving, Settlement.NACKED), wall, entry.reason)
+
+    def _rejected(self, entry: entries.Rejected) -> None:
+        wall = self._wall(entry.nonce)
+        self._leave(self.deliveries.take(entry.nonce, entry.runs, Settlement.REJECTED), wall, entry.reason)
+
+    def _released(self, entry: entries.Released) -> None:
+        """As if they had not been handed out: what was lost before is so still."""
+        self.returns.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
+
+    def _extended(self, entry: entries.Extended, now: float) -> None:
+        self.deliveries.extend(entry.nonce, entry.runs, entry.visibility, now)
+
+    def _expired(self, entry: entries.Expired) -> None:
+        wall = self._wall(entry.nonce)
+        taken = self.deliveries.take(entry.nonce, entry.runs)
+        if entry.reason is not None:
+            self._leave(taken, wall, entry.reason)
+            return
+        for standing, run in taken.standing_runs():
+            self.returns.make_ready(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
+
+    def _wall(self, nonce: int) -> Microseconds:
+        delivery = self.deliveries.get(nonce)
+        assert delivery is not None, f"delivery {nonce:x} is not under way"
+        return delivery.wall
+
+    # Dead letters
+
+    def _leave(self, taken: Attempts, last_delivery: Microseconds, reason: str) -> None:
+        for standing, run in taken.standing_runs():
+            for piece, first_delivery in self._first_deliveries(standing.lane, run):
+                dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
+                self.departures.add(dead)
+
+    def _first_deliveries(self, lane: int, run: Run) -> Iterator[Timed]:
+        return self.late.split(run, self.firsts[lane].split)
+
+    def _departing(self, entry: entries.Departing) -> None:
+        self.departures.begin(entry.sequence, entry.runs)
+        self.next_sequence = (entry.sequence + sum(run.size for run in entry.runs)) % SEQUENCES
+
+    def _departed(self, entry: entries.Departed) -> None:
+        under_way = self.departures.under_way
+        assert under_way is not None
+        assert under_way.sequence == entry.sequence
+        for run in self.departures.end():
+            self.lanes.settle(*run)
+
+    # What happened to the log, or was wished by an operator
+
+    def _removed(self, entry: entries.Removed) -> None:
+        self._forget(0, entry.offset - 1)
+        self.lanes.pass_to(entry.offset)
+        self.removed_unacked += entry.unacked
+
+    def _cut_back(self, entry: entries.CutBack) -> None:
+        self._forget(entry.end, OFFSET_MAX)
+        self.lanes.cut_back(entry.end)
+        for firsts in self.firsts:
+            firsts.cut_back(entry.end)
+
+    def _damaged(self, entry: entries.Damaged) -> None:
+        again, letters, fresh = list[StandingRun](), list[DeadRun](), entry.offsets.copy()
+        for run in entry.offsets.runs():
+            again += self.returns.take_within(*run)
+            letters += self.departures.take(*run)
+        for first, last in held_in(again, letters):
+            fresh.discard(first, last)
+        self.damages.add(fresh, again, letters)
+        self.damages.name(entry.first, entry.last, entry.path)
+        self.lanes.hold(fresh)
+
+    def _repaired(self, entry: entries.Repaired) -> None:
+        taken = self.damages.take(entry.first, entry.last)
+        for standing, run in taken.again:
+            self.returns.make_ready(standing, run)
+        for letter in taken.letters:
+            self.departures.add(letter)
+        passed_over = taken.fresh
+        for lane, offsets in entry.lanes:
+            found, passed_over = passed_over.common(offsets), passed_over.without(offsets)
+            self.returns.make_ready_all(FRESH[lane], found)
+            self.late.wait(found)
+        self.lanes.settle_all(passed_over)
+
+    def _skipped(self, entry: entries.Skipped) -> None:
+        given_up = self.damages.take(entry.first, entry.last).offsets
+        if entry.letters:
+            given_up.update(self.departures.hand_over(entry.first, entry.last))
+        self.lanes.settle_all(given_up)
+        self.removed_unacked += entry.unacked
+
+    def _begin_again(self, offset: Offset) -> None:
+        self._forget(0, OFFSET_MAX)
+        self.deliveries = Deliveries()  # with what was acked: old receipts are stale
+        self.firsts, self.late = [FirstDeliveries() for _ in LANES], LateDeliveries()
+        self.lanes = LaneProgress(offset)
+
+    def _forget(self, first: Offset, last: Offset) -> None:
+        self.deliveries.take_within(first, last)
+        self.returns.forget(first, last)
+        self.departures.let_go(first, last)
+        self.damages.take(first, last)
+        self.late.forget(first, last)
+
+    # Written down
+
+    def to_plain(self, now: float) -> list[Any]:
+        return [
+            WITH_DAMAGE if self.damages or self.lanes.set_aside else VERSION,
+            self.has_begun,
+            self.lanes.to_plain(),
+            self.deliveries.to_plain(now),
+            self.returns.to_plain(now),
+            self.departures.to_plain(),
+            [self.firsts[lane].to_plain(self._held_in_time(lane), self.lanes.fresh[lane]) for lane in LANES],
+            self.next_sequence,
+            self.removed_unacked,
+            self.resets,
+            self.late.to_plain(self._held()),
+            self.damages.to_plain(),
+        ]
+
+    @classmethod
+    def from_plain(cls, plain: Any, now: float) -> "LedgerState":
+        state = cls()
+        try:
+            version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *later = plain
+            if version not in (ONE_LANE, VERSION, WITH_DAMAGE):
+                raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
+            state.has_begun = has_begun
+            state.deliveries = Deliveries.from_plain(deliveries, now)
+            state.returns = Returns.from_plain(returns, now)
+            state.departures = Departures.from_plain(departures)
+            state.next_sequence, state.removed_unacked = sequence, removed
+            state.resets = later[0] if later else 0
+            if len(later) > 2:
+                state.late, state.damages = LateDeliveries.from_plain(later[1]), Damages.from_plain(later[2])
+            state._read_lanes(version, lanes, firsts)
+        except (TypeError, ValueError, IndexError) as error:
+            raise UnknownFormat("a ledger is not as it is written; start a goqueue that knows it") from error
+        return state
+
+    def _read_lanes(self, version: int, lanes: Any, firsts: Any) -> None:
+        """What was handed out before there were lanes counts as normal."""
+        handed_out = [*self.deliveries.runs(), *self.returns.runs(), *self.departures.runs()]
+        not_done = [*handed_out, *self.damages.runs()]
+        if version == ONE_LANE:
+            self.lanes = LaneProgress.from_one_lane(lanes[0], not_done)
+            self.firsts[Priority.NORMAL] = FirstDeliveries.from_plain(firsts)
+        else:
+            self.lanes = LaneProgress.from_plain(lanes, not_done)
+            self.firsts = list(map(FirstDeliveries.from_plain, firsts))

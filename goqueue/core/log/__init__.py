@@ -1,0 +1,1 @@
+"""The rules of one partition's log: what is appended, what is remembered of producers, what is removed."""

@@ -1,0 +1,84 @@
+"""What a partition takes in: the limits of its topic and of the disk (G16: one place, whatever the way in).
+
+A topic's limits on bytes and messages are shared evenly among its partitions, since each partition can only count
+its own. With `overflow=reject` a full partition refuses; with `drop_oldest` it takes everything and the oldest go.
+"""
+
+from dataclasses import dataclass
+
+from goqueue.core.records.record import HEADER_SIZE, HEADERS_LENGTH, VALUE_SIZE_MAX, Flag, RecordPlace, walk_records
+from goqueue.core.topics.config import TopicConfig
+from goqueue.errors import BadRecord, BatchRefused, DiskFull, InvalidMessage, TooLarge, TopicFull
+from goqueue.types import Acks, Buffer
+
+DISK_FREE_SHARE, DISK_FREE_MIN = 0.05, 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    min_acks: Acks = Acks.NONE
+    message_bytes_max: int = VALUE_SIZE_MAX
+    bytes_max: int | None = None
+    messages_max: int | None = None
+    drops_oldest: bool = False
+
+    @classmethod
+    def of(cls, config: TopicConfig, partitions: int) -> "Admission":
+        return cls(
+            min_acks=Acks[config.min_acks.upper()],
+            message_bytes_max=config.max_message_bytes,
+            bytes_max=_share(config.max_bytes, partitions),
+            messages_max=_share(config.max_messages, partitions),
+            drops_oldest=config.overflow == "drop_oldest",
+        )
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self.bytes_max is None and self.messages_max is None
+
+    def check_acks(self, acks: Acks) -> None:
+        if acks < self.min_acks:
+            raise InvalidMessage(
+                f"this topic wants acks={self.min_acks.name.lower()} at least, not {acks.name.lower()}"
+            )
+
+    def check_sizes(self, records: Buffer, count: int) -> None:
+        """Values beyond the topic's own limit; the general one is checked for every topic alike."""
+        sizes = [_value_size(records, place) for place in walk_records(records, count)]
+        bad = [
+            BadRecord(number, TooLarge(f"the value has {size} bytes; this topic allows {self.message_bytes_max}"))
+            for number, size in enumerate(sizes)
+            if size > self.message_bytes_max
+        ]
+        if bad:
+            raise BatchRefused(bad)
+
+    def check_room(self, size: int, messages: int) -> None:
+        """The partition would hold so much; `TopicFull` when that is too much and nothing may be dropped."""
+        if not self.drops_oldest and self.excess(size, messages):
+            raise TopicFull("the topic is full, and overflow=reject; let something go, or raise its limits")
+
+    def excess(self, size: int, messages: int) -> bool:
+        too_large = self.bytes_max is not None and size > self.bytes_max
+        return too_large or (self.messages_max is not None and messages > self.messages_max)
+
+
+def check_disk(free: int, total: int, *, least: int = DISK_FREE_MIN, share: float = DISK_FREE_SHARE) -> None:
+    """Publishes stop before the disk is full, so that reads, acks and dead letters can go on."""
+    wanted = max(least, round(total * share)) if least else 0
+    if free < wanted:
+        raise DiskFull(f"{free} bytes are free on the disk, {wanted} must stay free; make room, then try again")
+
+
+def _share(limit: int | None, partitions: int) -> int | None:
+    return None if limit is None else max(1, limit // partitions)
+
+
+def _value_size(records: Buffer, place: RecordPlace) -> int:
+    begin = place.position + HEADER_SIZE + place.key_size
+    size = place.end - begin
+    if place.flags & Flag.DELAYED:
+        begin, size = begin + 8, size - 8
+    if place.flags & Flag.HEADERS:
+        size -= HEADERS_LENGTH.size + HEADERS_LENGTH.unpack_from(records, begin)[0]
+    return size

@@ -1,0 +1,71 @@
+"""Which of the batches that arrived together are appended (G11).
+
+Each is judged as if those before it were written: first by its producer's sequence, then by the ids of its
+messages. A batch in which any message repeats an id is refused whole, and the refusal names exactly those. It has
+used no sequence and claimed no id: its producer leaves them out and sends the rest again, with the same sequence.
+
+Judging changes nothing outside. What was appended is noted afterwards; if that failed, nothing had been counted.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from goqueue.core.log.messageids import Claims, GivenId, MessageIds
+from goqueue.core.log.producers import NO_PRODUCER_ID, Judgement, ProducerStates, Verdict
+from goqueue.core.records.batch import Batch
+from goqueue.errors import BadRecord, BatchRefused, DuplicateMessage, GoQueueError
+from goqueue.types import Microseconds, Offset
+
+
+class AppendJudgement:
+    """The batches of one append, in order. Drop it afterwards."""
+
+    def __init__(self, states: ProducerStates, ids: MessageIds, end_offset: Offset, now: Microseconds) -> None:
+        self._states = states
+        self._sequences = Judgement(states, end_offset)
+        self._claims = Claims(ids, now)
+        self._accepted: defaultdict[int, list[Batch]] = defaultdict(list)
+
+    def judge(self, batch: Batch, given: Sequence[GivenId]) -> Verdict:
+        """Accepted, or a duplicate by its sequence; or a typed error, after which the next may be judged."""
+        repeats = self._claims.repeats(given) if given else {}
+        if repeats and self._is_next(batch):
+            raise _refusal(repeats)
+        verdict = self._sequences.judge(*batch.producer, batch.record_count)
+        if not verdict.duplicate:
+            self._accept(batch, given, verdict.base_offset)
+        return verdict
+
+    def _is_next(self, batch: Batch) -> bool:
+        """Whether its sequence lets it be written. To judge is to count, so this asks one that is thrown away."""
+        if batch.producer.id == NO_PRODUCER_ID:
+            return True
+        trial = Judgement(self._states, 0)
+        for before in self._accepted[batch.producer.id]:
+            trial.judge(*before.producer, before.record_count)
+        try:
+            return not trial.judge(*batch.producer, batch.record_count).duplicate
+        except GoQueueError:
+            return False
+
+    def _accept(self, batch: Batch, given: Sequence[GivenId], base_offset: Offset) -> None:
+        if batch.producer.id != NO_PRODUCER_ID:
+            self._accepted[batch.producer.id].append(batch)
+        for relative_offset, message_id, _ in given:
+            self._claims.claim(message_id, base_offset + relative_offset)
+
+
+def originals_end(refusal: BatchRefused) -> Offset:
+    """Behind the last of the messages that a refusal names as written before."""
+    named = [bad.error.offset for bad in refusal.records if isinstance(bad.error, DuplicateMessage)]
+    return max((offset + 1 for offset in named if offset is not None), default=0)
+
+
+def _refusal(repeats: Mapping[int, Offset | None]) -> BatchRefused:
+    return BatchRefused([BadRecord(index, _duplicate(first)) for index, first in repeats.items()])
+
+
+def _duplicate(first: Offset | None) -> DuplicateMessage:
+    if first is None:
+        return DuplicateMessage("an earlier message of this batch has the same id; send that one first, then this")
+    return DuplicateMessage(f"its id is that of the message at offset {first}; take it as published", offset=first)

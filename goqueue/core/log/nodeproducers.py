@@ -1,0 +1,101 @@
+"""The bound on remembered producers that all partitions of a node share.
+
+A heap holds each partition that has any, by the time since which its longest silent producer is silent. Such a time
+only rises, so an entry may lag behind: it is brought up to date when it comes to the top. That makes finding the
+longest silent producer of a node cost a few steps, and noting a batch of a known producer none.
+"""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
+
+from goqueue.core.log.producerids import ProducerIds
+from goqueue.core.log.producers import NO_BOUND, PARTITION_PRODUCERS_MAX, ProducerStates
+from goqueue.types import Microseconds
+
+NODE_PRODUCERS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerLimits:
+    partition_max: int = PARTITION_PRODUCERS_MAX
+    node_max: int = NODE_PRODUCERS_MAX
+    inline_max: int = 100
+    """Producers that a seal or recovery point holds itself. More of them are in a file of their own."""
+    replayed_batches_min: int = 1_000
+    """Batches behind that file before it is written anew; and at least half as many as it holds producers."""
+    replayed_bytes_max: int = 8 * 1024 * 1024
+    """Bytes of the log behind that file before it is written anew, so that a start reads little."""
+    slice_seconds: float = 0.002
+    """The longest time for which writing or reading that file keeps the event loop."""
+
+
+class NodeProducers:
+    def __init__(self, limits: ProducerLimits | None = None) -> None:
+        self.limits = limits or ProducerLimits()
+        self.forgotten_to = 0
+        """The highest id that any partition has forgotten."""
+        self.forgotten = 0
+        """Counts producers."""
+        self._ids = ProducerIds()
+        self._members: set[ProducerStates] = set()
+        self._count = 0
+        self._heap: list[tuple[Microseconds, int, ProducerStates]] = []
+        self._pushed = 0
+
+    def next_id(self, now: Microseconds, number: int) -> int:
+        """For a new producer: an id that no partition of this node takes for a forgotten one."""
+        return self._ids.next(now, number, self.forgotten_to)
+
+    def __len__(self) -> int:
+        """Remembered producers of clients, on all partitions together."""
+        return self._count
+
+    def enter(self, states: ProducerStates) -> None:
+        """A partition opens, and its producers count from now on."""
+        self._members.add(states)
+        self._count += states.clients
+        self.forgotten_to = max(self.forgotten_to, states.forgotten_to)
+        states.share(self, self.limits.partition_max)
+        if states.clients:
+            self.note_first(states)
+        self._keep_bound()
+
+    def leave(self, states: ProducerStates) -> None:
+        """Twice is once."""
+        if states in self._members:
+            self._members.remove(states)
+            self._count -= states.clients
+            states.share(NO_BOUND, self.limits.partition_max)
+
+    def note_first(self, states: ProducerStates) -> None:
+        """This partition had no producer of a client and has one now."""
+        heappush(self._heap, self._entry(states.silent_since or 0, states))
+
+    def note_more(self) -> None:
+        self._count += 1
+        self._keep_bound()
+
+    def note_forgotten(self, forgotten_to: int) -> None:
+        self._count -= 1
+        self.forgotten += 1
+        self.forgotten_to = max(self.forgotten_to, forgotten_to)
+
+    def _entry(self, since: Microseconds, states: ProducerStates) -> tuple[Microseconds, int, ProducerStates]:
+        """With a number of its own, so that two entries never compare their states."""
+        self._pushed += 1
+        return since, self._pushed, states
+
+    def _keep_bound(self) -> None:
+        while self._count > self.limits.node_max:
+            self._longest_silent().forget_longest_silent()
+
+    def _longest_silent(self) -> ProducerStates:
+        while True:
+            known, _, states = self._heap[0]
+            since = states.silent_since if states in self._members else None
+            if since is None:
+                heappop(self._heap)
+            elif since > known:
+                heapreplace(self._heap, self._entry(since, states))
+            else:
+                return states

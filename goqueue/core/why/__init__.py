@@ -1,0 +1,1 @@
+"""Why nothing is being delivered: facts in, one sentence out."""

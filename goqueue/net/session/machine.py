@@ -1,0 +1,183 @@
+"""The rules of a connection, without the connection: frames in, events out; calls in, frames out.
+
+Both ends run this machine. `receive` takes one frame and gives at most one event; `next_frame` gives what is to be
+sent. Nothing here waits, reads a clock or knows a socket, so that a test can join two of them in any order.
+
+What is bad is answered by its reach (G14). A body that cannot be read, an unknown kind, too many requests: an error
+to that request, and the session goes on. A frame that cannot be told to belong to anyone, a second request under an
+id that is still in use, anything but hello at the start: an error with correlation id 0, and the session is closed.
+"""
+
+from abc import ABC, abstractmethod
+from enum import Enum, auto
+
+from goqueue.errors import Closed, GoQueueError
+from goqueue.net.session.events import Event, SessionClosed
+from goqueue.net.wire.codec import NOBODY, Frame, Opening, encode, open_frame, read_body
+from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.failures import error_body, error_of
+from goqueue.net.wire.kinds import Body, Kind
+from goqueue.net.wire.limits import Limits
+from goqueue.net.wire.messages import Error, Part
+from goqueue.net.wire.parts import Assembly, Outbox, Room, message_too_large
+
+LOWEST_VERSION = 1
+HIGHEST_VERSION = 1
+
+
+class State(Enum):
+    NEW = auto()
+    GREETING = auto()
+    OPEN = auto()
+    LEAVING = auto()
+    CLOSED = auto()
+
+
+class Step(Enum):
+    """What moves a session on; sent by one end and received by the other, it moves both alike."""
+
+    HELLO = auto()
+    WELCOME = auto()
+    GO_AWAY = auto()
+    CLOSE = auto()
+
+
+TRANSITIONS = {
+    (State.NEW, Step.HELLO): State.GREETING,
+    (State.GREETING, Step.WELCOME): State.OPEN,
+    (State.OPEN, Step.GO_AWAY): State.LEAVING,
+    (State.LEAVING, Step.GO_AWAY): State.LEAVING,
+    (State.NEW, Step.CLOSE): State.CLOSED,
+    (State.GREETING, Step.CLOSE): State.CLOSED,
+    (State.OPEN, Step.CLOSE): State.CLOSED,
+    (State.LEAVING, Step.CLOSE): State.CLOSED,
+    (State.CLOSED, Step.CLOSE): State.CLOSED,
+}
+GREETED = (State.OPEN, State.LEAVING)
+
+
+class Session(ABC):
+    """What both ends share: framing, parts, state, the requests under way, and the end."""
+
+    def __init__(self, limits: Limits | None = None, room: Room | None = None) -> None:
+        self.limits = limits or Limits()
+        self.state = State.NEW
+        self._outbox = Outbox(self.limits)
+        self._assembly = Assembly(self.limits, room)
+        self._under_way: dict[int, type[Body]] = {}
+
+    @property
+    def under_way(self) -> tuple[int, ...]:
+        """The ids of the requests that have no answer yet, oldest first."""
+        return tuple(self._under_way)
+
+    @property
+    def bytes_waiting(self) -> int:
+        """What `next_frame` has still to give. Who reads on while this grows has no bound on memory."""
+        return self._outbox.bytes_waiting
+
+    @property
+    def is_drained(self) -> bool:
+        """Said go-away, answered everything and sent it: time to close the transport."""
+        return self.state is State.LEAVING and not self._under_way and not self._outbox
+
+    def next_frame(self) -> bytes | None:
+        return self._outbox.next_frame()
+
+    def receive(self, data: bytes) -> Event | None:
+        """One frame of the other end. Never raises for what is in it."""
+        if self.state is State.CLOSED:
+            return None
+        try:
+            opening = open_frame(data, self._size_max())
+            return self._take(opening) if self.state in GREETED else self._take_greeting(read_body(opening))
+        except ProtocolError as error:
+            return self.close(error)
+
+    def forget_parts(self) -> None:
+        """Nothing more will come: what is not whole never will be."""
+        self._assembly.clear()
+
+    def close(self, error: GoQueueError | None = None) -> SessionClosed:
+        """End the session; with an error, tell the other end why. What waited to be sent is dropped."""
+        self._outbox.clear()
+        if error is not None and self.state is not State.CLOSED:
+            self._send_error(error, size_max=self.limits.hello_size_max)
+        self._step(Step.CLOSE)
+        return SessionClosed(error or Closed("the session was closed"))
+
+    @abstractmethod
+    def _take_greeting(self, frame: Frame) -> Event:
+        """A frame before both ends have greeted. `ProtocolError` closes the session."""
+
+    @abstractmethod
+    def _take_notice(self, frame: Frame) -> Event:
+        """A frame that neither asks nor answers. `ProtocolError` closes the session."""
+
+    @abstractmethod
+    def _take_message(self, opening: Opening) -> Event:
+        """A request or an answer, whole."""
+
+    @abstractmethod
+    def _take_part_of(self, correlation: int) -> Event | None:
+        """May parts come under this id? The event that says no."""
+
+    @abstractmethod
+    def _turn_down(self, correlation: int, error: GoQueueError) -> Event:
+        """What came under this id is bad."""
+
+    def _take(self, opening: Opening) -> Event | None:
+        if opening.correlation == NOBODY:
+            return self._take_notice(read_body(opening))
+        if opening.kind == Kind.PART:
+            return self._take_part(opening)
+        return self._take_message(opening)
+
+    def _take_part(self, opening: Opening) -> Event | None:
+        correlation = opening.correlation
+        event = self._take_part_of(correlation)
+        if event is not None:
+            return event
+        try:
+            whole = self._whole_message(opening)
+        except (ProtocolError, TooManyRequests) as error:
+            return self._turn_down(correlation, error)
+        return self._take_message(whole) if whole else None
+
+    def _whole_message(self, opening: Opening) -> Opening | None:
+        part = read_body(opening).body
+        assert isinstance(part, Part)
+        content = self._assembly.add(opening.correlation, part)
+        if content is None:
+            return None
+        whole = open_frame(content, self.limits.message_size_max)
+        if whole.correlation != opening.correlation or whole.kind == Kind.PART:
+            raise ProtocolError("the message in the parts is of another correlation id, or a part itself")
+        return whole
+
+    def _closed_by(self, body: Error) -> SessionClosed:
+        self._outbox.clear()
+        self._step(Step.CLOSE)
+        return SessionClosed(error_of(body))
+
+    def _step(self, step: Step) -> None:
+        self.state = TRANSITIONS[self.state, step]
+
+    def _size_max(self) -> int:
+        return self.limits.frame_size_max if self.state in GREETED else self.limits.hello_size_max
+
+    def _send(self, body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> None:
+        message = encode(body, correlation, throttle_ms)
+        if len(message) > self.limits.message_size_max:
+            raise message_too_large(len(message), self.limits.message_size_max)
+        self._outbox.put(correlation, message)
+
+    def _send_error(
+        self, error: GoQueueError, correlation: int = NOBODY, throttle_ms: int = 0, size_max: int | None = None
+    ) -> None:
+        """Send it in any case: where there is no room for its details, without them."""
+        body = error_body(error)
+        message = encode(body, correlation, throttle_ms)
+        if len(message) > (size_max or self.limits.message_size_max):
+            message = encode(body._replace(details={}, records=()), correlation, throttle_ms)
+        self._outbox.put(correlation, message)

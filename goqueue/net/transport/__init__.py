@@ -1,0 +1,1 @@
+"""What carries frames: websockets over a stream."""

@@ -1,0 +1,5 @@
+"""A topic becomes a table of Parquet files."""
+
+from goqueue.spark.ingest.job import Ingest, ingest
+
+__all__ = ["Ingest", "ingest"]

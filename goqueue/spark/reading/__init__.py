@@ -1,0 +1,1 @@
+"""Topics as tables: batch and streaming sources."""

@@ -1,0 +1,162 @@
+"""Which records of some batches are rows, and where their parts lie: arrays with an entry for each, no objects.
+
+As for `client.read`: no control records, no delayed originals, none that has expired, none outside of the range.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from goqueue.client.reading.message import HIDDEN, sound_batches
+from goqueue.core.records.batch import ENVELOPE_SIZE, ZSTD, Attribute, Envelope, records_of
+from goqueue.core.records.record import EXPIRES_AT, EXPIRES_AT_HEADER, HEADER_SIZE, HEADERS_LENGTH, Flag
+from goqueue.errors import CorruptMessage
+from goqueue.spark.reading.records import Bodies, Longs, Truths, find_records
+from goqueue.types import Buffer, Microseconds, Offset
+
+UNPACKED_SIZE_MAX = 4 * 1024 * 1024
+"""Of compressed batches so much is unpacked at once, and one batch more: there are never many more rows at once."""
+
+_HEADERS, _EXPIRING = int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    topic: str
+    partition: int
+    start: Offset
+    end: Offset
+    now: Microseconds
+    """What has expired by then is no row."""
+
+
+def rows_of(data: Buffer, wanted: Wanted) -> "Iterator[Rows]":
+    """The rows of whole batches, which are found sound first."""
+    view = memoryview(data)
+    batches = [
+        (position + ENVELOPE_SIZE, envelope)
+        for position, envelope in sound_batches(wanted.topic, wanted.partition, view)
+        if envelope.record_count and envelope.base_offset < wanted.end and envelope.end_offset > wanted.start
+    ]
+    for bodies, envelopes in _unpacked(view, batches):
+        rows = _chosen(bodies, envelopes, wanted)
+        if len(rows):
+            yield rows
+
+
+class Rows:
+    """Records of one piece of memory. `data` is all of it, the others have an entry for each record."""
+
+    def __init__(self, data: Buffer, positions: Longs, heads: npt.NDArray[np.void], offsets: Longs) -> None:
+        self.data = data
+        self.positions = positions
+        self.heads = heads
+        self.offsets = offsets
+        self.keys_at = positions + HEADER_SIZE
+        self.sections_at: Longs = self.keys_at + heads["key_size"]
+        """Where the value section begins, with the headers where there are some."""
+        self.ends = self.sections_at + heads["value_size"]
+        self.with_headers = np.flatnonzero(heads["flags"] & _HEADERS)
+        """The numbers of those that have headers."""
+        self.values_at = self._values_at()
+
+    def _values_at(self) -> Longs:
+        """Behind the headers. Nothing else stands there: what has a due time is no row."""
+        if not len(self.with_headers):
+            return self.sections_at
+        lengths = np.ndarray(len(self.data) - HEADERS_LENGTH.size + 1, ">u4", self.data, strides=(1,))
+        places: Longs = self.sections_at[self.with_headers]
+        found: Longs = self.sections_at.copy()
+        found[self.with_headers] += HEADERS_LENGTH.size + lengths[places].astype(np.int64)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def only(self, is_row: Truths) -> "Rows":
+        if is_row.all():
+            return self
+        return Rows(self.data, self.positions[is_row], self.heads[is_row], self.offsets[is_row])
+
+    def headers_of(self, number: int) -> Mapping[str, bytes]:
+        """Of one that has some."""
+        begin = int(self.sections_at[number]) + HEADERS_LENGTH.size
+        return _unpacked_headers(bytes(memoryview(self.data)[begin : self.values_at[number]]))
+
+
+@lru_cache(256)
+def _unpacked_headers(packed: bytes) -> Mapping[str, bytes]:
+    """Those of one message are often those of the next."""
+    found: Mapping[str, bytes] = msgpack.unpackb(packed)
+    return found
+
+
+def _chosen(bodies: Bodies, envelopes: Sequence[Envelope], wanted: Wanted) -> Rows:
+    positions, heads = find_records(bodies)
+    offsets = np.repeat(np.array([each.base_offset for each in envelopes]), bodies.counts)
+    offsets += heads["relative_offset"]
+    is_row = (offsets >= wanted.start) & (offsets < wanted.end) & ((heads["flags"] & HIDDEN) == 0)
+    if not is_row.all():
+        positions, heads, offsets = positions[is_row], heads[is_row], offsets[is_row]
+    rows = Rows(bodies.data, positions, heads, offsets)
+    _refuse_what_overlaps(rows, wanted)
+    expires = any(envelope.attributes & _EXPIRING for envelope in envelopes)
+    return rows.only(_unexpired(rows, wanted.now)) if expires else rows
+
+
+def _refuse_what_overlaps(rows: Rows, wanted: Wanted) -> None:
+    """Arrow believes what it is told: a length that is wrong would show it memory that is not the log's."""
+    nexts = np.append(rows.positions[1:], len(rows.data))
+    if (rows.ends > nexts[: len(rows)]).any() or (rows.values_at > rows.ends).any():
+        raise CorruptMessage(f"a record of {wanted.topic}/{wanted.partition} is longer than its batch has room for")
+
+
+def _unexpired(rows: Rows, now: Microseconds) -> Truths:
+    is_row = np.ones(len(rows), np.bool_)
+    for number in rows.with_headers.tolist():
+        expiry = rows.headers_of(number).get(EXPIRES_AT_HEADER)
+        is_row[number] = expiry is None or EXPIRES_AT.unpack(expiry)[0] > now
+    return is_row
+
+
+# Compressed or not
+
+
+def _unpacked(
+    view: memoryview, batches: Sequence[tuple[int, Envelope]]
+) -> Iterator[tuple[Bodies, Sequence[Envelope]]]:
+    """Where nothing is compressed, all of them as they lie there."""
+    if not any(envelope.attributes & ZSTD for _, envelope in batches):
+        if batches:
+            starts, envelopes = zip(*batches, strict=True)
+            yield _bodies(view, starts, [envelope.length for envelope in envelopes], envelopes), envelopes
+        return
+    for group in _groups(view, batches):
+        pieces, envelopes = zip(*group, strict=True)
+        sizes = [len(piece) for piece in pieces]
+        starts = (0, *accumulate(sizes[:-1]))
+        yield _bodies(b"".join(pieces), starts, sizes, envelopes), envelopes
+
+
+def _groups(view: memoryview, batches: Sequence[tuple[int, Envelope]]) -> Iterator[list[tuple[Buffer, Envelope]]]:
+    group, size = list[tuple[Buffer, Envelope]](), 0
+    for start, envelope in batches:
+        records = records_of(envelope, view[start : start + envelope.length])
+        group.append((records, envelope))
+        size += len(records)
+        if size >= UNPACKED_SIZE_MAX:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _bodies(data: Buffer, starts: Sequence[int], sizes: Sequence[int], envelopes: Sequence[Envelope]) -> Bodies:
+    begin = np.array(starts, np.int64)
+    counts = np.array([envelope.record_count for envelope in envelopes], np.int64)
+    return Bodies(data, begin, begin + np.array(sizes, np.int64), counts)

@@ -1,0 +1,1 @@
+"""Tables as topics: the sink."""

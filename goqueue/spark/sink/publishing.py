@@ -1,0 +1,94 @@
+"""The rows of one task on their way to the broker: queued run by run, confirmed every few megabytes.
+
+So the broker has something to do while the next rows are read, and what a task holds is bounded however many rows
+it has: the record batch that Spark gave it, and what is not confirmed of it and of those before.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from goqueue import blocking
+from goqueue.blocking.inside import begin_keyless_anywhere, send_all_nowait
+from goqueue.core.names import check_publishable
+from goqueue.errors import InvalidMessage, InvalidName, RowRefused, UnknownPartition, UnknownTopic
+from goqueue.spark.sink.runs import Run, refused, runs_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SLICE_BYTES = 2 << 20
+UNCONFIRMED_BYTES_MAX, UNCONFIRMED_ROWS_MAX = 8 << 20, 50_000
+THE_ROWS_FAULT = (InvalidMessage, InvalidName, UnknownPartition, UnknownTopic)
+
+
+def publish_all(client: blocking.Client, topic: str | None, batches: "Iterable[pa.RecordBatch]") -> int:
+    """How many messages were published; every one of them is confirmed. `topic` wins over the column."""
+    with ExitStack() as producers:
+        publishing = Publishing(client, topic, producers)
+        for batch in batches:
+            publishing.add(batch)
+        publishing.confirm()
+    return publishing.confirmed
+
+
+class Publishing:
+    def __init__(self, client: blocking.Client, topic: str | None, producers: ExitStack) -> None:
+        self._client = client
+        self._topic = topic
+        self._open = producers
+        self._producers: dict[str, blocking.Producer] = {}
+        self._queued_rows = self._queued_bytes = 0
+        self.confirmed = 0
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Queue all rows of a batch. `RowRefused` names the first that cannot be a message."""
+        for part in _slices_of(batch):
+            self._add_slice(part)
+            if self._queued_bytes >= UNCONFIRMED_BYTES_MAX or self._queued_rows >= UNCONFIRMED_ROWS_MAX:
+                self.confirm()
+
+    def confirm(self) -> None:
+        """Wait for everything that is queued; `PublishFailed` if some of it failed."""
+        for producer in self._producers.values():
+            producer.flush()
+        self.confirmed += self._queued_rows
+        self._queued_rows = self._queued_bytes = 0
+
+    def _add_slice(self, part: "pa.RecordBatch") -> None:
+        before = self.confirmed + self._queued_rows
+        by_topic: dict[str, list[Run]] = {}
+        try:
+            for run in runs_of(part, self._topic):
+                by_topic.setdefault(run.topic, []).append(run)
+            for topic, runs in by_topic.items():
+                self._queue(topic, runs)
+        except RowRefused as error:
+            row = before + int(error.details["row"])
+            raise RowRefused(f"row {row:,} of this task (from 0): {error.message}", row=row) from None
+        self._queued_rows += part.num_rows
+        self._queued_bytes += part.nbytes
+
+    def _queue(self, topic: str, runs: Sequence[Run]) -> None:
+        try:
+            calls = ((run.values, run.keys, run.priorities, run.options) for run in runs)
+            send_all_nowait(self._producer_of(topic), calls)
+        except THE_ROWS_FAULT as error:
+            run = runs[int(error.details.get("call", 0))]
+            raise refused(run.first + int(error.details.get("number", 0)), error.message) from None
+
+    def _producer_of(self, topic: str) -> blocking.Producer:
+        producer = self._producers.get(topic)
+        if producer is None:
+            # Every row is confirmed by the time that so many are queued: the producer's own limit is never met.
+            made = self._client.producer(check_publishable(topic), buffer_messages=UNCONFIRMED_ROWS_MAX * 2)
+            producer = self._producers[topic] = self._open.enter_context(made)
+            begin_keyless_anywhere(producer)  # a query may have many tasks of few rows each
+        return producer
+
+
+def _slices_of(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
+    """Parts of a few megabytes, of rows as large as these are on average."""
+    rows = max(1, min(UNCONFIRMED_ROWS_MAX, SLICE_BYTES * batch.num_rows // max(1, batch.nbytes)))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)

@@ -1,0 +1,1 @@
+"""Copies of a broker's data, and reading them back."""

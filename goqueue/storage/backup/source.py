@@ -1,0 +1,109 @@
+"""Reading a backup to restore it, without changing anything in it.
+
+Everything is read by its checksums and compared with what the backup says of itself. A backup may have been served
+since it was made: that is no harm as long as nothing was written to it or let go of it.
+"""
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+
+import msgpack
+
+from goqueue.core.names import METADATA_LOG
+from goqueue.core.records.batch import ENVELOPE_SIZE, records_of
+from goqueue.core.records.record import decode_records
+from goqueue.core.topics.metadata import Metadata
+from goqueue.errors import DamagedData, IncompleteCopy, UnknownFormat
+from goqueue.storage.backup.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPartition, Manifest, parse_manifest
+from goqueue.storage.backup.groups import read_journal
+from goqueue.storage.directory.datadirectory import INCOMPLETE
+from goqueue.storage.directory.folders import LOGS
+from goqueue.storage.journals.groups import GROUPS, REGISTRY
+from goqueue.storage.journals.ledgers import NAME as LEDGERS
+from goqueue.storage.log.growing import CopiedBatch
+from goqueue.storage.log.recovery import SEGMENT_NAME
+from goqueue.storage.log.recoverypoint import read_recovery_point
+from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.segment import LOG, segment_stem
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+
+class BackupSource:
+    def __init__(self, volume: Volume, path: str) -> None:
+        self._volume = volume
+        self.path = path
+
+    async def manifest(self) -> Manifest:
+        """What the backup says is in it; `IncompleteCopy` of one that was cut short."""
+        disk = self._volume.disk
+        if not disk.is_directory(self.path):
+            raise UnknownFormat(f"there is no directory {self.path}; give one that `goqueue backup` made")
+        if disk.exists(f"{self.path}/{INCOMPLETE}"):
+            raise IncompleteCopy(f"the backup in {self.path} is under way or was cut short; use another one")
+        if not disk.exists(f"{self.path}/{MANIFEST}"):
+            raise UnknownFormat(f"{self.path} has no {MANIFEST}; give a directory that `goqueue backup` made")
+        data = await self._volume.read_whole(f"{self.path}/{MANIFEST}", MANIFEST_SIZE_MAX)
+        return parse_manifest(self.path, data)
+
+    async def metadata(self, manifest: Manifest) -> Metadata:
+        """The topics, which must be those of the manifest."""
+        folder = f"{self.path}/{LOGS}/{METADATA_LOG}/0"
+        metadata = Metadata()
+        point = await read_recovery_point(self._volume, folder)
+        start = point.log_start if point is not None else 0
+        async with aclosing(self._batches(folder, start)) as rows:
+            async for batches in rows:
+                for record in _records(batches, start):
+                    metadata.apply(record)
+        held = {(topic.name, str(topic.uuid), number) for topic in metadata for number in topic.numbers}
+        if held != {(each.topic, each.uuid, each.partition) for each in manifest.partitions}:
+            raise IncompleteCopy(f"{self.path} has other topics than when it was made; use another backup")
+        return metadata
+
+    async def batches(self, copied: CopiedPartition) -> AsyncGenerator[list[CopiedBatch], None]:
+        """Those of one partition, from the one that holds its start on; there must be none behind its end."""
+        folder = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}"
+        async with aclosing(self._batches(folder, copied.start)) as rows:
+            async for batches in rows:
+                if batches[-1].envelope.end_offset > copied.end:
+                    raise IncompleteCopy(f"{folder} was written to since the backup was made; use another backup")
+                yield batches
+
+    async def registry(self, manifest: Manifest) -> bytes | None:
+        return await read_journal(self._volume, f"{self.path}/{GROUPS}/{REGISTRY}", manifest.groups_crc32c)
+
+    async def ledgers(self, copied: CopiedPartition) -> bytes | None:
+        path = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}/{LEDGERS}"
+        return await read_journal(self._volume, path, copied.ledgers_crc32c)
+
+    async def _batches(self, folder: str, start: Offset) -> AsyncGenerator[list[CopiedBatch], None]:
+        for base in self._bases(folder, start):
+            with self._volume.reader(f"{folder}/{segment_stem(base)}{LOG}") as file:
+                scanner = Scanner(file, position=0, offset=base, size=file.size())
+                while items := await scanner.next():
+                    batches = [_sound(item) for item in items]
+                    if batches[-1].envelope.end_offset > start:
+                        yield batches
+
+    def _bases(self, folder: str, start: Offset) -> list[Offset]:
+        names = self._volume.disk.list(folder) if self._volume.disk.is_directory(folder) else []
+        bases = [int(name.removesuffix(LOG)) for name in names if SEGMENT_NAME.fullmatch(name)]
+        first = max((base for base in bases if base <= start), default=0)
+        return sorted(base for base in bases if base >= first)
+
+
+def _sound(item: Found | Damage) -> CopiedBatch:
+    if isinstance(item, Damage):
+        end = max(item.end_offset, item.offset + 1)
+        raise DamagedData(item.path, item.position, item.end_position, item.offset, end)
+    begin, end = item.body_at - ENVELOPE_SIZE, item.body_at + item.envelope.length
+    return CopiedBatch(item.envelope, item.window[begin:end])
+
+
+def _records(batches: list[CopiedBatch], start: Offset) -> Iterator[object]:
+    for envelope, data in batches:
+        body = records_of(envelope, memoryview(data)[ENVELOPE_SIZE:])
+        for record in decode_records(body, envelope.record_count, envelope.base_offset):
+            if record.offset >= start:
+                yield msgpack.unpackb(record.value)

@@ -1,0 +1,1 @@
+"""Making a log smaller: retention, compaction by key, thinning, merging."""

@@ -1,0 +1,51 @@
+"""Retention of a log: what has outlived its time goes, except what is still to be delivered."""
+
+from itertools import takewhile
+
+from goqueue.core.log.compaction import keeps_pending
+from goqueue.core.log.retention import SegmentAge, count_expired
+from goqueue.core.offsetset import OffsetSet
+from goqueue.core.records.batch import Envelope
+from goqueue.core.records.record import RecordPlace
+from goqueue.storage.compaction.merging import merge_small
+from goqueue.storage.compaction.thinning import thin
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.segment import Segment
+from goqueue.types import Microseconds, Offset
+
+NOTHING = OffsetSet()
+
+
+async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> Offset:
+    """Remove expired segments up to the first that holds pending offsets; from there on, keep just these.
+
+    Up to the offset that is returned, nothing but these is left.
+    """
+    expired = _expired(log, now)
+    removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
+    if removable:
+        await log.delete_before(removable[-1].end_offset)
+    kept = expired[len(removable) :]
+    if kept and kept[-1].end_offset == log.end_offset:
+        log.roll()
+
+    def keeps(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:
+        return keeps_pending(pending, envelope.base_offset + place.relative_offset, records, place)
+
+    await thin(log, kept, keeps)
+    if kept:
+        await merge_small(log, kept[-1].end_offset)
+    return kept[-1].end_offset if kept else log.log_start
+
+
+def _expired(log: Log, now: Microseconds) -> list[Segment]:
+    segments = log.visible_segments()
+    ages = [SegmentAge(each.summary.size, each.summary.last_append_time) for each in segments]
+    count = count_expired(
+        ages, now, retention_age=log.config.retention_age, retention_bytes=log.config.retention_bytes
+    )
+    return segments[:count]
+
+
+def _holds_any(segment: Segment, offsets: OffsetSet) -> bool:
+    return offsets.count(segment.base_offset, segment.end_offset - 1) > 0

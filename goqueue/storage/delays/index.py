@@ -1,0 +1,334 @@
+"""The delay index of a partition: which delayed messages are pending, and when they are due.
+
+With it a start need not read the whole log for them.
+
+The log is the truth; the index says what the log said up to some offset, and what follows there is applied again
+at each start. So it is never waited for, and whatever happens to its file costs time and no message. It may say too
+little at any time, and never too much:
+
+- Entries are written in the order of the log, and every sound prefix of the file is true (`delayentries`).
+- When a write fails, the index is incomplete: nothing more is written behind the gap. `compact` makes it whole.
+- A file that claims more than the log holds (a crash took the log's end), that has seen too little of it or that
+  begins badly is removed, durably, before anything is written in its place; a bad end is cut off just so. Else old
+  entries might follow new ones.
+- Retention and compaction take records out of the log that say how a delay ended. Before they do, what was said is
+  durable in the index (`mark`, `sync`); an index that has not seen so much, since its end was damaged, is not used.
+
+What is appended during a `compact` goes to the old file, and is gathered for the new one. The file is made with the
+first entry: a partition without delays has none.
+"""
+
+from array import array
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeAlias
+
+import trio
+
+from goqueue.core.delays.pending import FINISHED_MAX, Change, DelayState
+from goqueue.core.offsetset import OffsetSet
+from goqueue.environment import File
+from goqueue.errors import Closed, StorageError
+from goqueue.storage.delays.entries import (
+    ENTRY_SIZE,
+    HEADER_SIZE,
+    PIECE_SIZE,
+    DelayReplay,
+    encode_entries,
+    encode_header,
+    encode_hidden,
+    encode_mark,
+    is_header,
+)
+from goqueue.storage.log.volume import TEMPORARY, Volume
+from goqueue.types import Buffer, Microseconds, Offset
+
+NAME = "delays"
+GROWN_BYTES = 1024 * 1024
+GROWN_TIMES = 4
+_CARRIED_AT_ONCE = 1_000
+_LOADED_AT_ONCE = 4_096
+
+AskDues: TypeAlias = Callable[[Sequence[Offset]], Awaitable[Sequence[Microseconds]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the index said when it was opened."""
+
+    applied_to: Offset
+    """The log is applied below it: go on from there. The record there may be applied already, wholly or in part."""
+    is_rebuilt: bool
+    """There was no index, or none that could be used."""
+    offsets: "array[int]" = field(default_factory=lambda: array("Q"))
+    dues: "array[int]" = field(default_factory=lambda: array("Q"))
+    """What is pending, in the order in which it became so."""
+    pending: OffsetSet = field(default_factory=OffsetSet)
+    hidden: OffsetSet = field(default_factory=OffsetSet)
+    """What nobody is ever handed: originals, and the records that say what became of them."""
+    finished: list[Change] = field(default_factory=list)
+    """The newest that were delivered, cancelled or expired."""
+
+
+class DelayIndex:
+    def __init__(self, volume: Volume, directory: str, applied_to: Offset, size: int) -> None:
+        self._volume = volume
+        self._directory = directory
+        self._path = f"{directory}/{NAME}"
+        self._applied_to = applied_to
+        self._size = size
+        self._synced_size = 0
+        self._name_is_durable = False
+        """Of what another process left, this one knows neither."""
+        self._file: File | None = None
+        self._gathering: list[list[bytes]] = []
+        self._turn = trio.Lock()
+        self._closed = False
+        self.is_incomplete = False
+        """Something could not be written. What the file says is true, but it says no more until `compact`."""
+
+    @staticmethod
+    def exists(volume: Volume, directory: str) -> bool:
+        return volume.disk.exists(f"{directory}/{NAME}")
+
+    @classmethod
+    async def open(
+        cls, volume: Volume, directory: str, log_start: Offset, log_end: Offset, *, thinned_to: Offset = 0
+    ) -> tuple["DelayIndex", Loaded]:
+        """The index of a partition whose log begins and ends there, and what it says.
+
+        It must have seen the log up to `thinned_to`: below, records that end a delay may be gone by now.
+        """
+        path = f"{directory}/{NAME}"
+        if volume.disk.exists(path + TEMPORARY):
+            volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
+        if not volume.disk.exists(path):
+            return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)
+        found = await _read(volume, path)
+        if found.applied_to is None or found.log_end_min > log_end or found.applied_to < thinned_to:
+            volume.disk.remove(path)
+            await volume.sync(directories=[directory])
+            return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)
+        size = HEADER_SIZE + found.count * ENTRY_SIZE
+        await _cut(volume, directory, size)
+        applied_to = max(found.applied_to, log_start)
+        return cls(volume, directory, applied_to, size), await _loaded(found, applied_to)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._size
+
+    def has_grown(self, entries: int) -> bool:
+        """The file is much larger than so many entries are: it is time for `compact`."""
+        return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * entries)
+
+    def append(self, entries: Sequence[Change]) -> None:
+        """Write entries in one go, in the order of the log. It never fails: see `is_incomplete`."""
+        self._check_open()
+        for entry in entries:
+            assert entry.at >= self._applied_to, "the delay index is written in the order of the log"
+            self._applied_to = entry.at
+        if entries:
+            self._write(encode_entries(entries))
+
+    def mark(self, applied_to: Offset) -> None:
+        """The log is applied below this offset. Nothing is written when that was known."""
+        self._check_open()
+        if applied_to > self._applied_to:
+            self._applied_to = applied_to
+            self._write(encode_mark(applied_to))
+
+    def _write(self, data: bytes) -> None:
+        for gathered in self._gathering:
+            gathered.append(data)
+        if self.is_incomplete:
+            return
+        try:
+            self._size += self._writer().write(self._size, [data] if self._size else [encode_header(), data])
+        except StorageError:
+            self.is_incomplete = True
+
+    def _writer(self) -> File:
+        self._volume.rouse(self)
+        if self._file is None:
+            self._file = self._volume.disk.open(self._path, create=True)
+        return self._file
+
+    async def sync(self) -> None:
+        """Return once everything that is written is durable."""
+        async with self._turn:
+            self._check_open()
+            await self._sync()
+
+    async def _sync(self) -> None:
+        size = self._size
+        if size == self._synced_size and (self._name_is_durable or not size):
+            return
+        try:
+            await self._volume.sync([self._writer()], [] if self._name_is_durable else [self._directory])
+        except StorageError:
+            self.is_incomplete = True  # nobody knows what is in the file: it says what it says
+            raise
+        self._synced_size, self._name_is_durable = size, True
+        if self._size == size and not self._closed:
+            self._volume.rest(self)
+
+    async def compact(
+        self,
+        offsets: Iterable[Offset],
+        dues_of: AskDues,
+        hidden: OffsetSet,
+        finished: Sequence[Change],
+        applied_to: Offset,
+    ) -> None:
+        """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
+
+        The offsets are those that are pending, and none of it may change meanwhile. When they are due is asked for
+        some of them after the other; of one that has ended since, any time will do. What is appended meanwhile
+        follows it.
+        """
+        self._check_open()
+        assert applied_to >= self._applied_to, "the delay index is written in the order of the log"
+        self._applied_to = applied_to
+        gathered: list[bytes] = []
+        self._gathering.append(gathered)
+        try:
+            async with self._turn:
+                self._check_open()
+                with self._new_file() as target:
+                    await _carry(target, offsets, dues_of, finished[-FINISHED_MAX:])
+                    await _carry_hidden(target, hidden)
+                    target.write([encode_mark(applied_to)])
+                    await self._exchange(target)
+                self._go_on_in(target, gathered)
+                await self._sync()
+        finally:
+            self._gathering = [others for others in self._gathering if others is not gathered]
+
+    @contextmanager
+    def _new_file(self) -> Iterator["_Target"]:
+        """One to be put in the old one's place; whatever goes wrong, it is not left."""
+        target = _Target(self._volume.disk.open(self._path + TEMPORARY, create=True))
+        try:
+            target.file.truncate(0)
+            target.write([encode_header()])
+            yield target
+        except BaseException:
+            target.file.close()
+            self._volume.disk.remove(self._path + TEMPORARY)
+            raise
+
+    async def _exchange(self, target: "_Target") -> None:
+        """It is whole and durable before it gets the name."""
+        await self._volume.sync([target.file])
+        await self._volume.disk.replace(self._path + TEMPORARY, self._path)
+
+    def _go_on_in(self, target: "_Target", gathered: list[bytes]) -> None:
+        self.close_writer()
+        if self._closed:
+            target.file.close()
+            return
+        self._file, self._name_is_durable, self.is_incomplete = target.file, False, False
+        try:
+            target.write(gathered)
+        except StorageError:
+            self.is_incomplete = True
+        self._size = target.size
+
+    def close_writer(self) -> None:
+        """The volume has too many files open, and this one rests."""
+        self._volume.rouse(self)
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed(f"the delay index {self._path} is closed")
+
+    async def close(self) -> None:
+        """Everything durable. Twice is once."""
+        async with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                await self._sync()
+            finally:
+                self.close_writer()
+
+    def abandon(self) -> None:
+        """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
+        self._closed = True
+        self.close_writer()
+
+
+class _Target:
+    """A new file, and how far it is written."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.size = 0
+
+    def write(self, data: Sequence[Buffer]) -> None:
+        self.size += self.file.write(self.size, data)
+
+
+async def _read(volume: Volume, path: str) -> DelayReplay:
+    """What the sound beginning of a file says; nothing, if its header is bad."""
+    found = DelayReplay()
+    file = volume.disk.open(path, writable=False)
+    try:
+        is_sound = is_header(bytes(await file.read(0, HEADER_SIZE)))
+        position = HEADER_SIZE
+        while is_sound and (piece := await file.read(position, PIECE_SIZE)):
+            is_sound = found.take(bytes(piece))
+            position += len(piece)
+            await trio.lowlevel.checkpoint()  # reads from memory do not wait, and others want to run
+    finally:
+        file.close()
+    return found
+
+
+async def _cut(volume: Volume, directory: str, size: int) -> None:
+    """Cut off what is not sound, durably: what is written there next must not be followed by it."""
+    file = volume.disk.open(f"{directory}/{NAME}")
+    try:
+        if file.size() > size:
+            file.truncate(size)
+            await volume.sync([file])
+    finally:
+        file.close()
+
+
+async def _loaded(found: DelayReplay, applied_to: Offset) -> Loaded:
+    ended = found.newest_ended(FINISHED_MAX)
+    loaded = Loaded(applied_to, False, pending=found.pending(), hidden=found.hidden(), finished=ended)
+    for offsets, dues in found.pending_pieces(_LOADED_AT_ONCE):
+        loaded.offsets.extend(offsets)
+        loaded.dues.extend(dues)
+        await trio.lowlevel.checkpoint()  # others want to run
+    return loaded
+
+
+async def _carry(target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[Change]) -> None:
+    """All that a compaction carries over, a millisecond's work at a time: others want to run."""
+    rest = iter(offsets)
+    while some := list(islice(rest, _CARRIED_AT_ONCE)):
+        pairs = zip(some, await dues_of(some), strict=True)
+        entries = [Change(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
+        target.write([encode_entries(entries, is_carried=True)])
+        await trio.lowlevel.checkpoint()
+    for begin in range(0, len(finished), _CARRIED_AT_ONCE):
+        target.write([encode_entries(finished[begin : begin + _CARRIED_AT_ONCE], is_carried=True)])
+        await trio.lowlevel.checkpoint()
+
+
+async def _carry_hidden(target: _Target, hidden: OffsetSet) -> None:
+    words = hidden.words()
+    while some := list(islice(words, _CARRIED_AT_ONCE)):
+        target.write([encode_hidden(some)])
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,1 @@
+"""The data directory: its lock, the folders of topics, the list of topics."""

@@ -1,0 +1,122 @@
+"""The data directory: held by one process, marked with its format, its cluster and its node.
+
+{data}/lock        locked while a process uses the directory; names its pid
+{data}/meta.json   {"format": 1, "cluster": UUID, "node": id, "crc32c": of these}; every format has its number there
+{data}/logs/{topic}/{partition}/…
+{data}/incomplete  while a backup or a restore is being written here, and after one that was cut short
+{data}/recovered-topics  while `goqueue recover topics` works, and after one that was cut short
+"""
+
+import json
+from dataclasses import dataclass
+from random import Random
+from uuid import UUID
+
+from crc32c import crc32c
+
+from goqueue.core.names import METADATA_LOG
+from goqueue.environment import DirectoryLock
+from goqueue.errors import IncompleteCopy, UnknownFormat
+from goqueue.storage.checkedjson import is_sound, pack
+from goqueue.storage.log.volume import Volume
+
+FORMAT = 1
+LOCK, META, INCOMPLETE = "lock", "meta.json", "incomplete"
+RECOVERED_TOPICS = "recovered-topics"
+"""The rebuilt list of topics, on its way to its place."""
+META_SIZE_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    cluster: UUID
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    path: str
+    meta: Meta
+    reports: tuple[str, ...]
+    """What was not as expected and what was done about it, for the operator."""
+    _lock: DirectoryLock
+
+    @classmethod
+    async def open(cls, volume: Volume, path: str, *, node: str, random: Random) -> "DataDirectory":
+        """Take the directory, making it when it is new. A failed start leaves no lock behind."""
+        await volume.make_directories(path)
+        lock = volume.disk.lock(f"{path}/{LOCK}")
+        try:
+            _check_complete(volume, path)
+            _check_recovered(volume, path)
+            meta, reports = await _read_or_write_meta(volume, path, Meta(_new_uuid(random), node))
+        except BaseException:
+            lock.release()
+            raise
+        return cls(path, meta, reports, lock)
+
+    def log_directory(self, topic: str, partition: int) -> str:
+        return f"{self.path}/logs/{topic}/{partition}"
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def _check_complete(volume: Volume, path: str) -> None:
+    """Half a copy must not be served: messages that are missing would be missing for good."""
+    if volume.disk.exists(f"{path}/{INCOMPLETE}"):
+        raise IncompleteCopy(
+            f"{path} holds a backup or a restore that is under way or was cut short; "
+            "remove all that is in it and run it again, or choose another directory"
+        )
+
+
+def _check_recovered(volume: Volume, path: str) -> None:
+    """Between its two moves there is no list of topics, and all topics would be taken for unknown ones."""
+    if volume.disk.exists(f"{path}/{RECOVERED_TOPICS}") and not volume.disk.exists(f"{path}/logs/{METADATA_LOG}"):
+        raise UnknownFormat(
+            f"the recovery of the list of topics in {path} was cut short; run `{recovery_command(path)} --write`"
+        )
+
+
+def recovery_command(path: str) -> str:
+    return f"goqueue recover topics --data {path}"
+
+
+def _new_uuid(random: Random) -> UUID:
+    return UUID(int=random.getrandbits(128), version=4)
+
+
+async def _read_or_write_meta(volume: Volume, path: str, new: Meta) -> tuple[Meta, tuple[str, ...]]:
+    reports: tuple[str, ...] = ()
+    if volume.disk.exists(f"{path}/{META}"):
+        if volume.disk.size(f"{path}/{META}") > META_SIZE_MAX:
+            raise UnknownFormat(f"{path}/{META} is too large to be goqueue's; look what else uses the folder")
+        data = await volume.read_whole(f"{path}/{META}", META_SIZE_MAX)
+        meta = _parse(path, data)
+        if meta is not None:
+            return meta, ()
+        kept = f"{META}.{crc32c(data):08x}.damaged"  # named by its contents: no copy replaces another
+        await volume.replace(path, kept, [data])
+        reports = (f"{path}/{META} was damaged; it is kept as {kept} and a new one was written",)
+    elif volume.disk.is_directory(f"{path}/logs"):
+        reports = (f"{path}/{META} was missing beside existing logs; a new one was written",)
+    await write_meta(volume, path, new)
+    return new, reports
+
+
+async def write_meta(volume: Volume, path: str, meta: Meta) -> None:
+    fields = {"format": FORMAT, "cluster": str(meta.cluster), "node": meta.node}
+    await volume.replace(path, META, [pack(fields, indent=2)])
+
+
+def _parse(path: str, data: bytes) -> Meta | None:
+    """What it says, or None when it is damaged. The format comes first: another one may have other fields."""
+    try:
+        fields = json.loads(data)
+        written_format = fields["format"]
+        if written_format != FORMAT:
+            raise UnknownFormat(f"{path} has format {written_format}; this goqueue reads format {FORMAT}")
+        return Meta(UUID(fields["cluster"]), str(fields["node"])) if is_sound(fields) else None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,76 @@
+"""The offsets of partitions that are named outside of their own folders.
+
+They say how far a partition had come when its folder is gone. The offsets that groups committed are in
+`{data}/offsets/{group}/offsets.json`, which the groups rewrite each 5 s:
+
+    {"group": "billing", "offsets": {"orders": {"0": 4711}}, "topics": {"orders": UUID}, "crc32c": "…"}
+
+A file of an earlier goqueue has no `topics`, and is taken to mean the topics that there are.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from goqueue.core.topics.metadata import Topic
+from goqueue.errors import StorageError
+from goqueue.storage.checkedjson import is_sound
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+OFFSETS, NAME = "offsets", "offsets.json"
+SIZE_MAX = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOffset:
+    offset: Offset
+    by: str
+    """The file or message that names it."""
+
+
+class CommittedOffsets:
+    """What all groups of a data directory had committed, by topic and partition. Read once, when first asked."""
+
+    def __init__(self, volume: Volume, data: str) -> None:
+        self._volume = volume
+        self._folder = f"{data}/{OFFSETS}"
+        self._found: list[tuple[str, dict[str, Any]]] | None = None
+
+    async def highest(self, topic: Topic, number: int) -> NamedOffset | None:
+        if self._found is None:
+            self._found = await self._read_all()
+        named = [
+            NamedOffset(offset, path)
+            for path, fields in self._found
+            if (offset := offset_in(fields, topic.name, topic.uuid, number)) is not None
+        ]
+        return max(named, key=lambda each: each.offset, default=None)
+
+    async def _read_all(self) -> list[tuple[str, dict[str, Any]]]:
+        disk = self._volume.disk
+        groups = disk.list(self._folder) if disk.is_directory(self._folder) else []
+        paths = [f"{self._folder}/{group}/{NAME}" for group in groups]
+        return [(path, await read_offsets(self._volume, path)) for path in paths]
+
+
+async def read_offsets(volume: Volume, path: str) -> dict[str, Any]:
+    """The fields of an offsets file; none of one that is missing or damaged."""
+    try:
+        fields = json.loads(await volume.read_whole(path, SIZE_MAX))
+        return fields if isinstance(fields, dict) and is_sound(fields) else {}
+    except (FileNotFoundError, StorageError, ValueError, RecursionError):
+        return {}
+
+
+def offset_in(fields: Mapping[str, Any], topic: str, uuid: UUID | None, number: int) -> Offset | None:
+    """What such a file says of one partition. With a UUID, only of that very topic."""
+    try:
+        offset = fields["offsets"][topic][str(number)]
+        uuids = fields.get("topics")
+        is_this = uuid is None or uuids is None or UUID(uuids[topic]) == uuid
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return offset if is_this and type(offset) is int and offset >= 0 else None

@@ -1,0 +1,165 @@
+"""Rebuilding the list of topics from what the partitions' folders say of themselves.
+
+Each partition's `topic.json` names its topic and the topic's UUID. Settings are only in the list, so they are taken
+from the records that can still be read. A topic whose records are gone gets the default settings, but keeps its
+messages for ever until somebody sets its retention: nothing is deleted because the list is damaged (G13).
+
+The new list is written beside the old one, which is then set aside. A crash at any step leaves the old list or the
+new one in place, or neither and the new one ready: then no broker starts, and the next recovery finishes the work.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from random import Random
+from uuid import UUID
+
+from goqueue.core.names import METADATA_LOG, check_topic_name
+from goqueue.core.topics.config import UNLIMITED, TopicConfig
+from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.errors import InvalidName
+from goqueue.storage.checkedjson import is_sound
+from goqueue.storage.directory.datadirectory import RECOVERED_TOPICS
+from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX, LOGS, STRAY
+from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.topiclist import LIST, TopicList, read_topic_list
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Microseconds
+
+KEPT_FOR_EVER = {"retention_hours": UNLIMITED}
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltTopic:
+    topic: Topic
+    has_settings: bool
+    """False: its settings were lost, and it keeps its messages until its retention is set."""
+    missing: tuple[int, ...]
+    """Partitions without a folder; they are lost."""
+
+
+@dataclass(slots=True)
+class RebuiltList:
+    record: MetadataRecord
+    topics: list[RebuiltTopic]
+    faults: list[str] = field(default_factory=list)
+    """What is wrong with the list that is there."""
+    is_same: bool = False
+    """The list that is there says the same."""
+
+
+async def rebuild(volume: Volume, data: str, random: Random) -> RebuiltList:
+    """What the list of topics should be. Changes nothing."""
+    there = await read_topic_list(volume, f"{data}/{LIST}/0")
+    if not volume.disk.is_directory(f"{data}/{LIST}"):
+        there = await read_topic_list(volume, f"{data}/{RECOVERED_TOPICS}/0")
+    rebuilt = {each.topic.name: each for each in await _Folders(volume, data, there, random).topics()}
+    for topic in there.metadata:
+        rebuilt.setdefault(topic.name, RebuiltTopic(topic, True, tuple(topic.numbers)))
+    topics = [rebuilt[name] for name in sorted(rebuilt)]
+    record = there.metadata.snapshot_of(each.topic for each in topics)
+    return RebuiltList(record, topics, there.faults, _says(record) == set(there.metadata) and not there.faults)
+
+
+def _says(record: MetadataRecord) -> set[Topic]:
+    metadata = Metadata()
+    metadata.apply(record)
+    return set(metadata)
+
+
+class _Folders:
+    """The topics that the folders in `logs` speak of."""
+
+    def __init__(self, volume: Volume, data: str, there: TopicList, random: Random) -> None:
+        self._volume = volume
+        self._logs = f"{data}/{LOGS}"
+        self._there = there
+        self._random = random
+
+    async def topics(self) -> list[RebuiltTopic]:
+        names = [name for name in self._list(self._logs) if name != METADATA_LOG]
+        found = [await self._topic(name) for name in names]
+        return [each for each in found if each is not None]
+
+    def _list(self, path: str) -> list[str]:
+        names = self._volume.disk.list(path) if self._volume.disk.is_directory(path) else []
+        return [name for name in names if self._volume.disk.is_directory(f"{path}/{name}")]
+
+    async def _topic(self, name: str) -> RebuiltTopic | None:
+        """None of a folder that is no topic's, or whose topic was deleted."""
+        numbers = sorted(int(each) for each in self._list(f"{self._logs}/{name}") if each.isdecimal())
+        uuid = await self._uuid(name, numbers)
+        known = self._there.metadata.find(name)
+        if not numbers or not _is_name(name) or (uuid is not None and self._there.metadata.is_deleted(uuid)):
+            return None
+        if known is not None and uuid in (None, known.uuid):
+            return self._widened(known, numbers)
+        return self._anew(name, uuid or UUID(int=self._random.getrandbits(128), version=4), numbers)
+
+    def _widened(self, known: Topic, numbers: list[int]) -> RebuiltTopic:
+        total = max(known.partitions, numbers[-1] + 1)
+        topic = replace(known, partitions=total, signed=max(known.signed, numbers[-1] + 1))
+        return RebuiltTopic(topic, True, _missing(topic, numbers))
+
+    def _anew(self, name: str, uuid: UUID, numbers: list[int]) -> RebuiltTopic:
+        total = numbers[-1] + 1
+        topic = Topic(name, uuid, total, TopicConfig.from_plain(KEPT_FOR_EVER), signed=total)
+        return RebuiltTopic(topic, False, _missing(topic, numbers))
+
+    async def _uuid(self, name: str, numbers: list[int]) -> UUID | None:
+        """Whose the folder is by most of its partitions; None when no signature can be read."""
+        found = [await self._signature(f"{self._logs}/{name}/{number}/{IDENTITY}") for number in numbers]
+        counted = Counter(each for each in found if each is not None)
+        return counted.most_common(1)[0][0] if counted else None
+
+    async def _signature(self, path: str) -> UUID | None:
+        try:
+            fields = json.loads(await self._volume.read_whole(path, IDENTITY_SIZE_MAX))
+            return UUID(fields["uuid"]) if is_sound(fields) else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return bool(check_topic_name(name, by_broker=True))
+    except InvalidName:
+        return False
+
+
+def _missing(topic: Topic, numbers: list[int]) -> tuple[int, ...]:
+    return tuple(number for number in topic.numbers if number not in numbers)
+
+
+async def put_in_place(volume: Volume, data: str, record: MetadataRecord, now: Microseconds) -> str | None:
+    """Let this be the list of topics; where the old one was set aside. The caller holds the directory's lock."""
+    disk, new, current = volume.disk, f"{data}/{RECOVERED_TOPICS}", f"{data}/{LIST}"
+    if disk.exists(current) or not disk.exists(new):  # else an earlier recovery was cut short behind the first move
+        await _write_beside(volume, new, record, now)
+    aside = await _set_aside(volume, data, current) if disk.exists(current) else None
+    await volume.make_directories(f"{data}/{LOGS}")
+    disk.rename(new, current)
+    await volume.sync(directories=[data, f"{data}/{LOGS}"])
+    return aside
+
+
+async def _write_beside(volume: Volume, new: str, record: MetadataRecord, now: Microseconds) -> None:
+    for name in volume.disk.list(f"{new}/0") if volume.disk.is_directory(f"{new}/0") else []:
+        volume.disk.remove(f"{new}/0/{name}")  # of a recovery that was cut short before the first move
+    log, _ = await MetadataLog.open(volume, f"{new}/0")
+    try:
+        await log.write(record, now)
+        await log.close()
+    finally:
+        log.abandon()
+
+
+async def _set_aside(volume: Volume, data: str, current: str) -> str:
+    await volume.make_directories(f"{data}/{STRAY}")
+    number = 1
+    while volume.disk.exists(f"{data}/{STRAY}/{METADATA_LOG}-{number}"):
+        number += 1
+    aside = f"{STRAY}/{METADATA_LOG}-{number}"
+    volume.disk.rename(current, f"{data}/{aside}")
+    await volume.sync(directories=[f"{data}/{LOGS}", f"{data}/{STRAY}"])
+    return aside

@@ -1,0 +1,1 @@
+"""The disk itself: files, syncs, threads, descriptors."""

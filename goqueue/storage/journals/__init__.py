@@ -1,0 +1,1 @@
+"""Small durable state as a journal of entries and snapshots."""

@@ -1,0 +1,140 @@
+"""The row of a log's segments, oldest first, the last of which may grow."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
+from goqueue.environment import File
+from goqueue.storage.log.recovery import Recovered
+from goqueue.storage.log.segment import Segment
+from goqueue.storage.log.summary import History
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Offset
+
+
+class Segments:
+    def __init__(self, volume: Volume, directory: str, recovered: Recovered) -> None:
+        self._volume = volume
+        self._directory = directory
+        self._row = recovered.segments
+        self._unsealed = recovered.unsealed
+        self.growing = recovered.growing
+        self.name_changes = 1
+        """Counts creations and removals, each of which wants the folder synced."""
+        self._masks: list[int] = []
+        """For each segment, which lanes it and those behind it hold, but for the last, which may grow."""
+        self._masks_of = 0
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def hold(self, run: list[Segment]) -> bool:
+        """Whether these are here, as neighbours."""
+        number = bisect_right(self._row, run[0].base_offset, key=_base) - 1
+        return self._row[max(0, number) : number + len(run)] == run
+
+    def __iter__(self) -> Iterator[Segment]:
+        """As they are now; the row may change while the caller waits."""
+        return iter(list(self._row))
+
+    def holding(self, offset: Offset) -> Segment | None:
+        """The one that holds this offset; None where there should be one and is not."""
+        number = bisect_right(self._row, offset, key=_base) - 1
+        found = self._row[number] if number >= 0 else None
+        return found if found is not None and offset < found.end_offset else None
+
+    def next_base(self, offset: Offset, end: Offset) -> Offset:
+        """Where the first segment behind this offset begins, or the end of the log."""
+        number = bisect_right(self._row, offset, key=_base)
+        return self._row[number].base_offset if number < len(self._row) else end
+
+    def lanes_from(self, offset: Offset) -> int:
+        """Which lanes have records in the segment with this offset, or in those behind it, as a mask."""
+        if self._masks_of != self.name_changes or len(self._masks) != len(self._row):
+            self._masks, self._masks_of = _joined_masks(self._row), self.name_changes
+        number = max(0, bisect_right(self._row, offset, key=_base) - 1)
+        grows = self._row[-1].summary.priority_mask if self._row else 0
+        return self._masks[number] | grows if number < len(self._masks) else 0
+
+    def walk(self, offset: Offset) -> Iterator[Segment]:
+        """The one with this offset and those behind it. The caller may wait between two: each is looked up when its
+        turn comes, so those that were merged or removed meanwhile are not met."""
+        while (segment := self._first_behind(offset)) is not None:
+            yield segment
+            offset = segment.end_offset
+
+    def _first_behind(self, offset: Offset) -> Segment | None:
+        number = bisect_right(self._row, offset, key=_base)
+        if number and self._row[number - 1].end_offset > offset:
+            return self._row[number - 1]
+        return next((each for each in self._row[number : number + 2] if each.end_offset > offset), None)
+
+    def finished(self) -> list[Segment]:
+        return [segment for segment in self._row if segment is not self.growing]
+
+    def size(self) -> int:
+        return sum(segment.summary.size for segment in self._row)
+
+    def roll(self, end: Offset, history: History) -> Segment:
+        """Begin a new segment at `end`; the one before waits for its seal with the history up to here."""
+        new = Segment.create(self._volume, self._directory, end)
+        if self.growing is not None:
+            inline_max = self._volume.producers.limits.inline_max
+            self._unsealed.append((self.growing, history.of_log().sealed(inline_max)))
+        self.growing = new
+        self._row.append(new)
+        self.name_changes += 1
+        return new
+
+    def unsynced(self, durable: Offset) -> list[File]:
+        """The files that hold anything from this offset on, or were cut since."""
+        return [each.writer for each in self._written() if each.end_offset > durable or each.unsynced_cut]
+
+    def cut(self) -> list[Segment]:
+        """Those that lost a failed write, and may have it back after a power cut."""
+        return [each for each in self._written() if each.unsynced_cut]
+
+    def _written(self) -> list[Segment]:
+        unsealed = [segment for segment, _ in self._unsealed]
+        return unsealed if self.growing is None else [*unsealed, self.growing]
+
+    async def seal_finished(self, durable: Offset, may_go_on: Callable[[], bool] = lambda: True) -> None:
+        while self._unsealed and self._unsealed[0][0].end_offset <= durable and may_go_on():
+            segment, history = self._unsealed[0]
+            await segment.seal(history)
+            self._unsealed.pop(0)
+
+    def remove(self, segments: list[Segment]) -> None:
+        for segment in segments:
+            self._row.remove(segment)
+            segment.remove_files()
+            self.name_changes += 1
+        self._unsealed = [waiting for waiting in self._unsealed if waiting[0] not in segments]
+
+    def exchange(self, old: Segment, new: Segment) -> None:
+        self._row[self._row.index(old)] = new
+        old.close()
+        self.name_changes += 1
+
+    def merge(self, old: list[Segment], new: Segment) -> None:
+        """One takes the place of several neighbours, whose files are removed later."""
+        number = self._row.index(old[0])
+        self._row[number : number + len(old)] = [new]
+        for segment in old:
+            segment.close()
+        self.name_changes += 1
+
+    def close(self) -> None:
+        for segment in self._row:
+            segment.close()
+
+
+def _joined_masks(row: list[Segment]) -> list[int]:
+    """The last may grow, and is left out."""
+    masks = [0] * len(row)
+    for number in range(len(row) - 2, -1, -1):
+        masks[number] = masks[number + 1] | row[number].summary.priority_mask
+    return masks
+
+
+def _base(segment: Segment) -> Offset:
+    return segment.base_offset

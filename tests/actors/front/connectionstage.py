@@ -1,0 +1,296 @@
+"""A connection, which is the real one, in front of groups and partitions that do what a test tells them."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import trio
+
+from goqueue.actors.front.connection import Common, Connection
+from goqueue.actors.groups import requests as ask
+from goqueue.actors.node.broker import Broker
+from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.child import ChildSpec
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply, Request
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.runtime.root import running
+from goqueue.actors.statistics.statistics import CountTopics, Statistics, TopicCounts
+from goqueue.actors.topics.requests import FindPartition, FindPartitions
+from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.environment import Environment, TcpNetwork
+from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
+from goqueue.net.transport.transport import memory_transport_pair
+from goqueue.net.wire.groups import GroupDescription, GroupPartition, Membership, ReceivePartition, ResetPartition
+from goqueue.storage.log.volume import Volume
+from goqueue.testing.clock import SimulatedClock
+from goqueue.testing.disk import SimulatedDisk
+from tests.actors.front.bareclient import BareClient
+
+TOPIC = bytes(range(16))
+EMPTY = ask.Taken(0, (), b"", is_alone=False, alone_waits=False)
+MEMBERSHIP = Membership("m", 3, {}, ())
+PARTITION = GroupPartition("orders", 0, None, 0, 0, 0, 0, 0, 0, 0, None)
+
+Settled: TypeAlias = tuple[AttemptRun, ...] | GoQueueError
+
+
+def delivery(
+    nonce: int,
+    first: int,
+    last: int,
+    data: bytes = b"batch",
+    *,
+    attempt: int = 1,
+    is_alone: bool = False,
+    alone_waits: bool = False,
+) -> ask.Taken:
+    return ask.Taken(nonce, (AttemptRun(first, last, attempt),), data, is_alone, alone_waits)
+
+
+class StagePartition(Actor):
+    """Gives out what it was given, in order, and tells those who wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request[Any]] = []
+        self.stock: list[ask.Taken | GoQueueError] = []
+        self.outcomes: list[Settled] = []
+        """Of what is settled; without any it is all good."""
+        self.waiting: list[Reply[None]] = []
+        self.gate: trio.Event | None = None
+        """Until it is open, nothing is taken or settled."""
+        self.is_eager = False
+        """Says that there is something when there is nothing."""
+        self.slowness = 0.0
+        """So many seconds a take takes."""
+
+    def give(self, taken: ask.Taken | GoQueueError) -> None:
+        self.stock.append(taken)
+        for reply in self.waiting:
+            reply.resolve(None)
+        self.waiting.clear()
+
+    @answers(ask.Take)
+    async def take(self, message: ask.Take) -> ask.Taken:
+        self.asked.append(message)
+        await self._gate()
+        await trio.sleep(self.slowness)
+        taken = self.stock.pop(0) if self.stock else EMPTY
+        if isinstance(taken, GoQueueError):
+            raise taken
+        return taken
+
+    @defers(ask.AwaitDeliverable)
+    async def await_deliverable(self, message: ask.AwaitDeliverable, reply: Reply[None]) -> None:
+        self.asked.append(message)
+        if self.stock or self.is_eager:
+            reply.resolve(None)
+        else:
+            self.waiting.append(reply)
+            self.background(self._until, reply, message.deadline, endless=True)
+
+    async def _until(self, reply: Reply[None], deadline: float) -> None:
+        await trio.sleep_until(deadline)
+        if reply in self.waiting:
+            self.waiting.remove(reply)
+            reply.resolve(None)
+
+    @answers(ask.SettleRuns)
+    async def settle_runs(self, message: ask.SettleRuns) -> tuple[AttemptRun, ...]:
+        self.asked.append(message)
+        await self._gate()
+        outcome: Settled = self.outcomes.pop(0) if self.outcomes else ()
+        if isinstance(outcome, GoQueueError):
+            raise outcome
+        return outcome
+
+    @answers(ask.CommitOffset)
+    async def commit_offset(self, message: ask.CommitOffset) -> None:
+        self.asked.append(message)
+        await self._gate()
+        outcome: Settled = self.outcomes.pop(0) if self.outcomes else ()
+        if isinstance(outcome, GoQueueError):
+            raise outcome
+
+    async def _gate(self) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+
+    def takes(self) -> list[ask.Take]:
+        return [each for each in self.asked if isinstance(each, ask.Take)]
+
+    def settles(self) -> list[ask.SettleRuns]:
+        return [each for each in self.asked if isinstance(each, ask.SettleRuns)]
+
+
+class StageGroup(Actor):
+    """Answers heartbeats when told to, and writes down everything."""
+
+    def __init__(self) -> None:
+        self.heard: list[Request[Any]] = []
+        self.refusal: GoQueueError | None = None
+        self.waiting: list[Reply[Membership]] = []
+        self.gate: trio.Event | None = None
+        """Until it is open, nobody joins."""
+        self.partitions = 0
+        """How many it describes."""
+
+    def heard_of(self, kind: type[Any]) -> list[Any]:
+        return [each for each in self.heard if isinstance(each, kind)]
+
+    def _note(self, message: Request[Any]) -> None:
+        self.heard.append(message)
+        if self.refusal is not None:
+            raise self.refusal
+
+    @answers(ask.Join)
+    async def join(self, message: ask.Join) -> Membership:
+        self._note(message)
+        if self.gate is not None:
+            await self.gate.wait()
+        return MEMBERSHIP
+
+    @defers(ask.AwaitMembership)
+    async def await_membership(self, message: ask.AwaitMembership, reply: Reply[Membership]) -> None:
+        self._note(message)
+        self.waiting.append(reply)
+
+    @answers(ask.Leave)
+    async def leave(self, message: ask.Leave) -> None:
+        self._note(message)
+
+    @answers(ask.MemberLost)
+    async def member_lost(self, message: ask.MemberLost) -> None:
+        self._note(message)
+
+    @answers(ask.DescribeGroup)
+    async def describe(self, message: ask.DescribeGroup) -> GroupDescription:
+        self._note(message)
+        return GroupDescription(self.name, "stable", 3, {}, (), (PARTITION,) * self.partitions)
+
+    @answers(ask.Alter)
+    async def alter(self, message: ask.Alter) -> GroupDescription:
+        self._note(message)
+        return GroupDescription(self.name, "empty", 3, message.settings, (), ())
+
+    @answers(ask.Reset)
+    async def reset(self, message: ask.Reset) -> tuple[ResetPartition, ...]:
+        self._note(message)
+        return (ResetPartition("orders", 0, 5, 0),)
+
+
+class StageGroups(Actor):
+    def __init__(self, groups: dict[str, ActorRef]) -> None:
+        self.groups = groups
+        self.heard: list[Request[Any]] = []
+        self.gate: trio.Event | None = None
+
+    @answers(ask.FindGroup)
+    async def find(self, message: ask.FindGroup) -> ActorRef:
+        self.heard.append(message)
+        if message.name not in self.groups:
+            raise UnknownGroup(f"there is no group {message.name}")
+        return self.groups[message.name]
+
+    @answers(ask.ListGroups)
+    async def names(self, _: ask.ListGroups) -> Sequence[str]:
+        return [*self.groups, "gone-meanwhile"]
+
+    @answers(ask.RemoveGroup)
+    async def remove(self, message: ask.RemoveGroup) -> None:
+        self.heard.append(message)
+
+    @defers(ask.RedriveDeadLetters)
+    async def redrive(self, message: ask.RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
+        self.heard.append(message)
+        self.background(self._redrive, reply)
+
+    async def _redrive(self, reply: Reply[tuple[int, int]]) -> None:
+        if self.gate is not None:
+            await self.gate.wait()
+        reply.resolve((7, 2))
+
+
+class StageTopics(Actor):
+    def __init__(self, partitions: Sequence[ActorRef]) -> None:
+        self._partitions = partitions
+        self.nothing_found: GoQueueError | None = None
+        """What it says when it is asked for many at once."""
+
+    @answers(FindPartition)
+    async def find_partition(self, message: FindPartition) -> ActorRef:
+        found = self._find(message.topic, message.partition)
+        if isinstance(found, GoQueueError):
+            raise found
+        return found
+
+    @answers(FindPartitions)
+    async def find_partitions(self, message: FindPartitions) -> tuple[ActorRef | GoQueueError, ...]:
+        if self.nothing_found is not None:
+            raise self.nothing_found
+        return tuple(self._find(*place) for place in message.places)
+
+    def _find(self, topic: UUID, number: int) -> ActorRef | GoQueueError:
+        if topic != UUID(bytes=TOPIC) or number >= len(self._partitions):
+            return UnknownPartition("there is no such partition")
+        return self._partitions[number]
+
+    @answers(CountTopics)
+    async def count(self, _: CountTopics) -> TopicCounts:
+        return TopicCounts(1, len(self._partitions), 0, 0, 0)
+
+
+@dataclass
+class Stage:
+    client: BareClient
+    broker: Broker
+    partitions: list[StagePartition]
+    group: StageGroup
+    """Named g."""
+    groups: StageGroups
+    topics: StageTopics
+    common: Common
+    nursery: trio.Nursery
+
+    @property
+    def where(self) -> tuple[ReceivePartition, ...]:
+        return tuple(ReceivePartition(TOPIC, number) for number in range(len(self.partitions)))
+
+
+@asynccontextmanager
+async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
+    """A connection that has been greeted."""
+    rows, group = [StagePartition() for _ in range(partitions)], StageGroup()
+    async with AsyncExitStack() as stack:
+        refs = [await stack.enter_async_context(alive(row, f"p{at}")) for at, row in enumerate(rows)]
+        topics = StageTopics(refs)
+        groups = StageGroups({"g": await stack.enter_async_context(alive(group, "g"))})
+        disk = SimulatedDisk(Random(0))
+        broker = Broker(
+            environment=Environment(disk, TcpNetwork(), SimulatedClock(), Random(0)),
+            topics=await stack.enter_async_context(alive(topics, "topics")),
+            groups=await stack.enter_async_context(alive(groups, "groups")),
+            cluster=bytes(16),
+            node="node-1",
+            statistics=Statistics(Volume(disk), "/"),
+        )
+        common, nursery = Common(), await stack.enter_async_context(trio.open_nursery())
+        stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, topics, common, nursery)
+        await stage.client.greet()
+        yield stage
+        nursery.cancel_scope.cancel()
+
+
+def connected(broker: Broker, common: Common, nursery: trio.Nursery) -> BareClient:
+    ours, theirs = memory_transport_pair()
+    connection = Connection(broker, theirs, common)
+    nursery.start_soon(connection.run)
+    return BareClient(ours, connection)
+
+
+def alive(actor: Actor, name: str) -> Any:
+    """It runs while the block does."""
+    return running(ChildSpec(name, lambda: actor))

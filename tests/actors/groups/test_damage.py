@@ -1,0 +1,276 @@
+"""Lost and damaged journals of groups: no progress is lost without a word, and no message is passed (G5, G13)."""
+
+import logging
+from functools import cache
+from random import Random
+
+import pytest
+import trio
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from goqueue.actors.groups.requests import FindGroup, Join, ListGroups, RemoveGroup, Reset
+from goqueue.actors.node.broker import Broker
+from goqueue.core.groups.subscription import Subscription
+from goqueue.net.wire.groups import Action, GroupPartition, Membership
+from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.verify import verify
+from goqueue.testing.determinism import run_deterministically
+from goqueue.testing.disk import SimulatedDisk
+from tests.actors.delivery.shelves import broker
+from tests.actors.groups.groupworld import consumer, create, described, partition_of
+from tests.actors.partition.test_partition import publish
+
+REGISTRY, LEDGERS = "/data/groups/registry", "/data/logs/orders/0/ledgers"
+COUNT, DONE = 6, 4
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(Random(0))
+
+
+async def worked(disk: SimulatedDisk, *, is_orderly: bool = False) -> SimulatedDisk:
+    """Two groups have done some of the messages; then nothing happens for a while, and the broker ends."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        await (await partition_of(running, "orders")).call(publish(*[b"a"] * COUNT))
+        for group in ("billing", "audit"):
+            who = await consumer(running, "orders", group=group, max_deliveries=8)
+            for _ in range(DONE // 2):
+                await who.settle("orders", 0, await who.take("orders", count=2), Action.ACK)
+        await trio.sleep(15)
+        image = disk.kill()
+    return disk if is_orderly else image
+
+
+async def join_at_the_end(running: Broker, group: str = "billing") -> Membership:
+    ref = await running.groups.call(FindGroup(group, create=True))
+    settings = {"max_deliveries": 8}
+    return await ref.call(Join("ann", "client", Subscription.to("orders"), settings, "latest", 600.0, True, 1))
+
+
+async def standing(running: Broker, group: str = "billing") -> GroupPartition:
+    await join_at_the_end(running, group)
+    [view] = (await described(running, group)).partitions
+    return view
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+# The register.
+
+
+@pytest.mark.parametrize("is_orderly", [False, True])
+@pytest.mark.parametrize("damage", ["removed", "emptied", "zeros", "last byte", "cut in half", "with its claim"])
+async def test_groups_go_on_where_they_stood_whatever_happened_to_the_register(
+    disk: SimulatedDisk,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    damage: str,
+    is_orderly: bool,
+) -> None:
+    """G13: the ledgers have all their progress."""
+    disk = await worked(disk, is_orderly=is_orderly)
+    size = disk.size(REGISTRY)
+    match damage:
+        case "removed":
+            disk.remove(REGISTRY)
+        case "with its claim":
+            disk.remove(REGISTRY)
+            disk.remove(REGISTRY + ".durable")
+        case "emptied" | "zeros":
+            disk.cut(REGISTRY, 0)
+            disk.open(REGISTRY).write(0, [bytes(size if damage == "zeros" else 0)])
+        case "last byte":
+            disk.flip_bit(REGISTRY, size - 33, 0)
+        case _:
+            disk.cut(REGISTRY, size // 2)
+    async with broker(disk) as after:
+        assert await after.groups.call(ListGroups()) == ["audit", "billing"]
+        for group in ("audit", "billing"):
+            assert (await standing(after, group)).committed == DONE
+            assert (await described(after, group)).settings["max_deliveries"] == 8
+        if damage != "last byte":
+            assert after.statistics.groups.adopted
+    texts = warnings(caplog)
+    assert any("adopted group" in text for text in texts) == (damage != "last byte")
+    assert any(REGISTRY in text for text in texts) or damage == "with its claim"
+
+
+async def test_a_deleted_group_does_not_come_back_with_the_ledgers(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(await worked(disk, is_orderly=True)) as running:
+        await running.groups.call(RemoveGroup("audit"))
+    disk.remove(REGISTRY)
+    async with broker(disk) as after:
+        assert await after.groups.call(ListGroups()) == ["billing"]
+
+
+# The ledgers.
+
+
+@pytest.mark.parametrize("with_claim", [False, True])
+async def test_a_ledgers_file_that_is_gone_is_named_and_its_groups_begin_at_the_earliest(
+    disk: SimulatedDisk, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, with_claim: bool
+) -> None:
+    """G5, G13: not at the latest, though the next consumer asks for it."""
+    disk = await worked(disk)
+    disk.remove(LEDGERS)
+    if with_claim:
+        disk.remove(LEDGERS + ".durable")
+    async with broker(disk) as after:
+        view = await standing(after)
+        assert (view.committed, view.shown_before) == (0, DONE)
+        assert view.progress_lost_at is not None
+        assert after.statistics.groups.ledgers_lost == 2
+        image = disk.kill()
+    assert any("the ledger of group billing on orders/0 is lost" in text for text in warnings(caplog))
+    async with broker(image) as again:
+        view = await standing(again)
+        assert (view.committed, view.shown_before) == (0, DONE), "it is said until an operator has decided"
+        group = await again.groups.call(FindGroup("billing"))
+        await group.call(Reset("orders", 0, f"offset:{DONE}", dry_run=False, force=True))
+        view = await standing(again)
+        assert (view.committed, view.progress_lost_at, view.shown_before) == (DONE, None, None)
+
+
+async def test_a_group_that_never_began_on_a_partition_begins_where_it_was_told(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A crash between the register and the partition is no loss."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        await (await partition_of(running, "orders")).call(publish(b"a", b"b"))
+        await join_at_the_end(running)
+        image = disk.kill()
+    for name in image.list("/data/logs/orders/0"):
+        if name.startswith("ledgers"):
+            image.remove(f"/data/logs/orders/0/{name}")
+    async with broker(image) as after:
+        view = await standing(after)
+        assert (view.committed, view.progress_lost_at) == (2, None)
+
+
+async def test_an_idle_broker_says_once_what_is_durable_and_then_writes_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        await consumer(running, "orders")
+        await trio.sleep(120)
+        sizes, writes = (disk.size(REGISTRY), disk.size(LEDGERS)), disk.counts.writes
+        await trio.sleep(300)
+        assert ((disk.size(REGISTRY), disk.size(LEDGERS)), disk.counts.writes) == (sizes, writes)
+
+
+# What `log verify` says of it.
+
+
+@pytest.mark.parametrize("is_orderly", [False, True])
+async def test_verification_finds_sound_groups_sound(
+    disk: SimulatedDisk, autojump_clock: MockClock, is_orderly: bool
+) -> None:
+    disk = await worked(disk, is_orderly=is_orderly)
+    assert (await verify(disk, "/data")).damage() == ()
+    async with broker(disk) as running:
+        await running.groups.call(RemoveGroup("audit"))
+        await standing(running)
+        assert (await verify(disk, "/data")).damage() == ()
+
+
+@pytest.mark.parametrize("path", [REGISTRY, LEDGERS])
+async def test_verification_names_a_journal_that_is_gone_and_what_the_other_has_of_it(
+    disk: SimulatedDisk, autojump_clock: MockClock, path: str
+) -> None:
+    """G13"""
+    disk = await worked(disk)
+    disk.remove(path)
+    lost = Kind.LOST_GROUP if path == REGISTRY else Kind.LOST_LEDGER
+    damage = (await verify(disk, "/data")).damage()
+    assert [(finding.kind, finding.path) for finding in damage] == [
+        (Kind.LOST_JOURNAL, path),
+        (lost, path),
+        (lost, path),
+    ]
+    assert "group billing" in f"{damage[1].text}{damage[2].text}"
+    async with broker(disk):
+        await trio.sleep(15)
+    assert (await verify(disk, "/data")).damage() == (), "the start has mended it, and said so"
+
+
+@pytest.mark.parametrize("path", [REGISTRY, LEDGERS])
+async def test_verification_names_entries_that_a_cut_took_away(
+    disk: SimulatedDisk, autojump_clock: MockClock, path: str
+) -> None:
+    disk = await worked(disk)
+    disk.cut(path, 32)
+    damage = (await verify(disk, "/data")).damage()
+    assert damage[0].kind is Kind.LOST_ENTRIES
+    assert "not there any more" in damage[0].text
+
+
+# Whatever is cut or flipped.
+
+
+@cache
+def image_of(is_orderly: bool) -> SimulatedDisk:
+    async def made() -> SimulatedDisk:
+        return await worked(SimulatedDisk(Random(0)), is_orderly=is_orderly)
+
+    return run_deterministically(made, seed=0).value
+
+
+async def damage_and_start(disk: SimulatedDisk, path: str, cut_at: int | None, flips: list[int]) -> None:
+    size = disk.size(path)
+    for place in flips:
+        disk.flip_bit(path, place // 8 % size, place % 8)
+    if cut_at is not None:
+        disk.cut(path, cut_at % size)
+    log = Listening()
+    with log:
+        async with broker(disk) as after:
+            assert await after.groups.call(ListGroups()) == ["audit", "billing"]
+            for group in ("audit", "billing"):
+                view = await standing(after, group)
+                assert view.committed in (0, DONE // 2, DONE), "no message is passed"
+                is_told = view.progress_lost_at is not None and any(path in text for text in log.texts)
+                assert view.committed == DONE or is_told, "what was acked is not lost without a word"
+                if path == REGISTRY:
+                    assert view.committed == DONE
+
+
+class Listening(logging.Handler):
+    """Whatever is logged at WARNING meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+    def __enter__(self) -> "Listening":
+        logging.getLogger("goqueue").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("goqueue").removeHandler(self)
+
+
+places = st.integers(0, 2**16)
+
+
+@settings(max_examples=25)
+@given(st.sampled_from((REGISTRY, LEDGERS)), st.none() | places, st.lists(places, max_size=2), st.booleans())
+@example(LEDGERS, 0, [], False)
+@example(REGISTRY, 0, [], True)
+def test_whatever_is_cut_or_flipped_no_group_and_no_ack_is_lost_without_a_word(
+    path: str, cut_at: int | None, flips: list[int], is_orderly: bool
+) -> None:
+    """G5, G13: and the broker starts."""
+    run_deterministically(damage_and_start, image_of(is_orderly).kill(), path, cut_at, flips, seed=0)

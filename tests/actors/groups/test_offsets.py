@@ -1,0 +1,237 @@
+"""`offsets.json`: what people see of a group's progress, in time and at little cost."""
+
+import json
+from random import Random
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from goqueue.actors.groups.requests import (
+    AssignPartition,
+    CommitFromOutside,
+    FindCommitted,
+    Leave,
+    OutsideCommit,
+    RemoveGroup,
+    Reset,
+)
+from goqueue.actors.partition.requests import Maintain, Produce
+from goqueue.core.records.record import encode_record
+from goqueue.errors import PartitionUnavailable
+from goqueue.net.wire.groups import Action
+from goqueue.testing.disk import SimulatedDisk
+from tests.actors.delivery.shelves import broker
+from tests.actors.groups.groupstage import Stage, join, on_stage
+from tests.actors.groups.groupworld import consumer, create, described, partition_of
+
+PATH = "/data/offsets/billing/offsets.json"
+IN_TIME = 5.1
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk(Random(0))
+
+
+async def shown(disk: SimulatedDisk) -> dict[str, int]:
+    """Of topic orders."""
+    file = json.loads(await disk.open(PATH).read(0, disk.size(PATH)))
+    assert file["group"] == "billing"
+    offsets: dict[str, int] = file["offsets"]["orders"]
+    return offsets
+
+
+async def commit(stage: Stage, number: int, offset: int) -> None:
+    """As a member does: a ledger of the partition changes."""
+    stage.script.committed["orders", number] = offset
+    await stage.refs[stage.topics["orders"].uuid, number].call(AssignPartition("others", None, 0))
+
+
+async def test_people_are_shown_the_committed_offsets(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        await (await stage.group()).call(join("ann", "orders", static=True, session=600))
+        await commit(stage, 0, 7)
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 7, "1": 0}
+        asked, synced = len(stage.script.heard), disk.counts.syncs
+        await trio.sleep(60)
+        assert (len(stage.script.heard), disk.counts.syncs) == (asked, synced), "nothing has moved"
+        await commit(stage, 0, 9)
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 9, "1": 0}
+
+
+async def test_what_a_short_lived_consumer_did_is_shown(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        await commit(stage, 0, 7)
+        await group.call(Leave("ann"))
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 7}
+
+
+async def test_a_consumers_last_words_are_shown_when_it_has_left(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        await commit(stage, 0, 7)
+        await trio.sleep(6)
+        await commit(stage, 0, 9)
+        await group.call(Leave("ann"))
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 9}
+
+
+async def test_what_is_done_to_a_group_that_nobody_is_in_is_shown(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await trio.sleep(17)
+        stage.script.committed["orders", 0] = 5
+        await group.call(CommitFromOutside((OutsideCommit(stage.topics["orders"].uuid, 0, 5),)))
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 5}
+        await trio.sleep(300)
+        await group.call(Reset(None, None, "offset:50", dry_run=False, force=False))
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 50}
+
+
+async def test_what_an_expelled_member_settles_is_shown(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Its leases go on for a while."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders", session=6))
+        await trio.sleep(30)
+        await commit(stage, 0, 7)
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 7}
+
+
+async def test_an_orderly_stop_shows_what_has_changed(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        await (await stage.group()).call(join("ann", "orders"))
+        await commit(stage, 0, 7)
+        stopped_at = trio.current_time()
+    assert await shown(disk) == {"0": 7, "1": 0}
+    assert trio.current_time() < stopped_at + 1
+
+
+async def test_a_stop_does_not_wait_long_for_what_is_only_to_be_looked_at(
+    disk: SimulatedDisk, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 200)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        await group.call(Leave("ann"))
+        stage.script.hanging.update(("orders", number) for number in range(200))
+        await stage.groups.call(RemoveGroup("billing"))
+        assert "did not stop in time" not in caplog.text
+        stage.script.hanging.clear()
+
+
+async def test_groups_that_nobody_uses_ask_nothing_and_write_nothing(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Least of all because of each other."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 3)
+        for name in ("billing", "shipping", "statistics"):
+            group = await stage.group(name)
+            await group.call(join("ann", "orders"))
+            await group.call(Leave("ann"))
+            await trio.sleep(1)
+        await trio.sleep(120)
+        asked, synced = len(stage.script.heard), disk.counts.syncs
+        await trio.sleep(3_600)
+        assert (len(stage.script.heard), disk.counts.syncs) == (asked, synced)
+
+
+async def test_busy_partitions_are_rarely_asked_for_groups_that_nobody_uses(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        await group.call(Leave("ann"))
+        await trio.sleep(120)
+        before = len(stage.script.of(FindCommitted))
+        for offset in range(600):
+            await commit(stage, 0, offset)
+            await trio.sleep(1)
+        assert 9 <= len(stage.script.of(FindCommitted)) - before <= 11
+        assert (await shown(disk))["0"] >= 530
+
+
+async def test_what_a_partition_does_while_others_are_asked_is_shown(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        await (await stage.group()).call(join("ann", "orders", static=True, session=600))
+        await commit(stage, 0, 7)
+        stage.script.hanging.add(("orders", 1))
+        await trio.sleep(6)  # amid the look: the other partition is waited for
+        await commit(stage, 0, 9)
+        await trio.sleep(10)
+        assert await shown(disk) == {"0": 9}
+
+
+async def test_a_topic_that_is_made_again_is_shown_anew(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        await (await stage.group()).call(join("ann", "orders", static=True, session=600))
+        await commit(stage, 0, 7)
+        await trio.sleep(6)
+        assert await shown(disk) == {"0": 7}
+        await stage.delete("orders")
+        await stage.create("orders", 1)
+        await commit(stage, 0, 0)
+        await trio.sleep(6)
+        assert await shown(disk) == {"0": 0}
+
+
+async def test_a_partition_that_refused_is_asked_again(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 2)
+        group = await stage.group()
+        await group.call(join("ann", "orders", static=True, session=600))
+        await commit(stage, 1, 4)
+        stage.script.refusing["orders", 1] = PartitionUnavailable("its disk is gone")
+        await trio.sleep(6)
+        assert await shown(disk) == {"0": 0}
+        del stage.script.refusing["orders", 1]
+        await trio.sleep(5)
+        assert await shown(disk) == {"0": 0, "1": 4}
+
+
+async def test_partitions_count_the_changes_of_their_ledgers_and_nothing_else(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        ann = await consumer(running, "orders")
+        partition = await partition_of(running, "orders")
+        before = partition.changes
+        await partition.call(Produce(encode_record(0, 1, b"one"), 1))
+        assert await partition.call(FindCommitted("billing")) == 0
+        await described(running)
+        await partition.call(Maintain(compact=False))
+        assert partition.changes == before
+        taken = await ann.take("orders")
+        held = partition.changes
+        await ann.settle("orders", 0, taken, Action.ACK)
+        assert before < held < partition.changes

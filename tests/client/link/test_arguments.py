@@ -1,0 +1,234 @@
+"""What a program gives to consumers and to the calls about groups: the wrong kind gets a typed error (G14)."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import goqueue
+from goqueue.client.consuming.consumer import Consumer
+from goqueue.client.consuming.options import ConsumerOptions, check_seconds, start_text
+from goqueue.client.groupquestions import altering, asking_why, redriving, resetting
+from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
+from goqueue.client.producing.content import priority_of
+from goqueue.errors import UnknownPartition
+from goqueue.net.wire import groups as wire
+from goqueue.net.wire.whymessages import Why
+from goqueue.types import Priority
+from tests.client.consuming.world import FakeBroker
+
+NAN, INF = float("nan"), float("inf")
+NOTHING: list[str] = []
+
+
+class Odd:
+    """Like nothing that anybody expects."""
+
+    def __repr__(self) -> str:
+        return "<odd>"  # the same in every process: tests are known by it
+
+
+def shown(value: object) -> str:
+    return getattr(value, "__name__", None) or str(value)[:60]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        *[
+            ({"topics": topics}, goqueue.InvalidName)
+            for topics in (5, None, b"orders", [5], ["orders", None], "", NOTHING)
+        ],
+        *[({"group": group}, goqueue.InvalidName) for group in (5, None, b"billing", ["billing"])],
+        *[
+            ({name: value}, goqueue.InvalidConfig)
+            for name in ("max_in_flight", "max_in_flight_bytes")
+            for value in ("a", None, NAN, INF, 1.5, 1.0, True, 0, -1, 2**63)
+        ],
+        *[
+            ({"visibility_timeout": value}, goqueue.InvalidConfig)
+            for value in ("a", "5", None, NAN, INF, -INF, -1, 0, True, 10**400, 12 * 3600 + 1, [5])
+        ],
+        *[({"auto_extend": value}, goqueue.InvalidConfig) for value in ("x", 1, 0, NOTHING)],
+        *[
+            ({"start": value}, goqueue.InvalidConfig)
+            for value in (True, False, None, NOTHING, b"latest", Odd(), NAN, INF)
+        ],
+        *[({"start": value}, goqueue.OffsetOutOfRange) for value in (-1, 2**63)],
+        *[({"member_id": value}, goqueue.InvalidName) for value in (5, b"m", "", "m" * 257)],
+        *[({"mode": value}, goqueue.InvalidConfig) for value in (5, "both", None)],
+        *[
+            ({"mode": "stream", **given}, goqueue.InvalidConfig)
+            for given in (
+                {"auto_commit": 1},
+                {"on_assigned": 5},
+                {"on_revoked": "print"},
+                {"visibility_timeout": 5.0},
+                {"auto_extend": False},
+                {"max_deliveries": 5},
+                {"max_in_flight": 5},
+                {"shared": True},
+                {"lanes": "strict"},
+            )
+        ],
+        *[({name: print}, goqueue.InvalidConfig) for name in ("on_assigned", "on_revoked")],
+        ({"auto_commit": False}, goqueue.InvalidConfig),
+        *[({"shared": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
+        *[({"key_order": value}, goqueue.InvalidConfig) for value in ("yes", 1)],
+        *[({"lanes": value}, goqueue.InvalidConfig) for value in (5, "fair")],
+        *[({"assignor": value}, goqueue.InvalidConfig) for value in (5, "fair", "")],
+        *[({"rebalance": value}, goqueue.InvalidConfig) for value in (True, "lazy")],
+        *[({"max_deliveries": value}, goqueue.InvalidConfig) for value in ("3", 1.5, True, -1)],
+    ],
+    ids=shown,
+)
+def test_a_consumer_refuses_what_cannot_be_at_once(options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Consumer(FakeBroker(), ConsumerOptions(**{"topics": "orders", "group": "billing", **options}))
+
+
+def test_topics_are_any_collection_of_names() -> None:
+    def subscription(topics: Any) -> tuple[str, ...]:
+        return ConsumerOptions(topics=topics, group="billing").subscription
+
+    assert subscription("orders") == subscription(["orders"]) == subscription({"orders"}) == ("orders",)
+    assert subscription(("b", "a")) == ("a", "b")
+
+
+@pytest.mark.parametrize("seconds", ["5", None, NAN, INF, -INF, -0.1, True, 10**400, Odd()], ids=shown)
+def test_seconds_are_a_number_that_can_be_waited_for(seconds: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=r"delay=.* must be 0 to 43200 seconds") as refused:
+        check_seconds("delay", seconds)
+    assert refused.value.details["faults"] == [refused.value.message]
+
+
+def test_what_is_right_is_taken_as_it_is() -> None:
+    assert [check_seconds("delay", each) for each in (0, 5, 0.5, 43_200)] == [0.0, 5.0, 0.5, 43_200.0]
+    assert check_whole("max_in_flight", 7, 1) == 7
+    assert check_flag("force", False) is False
+    assert start_text(0) == "offset:0"
+
+
+def test_an_error_says_what_to_give() -> None:
+    with pytest.raises(goqueue.InvalidConfig, match="max_in_flight='a' must be a whole number, 1 to "):
+        ConsumerOptions(topics="orders", group="billing", max_in_flight="a")  # type: ignore[arg-type]
+    with pytest.raises(goqueue.InvalidConfig, match="auto_extend='x' must be True or False"):
+        ConsumerOptions(topics="orders", group="billing", auto_extend="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "priority", [True, False, 2.0, Decimal(2), 5, -1, "urgent", "", None, b"high", [2]], ids=shown
+)
+def test_what_is_no_priority_is_refused(priority: Any) -> None:
+    """G14: True is no one, and 2.0 no two."""
+    with pytest.raises(goqueue.InvalidMessage, match=r"is no priority; there are .*normal \(2\)"):
+        priority_of(priority)
+
+
+def test_a_priority_is_a_name_in_any_case_or_a_number() -> None:
+    assert {priority_of(each) for each in (1, "high", "High", "HIGH", Priority.HIGH)} == {Priority.HIGH}
+
+
+# Calls about topics
+
+
+@pytest.mark.parametrize("config", [1, "x", [("retention_hours", 5)], {5: 5}], ids=shown)
+def test_settings_of_a_topic_are_a_map(config: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=r"config=.* must be a map of settings' names to their values"):
+        check_settings("config", config)
+
+
+@pytest.mark.parametrize("partitions", [-1, 0, 10_001, "3", 3.0, True, None], ids=shown)
+def test_a_topic_has_a_number_of_partitions(partitions: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig, match=r"partitions=.* must be a whole number, 1 to 10,000"):
+        check_partition_count(partitions)
+
+
+# Calls about groups
+
+
+def alter(**given: Any) -> wire.AlterGroup:
+    return altering(**{"group": "billing", "settings": {"max_deliveries": 5}, "force": False, **given})
+
+
+def reset(**given: Any) -> wire.ResetGroup:
+    usual = {"group": "billing", "start": 7, "topic": None, "partition": None, "dry_run": False, "force": False}
+    return resetting(**{**usual, **given})
+
+
+def redrive(**given: Any) -> wire.Redrive:
+    nothing = dict.fromkeys(("group", "partition", "offsets", "reason", "to", "max_messages", "per_second"))
+    return redriving(**{"topic": "orders", **nothing, "all_groups": False, "dry_run": False, **given})
+
+
+def test_what_is_asked_travels_as_it_was_given() -> None:
+    assert alter(force=True) == wire.AlterGroup("billing", {"max_deliveries": 5}, True)
+    assert alter(settings={"lanes": None}).settings == {"lanes": None}
+    assert reset() == wire.ResetGroup("billing", None, None, "offset:7", False, False)
+    assert reset(topic="orders.dlq", partition=0).partition == 0
+    assert redrive() == wire.Redrive("orders")
+    assert redrive(
+        group="g", partition=1, offsets=[4, 5], reason="late", to="x", max_messages=10, per_second=1, dry_run=True
+    ) == wire.Redrive("orders", "g", 1, (4, 5), "late", "x", False, 10, 1, True)
+
+
+@pytest.mark.parametrize("value", [5, b"x", [], Odd(), "x" * 300, "\ud800"], ids=shown)
+def test_asking_why_refuses_wrong_kinds(value: object) -> None:
+    assert asking_why("billing", None) == Why("billing")
+    with pytest.raises(goqueue.InvalidName):
+        asking_why(value, None)
+    with pytest.raises(goqueue.InvalidConfig):
+        asking_why("billing", value)
+
+
+@pytest.mark.parametrize("name", ["group", "force"])
+@pytest.mark.parametrize("value", [5, None, [], b"x", Odd()], ids=shown)
+def test_altering_refuses_wrong_kinds(name: str, value: object) -> None:
+    with pytest.raises(goqueue.InvalidName if name == "group" else goqueue.InvalidConfig):
+        alter(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "settings", [None, [1], "mode=queue", 5, {1: 2}, {"max_deliveries": [1]}, {"lanes": Odd()}], ids=shown
+)
+def test_a_groups_settings_are_a_map_of_plain_values(settings: object) -> None:
+    with pytest.raises(goqueue.InvalidConfig):
+        alter(settings=settings)
+
+
+RESETS: list[tuple[dict[str, Any], type[Exception]]] = [
+    *[({"group": value}, goqueue.InvalidName) for value in (5, None)],
+    *[({"start": value}, goqueue.InvalidConfig) for value in (None, True, NOTHING, "soon", NAN)],
+    ({"start": -1}, goqueue.OffsetOutOfRange),
+    *[({"topic": value}, goqueue.InvalidName) for value in (5, b"orders", ["orders"], "")],
+    *[({"topic": "orders", "partition": value}, UnknownPartition) for value in ("0", 0.0, True, -1, 2**32, [0])],
+    ({"partition": 0}, goqueue.InvalidConfig),
+    *[({name: value}, goqueue.InvalidConfig) for name in ("dry_run", "force") for value in ("yes", 1, None)],
+]
+REDRIVES: list[tuple[dict[str, Any], type[Exception]]] = [
+    *[({"topic": value}, goqueue.InvalidName) for value in (5, None, b"orders", ["orders"])],
+    *[({"group": value}, goqueue.InvalidName) for value in (5, ["billing"], "")],
+    *[({"partition": value}, UnknownPartition) for value in ("0", 0.0, True, -1, 2**32)],
+    *[({"offsets": value}, goqueue.InvalidConfig) for value in (5, "12", b"12", [True], ["1"], [1.0], [None])],
+    ({"offsets": list(range(16_385))}, goqueue.InvalidConfig),
+    *[({"offsets": value}, goqueue.OffsetOutOfRange) for value in ([-1], [0, 2**63])],
+    *[({"reason": value}, goqueue.InvalidConfig) for value in (5, b"late", ["late"], "x" * 5_000)],
+    *[({"to": value}, goqueue.InvalidName) for value in (5, b"orders", ["orders"])],
+    ({"to": "others", "all_groups": True}, goqueue.InvalidConfig),
+    *[({"max_messages": value}, goqueue.InvalidConfig) for value in ("1", 1.5, True, -1, 2**32)],
+    *[({"per_second": value}, goqueue.InvalidConfig) for value in ("1", 0.5, True, 0, -1, 2**32)],
+    *[({name: value}, goqueue.InvalidConfig) for name in ("all_groups", "dry_run") for value in ("yes", 1, None)],
+]
+
+
+@pytest.mark.parametrize(
+    ("ask", "given", "error"),
+    [*[(reset, *row) for row in RESETS], *[(redrive, *row) for row in REDRIVES]],
+    ids=shown,
+)
+def test_resets_and_redrives_refuse_wrong_kinds(
+    ask: Callable[..., object], given: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        ask(**given)

@@ -1,0 +1,144 @@
+"""A dead letter keeps what it was and says where it comes from; on its way back it loses the story again."""
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.groups.deadletter import PREFIX, Story, dead_letter, one_record, redriven
+from goqueue.core.groups.redrive import Choice, Destination
+from goqueue.core.records.batch import accept
+from goqueue.core.records.record import (
+    BROKER_HEADERS_SIZE_MAX,
+    EXPIRES_AT_HEADER,
+    FLAGS_FROM_BROKER,
+    HEADERS_SIZE_MAX,
+    MESSAGE_ID_HEADER,
+    Flag,
+    encode_record,
+)
+from goqueue.errors import BatchRefused
+from goqueue.types import Priority
+
+STORY = Story("orders", 2, 17, "billing", 3, 1_000, 2_000, "no such customer")
+NAMES = st.text("abcXYZ09._-", min_size=1, max_size=200)
+STORIES = st.builds(
+    Story,
+    topic=NAMES,
+    partition=st.integers(0, 10_000),
+    offset=st.integers(0, 2**63 - 1),
+    group=NAMES,
+    attempts=st.integers(0, 10**6),
+    first_delivery=st.integers(0, 2**63 - 1),
+    last_delivery=st.integers(0, 2**63 - 1),
+    reason=st.text(max_size=1_000),
+)
+
+
+def test_the_message_stays_what_it_was() -> None:
+    original = encode_record(
+        5, 77, b"value", key=b"key", headers={"a": b"1"}, priority=Priority.LOW, flags=Flag.TOMBSTONE
+    )
+    letter = one_record(dead_letter(original, STORY, 0))
+    assert (letter.key, letter.value, letter.timestamp, letter.priority) == (b"key", b"value", 77, Priority.LOW)
+    assert letter.headers["a"] == b"1"
+    assert letter.flags == Flag.HEADERS | Flag.TOMBSTONE
+
+
+def test_the_headers_say_where_it_comes_from_and_why() -> None:
+    letter = one_record(dead_letter(encode_record(0, 0, b""), STORY, 0))
+    assert dict(letter.headers) == {
+        "goqueue-dlq-topic": b"orders",
+        "goqueue-dlq-partition": b"2",
+        "goqueue-dlq-offset": b"17",
+        "goqueue-dlq-group": b"billing",
+        "goqueue-dlq-attempts": b"3",
+        "goqueue-dlq-first-delivery": b"1000",
+        "goqueue-dlq-last-delivery": b"2000",
+        "goqueue-dlq-reason": b"no such customer",
+    }
+
+
+def test_what_the_broker_said_of_the_original_does_not_hold_for_the_copy() -> None:
+    """An id would make it a repeat of itself, an expiry would hide it, a fired delay belongs to another log."""
+    broker_headers = {MESSAGE_ID_HEADER: b"id", EXPIRES_AT_HEADER: bytes(8), "goqueue-for-group": b"billing"}
+    original = encode_record(0, 0, b"", headers=broker_headers, flags=Flag.FIRED | Flag.FOR_ONE_GROUP)
+    letter = one_record(dead_letter(original, STORY, 0))
+    assert not set(broker_headers) & set(letter.headers)
+    assert letter.flags == Flag.HEADERS
+
+
+def test_the_place_in_the_batch_is_the_new_one() -> None:
+    body = b"".join(dead_letter(encode_record(9, 0, b"v"), STORY, index) for index in range(3))
+    assert accept(body, 3, allowed_flags=FLAGS_FROM_BROKER).record_count == 3
+    with pytest.raises(BatchRefused):
+        accept(body, 3)  # clients may not say such things
+
+
+@given(STORIES)
+def test_a_story_fits_beside_the_largest_headers_and_can_be_read_back(story: Story) -> None:
+    own = {"a": bytes(HEADERS_SIZE_MAX - 10)}
+    body = dead_letter(encode_record(0, 0, b"v", headers=own), story, 0)
+    accept(body, 1, allowed_flags=FLAGS_FROM_BROKER)
+    headers = one_record(body).headers
+    packed = msgpack.packb({name: value for name, value in headers.items() if name.startswith(PREFIX)})
+    assert len(packed) <= BROKER_HEADERS_SIZE_MAX
+    again = Story.from_headers(headers)
+    assert again is not None
+    assert story.reason.encode(errors="replace").decode().startswith(again.reason)
+    assert (again.topic, again.partition, again.offset, again.group) == (
+        story.topic,
+        story.partition,
+        story.offset,
+        story.group,
+    )
+
+
+def test_a_long_reason_is_cut_between_characters() -> None:
+    story = Story("t", 0, 0, "g", 1, 0, 0, "ü" * 5_000)
+    reason = story.to_headers()["goqueue-dlq-reason"]
+    assert 3_500 < len(reason) < BROKER_HEADERS_SIZE_MAX
+    assert set(reason.decode()) == {"ü"}
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"goqueue-dlq-topic": b"orders"}, STORY.to_headers() | {PREFIX + "offset": b"x"}]
+)
+def test_what_has_no_whole_story_is_no_dead_letter(headers: dict[str, bytes]) -> None:
+    assert Story.from_headers(headers) is None
+
+
+def test_on_its_way_back_it_loses_the_story() -> None:
+    letter = dead_letter(encode_record(0, 7, b"v", key=b"k", headers={"a": b"1"}, priority=1), STORY, 0)
+    back = one_record(redriven(letter, None, 0))
+    assert (back.key, back.value, dict(back.headers), back.priority, back.timestamp) == (
+        b"k",
+        b"v",
+        {"a": b"1"},
+        1,
+        7,
+    )
+    assert back.flags == Flag.HEADERS
+    for_one = one_record(redriven(letter, "billing", 0))
+    assert dict(for_one.headers) == {"a": b"1", "goqueue-for-group": b"billing"}
+    assert for_one.flags == Flag.HEADERS | Flag.FOR_ONE_GROUP
+
+
+@pytest.mark.parametrize("destination", [Destination(), Destination(is_for_all=True), Destination("x", True)])
+def test_where_to_is_written_down_and_read_back(destination: Destination) -> None:
+    assert Destination.from_text(destination.to_text()) == destination
+
+
+def test_only_those_are_chosen_that_fit_and_that_somebody_can_get() -> None:
+    topics, groups = {"orders", "hospital"}, {"billing"}
+    back = Destination()
+    assert Choice(back).takes(5, STORY, topics, groups)
+    assert Choice(back, "billing", {5}, "customer").takes(5, STORY, topics, groups)
+    assert not Choice(back, "audit").takes(5, STORY, topics, groups)
+    assert not Choice(back, offsets={6}).takes(5, STORY, topics, groups)
+    assert not Choice(back, reason="timeout").takes(5, STORY, topics, groups)
+    assert not Choice(back).takes(5, None, topics, groups)
+    assert not Choice(back).takes(5, STORY, topics, set())
+    assert not Choice(back).takes(5, STORY, {"hospital"}, groups)
+    assert Choice(Destination.wanted("hospital", False)).takes(5, STORY, topics, set())
+    assert Choice(Destination.wanted(None, True)).takes(5, STORY, topics, set())

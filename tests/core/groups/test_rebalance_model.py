@@ -1,0 +1,340 @@
+"""A group under any row of events, against a model of its partitions and clients (G10).
+
+Clients hear what they are told at once, but let go when Hypothesis likes, and what they say then travels as long as
+it likes. A client believes that it owns what it was told to let go of until it has done so. Partitions believe what
+they were assigned. What holds after every single effect:
+
+    a partition has one owner per generation, and what does not move gets no effect
+    no two clients believe that they own the same partition, unless the queue hands over at once
+    nothing is taken from a client before it let go, except after sixty seconds
+    nobody is expelled but for silence, and nobody silent stays
+    a consumer that comes in the place of another, or back to its own, has all of it, and nobody else hears anything
+    where all read the same topics, no fewer partitions could have moved
+
+and at the end, whatever was under way: the group settles, and each partition that is read has one owner, who
+reads it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from goqueue.core.groups.assignors import Assignment, TopicPartition
+from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.rebalance import Group
+from goqueue.core.groups.rebalancestate import State
+from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.subscription import Subscription
+from goqueue.errors import Fenced
+
+MEMBERS = ["a", "b", "c", "d"]
+SUBSCRIPTIONS = ["*", "s", "t", ["s", "t"], ["t", "u"]]
+all_settings = st.builds(
+    GroupSettings,
+    mode=st.sampled_from(["queue", "stream"]),
+    assignor=st.sampled_from(["sticky", "sticky", "range", "roundrobin"]),
+    rebalance=st.sampled_from(["cooperative", "cooperative", "eager"]),
+)
+all_topics = st.dictionaries(st.sampled_from(["s", "t", "u"]), st.integers(1, 5))
+
+
+@dataclass
+class Client:
+    subscription: Subscription
+    is_static: bool
+    last_heard: float
+    instance: int = 0
+    is_away: bool = False
+    lost_since: float | None = None
+    told: Tell | None = None
+    believes: set[TopicPartition] = field(default_factory=set)
+    asked_since: dict[TopicPartition, float] = field(default_factory=dict)
+    on_the_way: list[int] = field(default_factory=list)
+    """Generations whose letting go it has confirmed; nobody has heard yet."""
+
+    @property
+    def deadline(self) -> float:
+        end = self.last_heard + 30
+        keeps_session = self.is_static and not self.is_away
+        return end if self.lost_since is None or keeps_session else min(end, self.lost_since + 5)
+
+    def heard(self, now: float) -> None:
+        self.last_heard, self.lost_since, self.is_away = now, None, False
+
+    def begin_anew(self, instance: int) -> None:
+        """Another program has its place, and knows nothing of what the one before it said."""
+        self.instance, self.believes, self.on_the_way = instance, set(), []
+
+    def hear(self, tell: Tell, now: float) -> None:
+        if self.told is not None:
+            assert tell.generation >= self.told.generation
+        self.told = tell
+        self.believes = {*tell.assignment, *(self.believes & tell.revoked)}
+        self.asked_since = {each: self.asked_since.get(each, now) for each in tell.revoked}
+
+
+class AnyGroup(RuleBasedStateMachine):
+    @initialize(settings=all_settings, topics=all_topics)
+    def begin(self, settings: GroupSettings, topics: dict[str, int]) -> None:
+        self.settings, self.topics = settings, topics
+        self.group = Group(topics)
+        self.now = 0.0
+        self.clients: dict[str, Client] = {}
+        self.owners: dict[TopicPartition, str] = {}
+        self.history: dict[tuple[TopicPartition, int], str | None] = {}
+
+    @property
+    def waits(self) -> bool:
+        return self.settings.mode == "stream" or self.settings.rebalance == "eager"
+
+    # Events
+
+    @rule(member=st.sampled_from(MEMBERS), subscription=st.sampled_from(SUBSCRIPTIONS), is_static=st.booleans())
+    def join(self, member: str, subscription: object, is_static: bool) -> None:
+        known = self.clients.get(member)
+        asked = Subscription.to(subscription)
+        if known is None:
+            self.clients = self.present  # nobody keeps a place from somebody who joins
+        before = self.held()
+        if known is None:
+            self.clients[member] = Client(asked, is_static, self.now)
+        else:
+            known.subscription, known.is_static = asked, is_static
+            known.heard(self.now)
+        self.enter(member)
+        assert self.clients[member].told is not None, "a joiner is always answered"
+        if known is None:
+            self.check_fewest_moves(before)
+
+    def enter(self, member: str) -> list[Effect]:
+        client = self.clients[member]
+        effects = self.group.join(
+            self.now,
+            member,
+            client="c",
+            subscription=client.subscription,
+            settings=self.settings,
+            is_static=client.is_static,
+            instance=client.instance,
+        )
+        self.perform(effects)
+        return effects
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def replace(self, data: st.DataObject) -> None:
+        """A program is started again under its member id, whatever became of the one before it."""
+        member = self.draw_member(data)
+        client, owners, generation = self.clients[member], dict(self.owners), self.group.generation
+        client.heard(self.now)
+        before, told = client.instance, client.told
+        client.begin_anew(before + 1)
+        assert told is not None
+        replaced, again = self.enter(member)
+        assert (replaced, again) == (Replaced(member, before + 1, before), client.told)
+        assert client.told is not None
+        assert (client.told.generation, client.told.assignment) == (told.generation, told.assignment)
+        assert (self.owners, self.group.generation) == (owners, generation)
+        for speak in (self.group.heartbeat, self.group.revoked):
+            with pytest.raises(Fenced, match="member_id of its own"):
+                speak(self.now, member, told.generation, before)
+        with pytest.raises(Fenced):
+            self.group.leave(self.now, member, before)
+
+    @precondition(lambda self: self.present)
+    @rule(data=st.data())
+    def close(self, data: st.DataObject) -> None:
+        """A static member goes, and keeps its place."""
+        member = self.draw_present(data)
+        client = self.clients[member]
+        assert self.group.close(self.now, member, client.instance) == client.is_static
+        if client.is_static:
+            client.begin_anew(client.instance)
+            client.is_away, client.last_heard, client.lost_since = True, self.now, self.now
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        member = self.draw_member(data)
+        instance = self.clients.pop(member).instance
+        before = self.held()
+        self.perform(self.group.leave(self.now, member, instance))
+        self.check_fewest_moves(before)
+
+    @precondition(lambda self: self.present)
+    @rule(data=st.data())
+    def heartbeat(self, data: st.DataObject) -> None:
+        member = self.draw_present(data)
+        client = self.clients[member]
+        assert client.told is not None
+        client.heard(self.now)
+        assert self.group.heartbeat(self.now, member, client.told.generation, client.instance) == []
+
+    @precondition(lambda self: self.clients)
+    @rule(data=st.data())
+    def lose_connection(self, data: st.DataObject) -> None:
+        member = self.draw_member(data)
+        client = self.clients[member]
+        client.lost_since = self.now if client.lost_since is None else client.lost_since
+        assert self.group.connection_lost(self.now, member) == []
+
+    @precondition(lambda self: self.present)
+    @rule(data=st.data())
+    def connect_again(self, data: st.DataObject) -> None:
+        member = self.draw_present(data)
+        self.clients[member].heard(self.now)
+        generation = self.group.generation
+        self.perform(self.group.connection_back(self.now, member, self.clients[member].instance))
+        assert self.group.generation == generation
+
+    @precondition(lambda self: any(self.clients[name].told.revoked for name in self.present))
+    @rule(data=st.data())
+    def let_go(self, data: st.DataObject) -> None:
+        """The client stops reading and says so; nobody has heard it yet."""
+        client = self.clients[self.draw_present(data)]
+        assert client.told is not None
+        client.believes = set(client.told.assignment)
+        client.on_the_way.append(client.told.generation)
+
+    @precondition(lambda self: any(client.on_the_way for client in self.clients.values()))
+    @rule(data=st.data())
+    def confirmation_arrives(self, data: st.DataObject) -> None:
+        member = data.draw(st.sampled_from(sorted(name for name, each in self.clients.items() if each.on_the_way)))
+        client = self.clients[member]
+        client.heard(self.now)
+        self.perform(self.group.revoked(self.now, member, client.on_the_way.pop(0), client.instance))
+
+    @rule(topics=all_topics)
+    def topics_change(self, topics: dict[str, int]) -> None:
+        self.topics = topics
+        self.owners = {each: owner for each, owner in self.owners.items() if self.exists(each)}
+        for client in self.clients.values():
+            client.believes = {each for each in client.believes if self.exists(each)}
+        self.perform(self.group.topics_changed(self.now, topics))
+
+    @rule(seconds=st.sampled_from([0.5, 4.0, 10.0, 29.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    @rule(seconds=st.sampled_from([20.0, 59.0, 61.0]))
+    def time_passes_while_hearts_beat(self, seconds: float) -> None:
+        self.advance(seconds, beating=True)
+
+    @rule()
+    def settle(self) -> None:
+        """After the last event and the timeouts: who is away is given up first, then who does not let go."""
+        self.advance(5, beating=True)
+        self.advance(61, beating=True)
+        assert self.group.state is (State.STABLE if self.clients else State.EMPTY)
+        readers = {name: client.subscription.resolve(self.topics) for name, client in self.clients.items()}
+        read = frozenset[str]().union(*readers.values())
+        assert self.owners.keys() == {each for each in self.everything() if each.topic in read}
+        assert all(each.topic in readers[owner] for each, owner in self.owners.items())
+        for name, client in self.clients.items():
+            assert client.told is not None
+            assert client.told.assignment == self.held().get(name, frozenset())
+        if len(set(readers.values())) == 1:
+            sizes = [len(self.held().get(name, ())) for name in self.clients]
+            assert max(sizes) - min(sizes) <= 1
+
+    def teardown(self) -> None:
+        if hasattr(self, "group"):
+            self.settle()
+
+    # What must hold
+
+    @invariant()
+    def nothing_is_due_before_its_time(self) -> None:
+        deadline = self.group.next_deadline()
+        if deadline is None:
+            assert not self.clients
+        else:
+            assert deadline > self.now
+        assert self.group.tick(self.now) == []
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Expelled):
+                gone = self.clients.pop(effect.member, None)
+                assert gone is None or gone.deadline <= self.now, "or it was away, and somebody joined"
+            elif isinstance(effect, Assign):
+                self.assigned(effect)
+            elif isinstance(effect, Tell):
+                self.clients[effect.member].hear(effect, self.now)
+                self.check_beliefs()
+        assert {member.id for member in self.group.view(self.now).members} == self.clients.keys()
+        assert all(client.deadline > self.now for client in self.clients.values())
+
+    def assigned(self, effect: Assign) -> None:
+        partition = TopicPartition(effect.topic, effect.partition)
+        before = self.owners.pop(partition, None)
+        assert before != effect.member, "what does not move gets no effect"
+        assert effect.generation <= self.group.generation
+        assert (partition, effect.generation) not in self.history, "one owner per generation"
+        self.history[partition, effect.generation] = effect.member
+        if effect.member is not None:
+            assert effect.member in self.clients
+            self.owners[partition] = effect.member
+        loser = self.clients.get(before or "")
+        if self.waits and loser is not None and partition in loser.believes:
+            assert self.now - loser.asked_since[partition] >= 60
+            loser.believes.remove(partition)
+
+    def check_beliefs(self) -> None:
+        if self.waits:
+            beliefs = [each for client in self.clients.values() for each in client.believes]
+            assert len(beliefs) == len(set(beliefs))
+
+    def check_fewest_moves(self, before: dict[str, Assignment]) -> None:
+        """From what each one has, to a share that is fair, if all read the same."""
+        readers = {client.subscription.resolve(self.topics) for client in self.clients.values()}
+        if self.settings.assignor != "sticky" or self.settings.rebalance == "eager" or len(readers) != 1:
+            return
+        [topics] = readers
+        kept = {name: [each for each in before.get(name, ()) if each.topic in topics] for name in self.clients}
+        fair, more = divmod(sum(self.topics[topic] for topic in topics), len(self.clients))
+        largest = sorted(map(len, kept.values()), reverse=True)
+        fewest = sum(max(0, size - fair - (rank < more)) for rank, size in enumerate(largest))
+        staying = {member.id: member.assignment for member in self.group.view(self.now).members}
+        assert sum(len(set(kept[name]) - staying[name]) for name in kept) == fewest
+
+    # The world
+
+    def advance(self, seconds: float, *, beating: bool = False) -> None:
+        """As a shell does it: a tick whenever one is due."""
+        end = self.now + seconds
+        while self.now < end:
+            deadline = self.group.next_deadline()
+            self.now = min(end, self.now + 3 if beating else end, end if deadline is None else deadline)
+            for member, client in self.present.items() if beating else ():
+                assert client.told is not None
+                client.heard(self.now)
+                self.group.heartbeat(self.now, member, client.told.generation, client.instance)
+            self.perform(self.group.tick(self.now))
+
+    def draw_member(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.clients)))
+
+    def draw_present(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.present)))
+
+    @property
+    def present(self) -> dict[str, Client]:
+        return {name: client for name, client in self.clients.items() if not client.is_away}
+
+    def held(self) -> dict[str, Assignment]:
+        return {
+            name: frozenset(each for each, owner in self.owners.items() if owner == name) for name in self.clients
+        }
+
+    def exists(self, partition: TopicPartition) -> bool:
+        return partition.partition < self.topics.get(partition.topic, 0)
+
+    def everything(self) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for topic, count in self.topics.items() for number in range(count)]
+
+
+TestAnyGroup = AnyGroup.TestCase

@@ -1,0 +1,135 @@
+"""What the members of a group have in common, and how faults and differences are told (G14)."""
+
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.groups.settings import SETTINGS, GroupSettings
+from goqueue.errors import InvalidConfig
+
+plain_settings = st.fixed_dictionaries(
+    {},
+    optional={
+        "mode": st.sampled_from(["queue", "stream"]),
+        "shared": st.booleans(),
+        "key_order": st.booleans(),
+        "lanes": st.sampled_from(["weighted", "strict"]),
+        "max_deliveries": st.integers(0, 1_000_000),
+        "assignor": st.sampled_from(["sticky", "range", "roundrobin"]),
+        "rebalance": st.sampled_from(["cooperative", "eager"]),
+        "of_a_later_version": st.integers(),
+    },
+)
+
+
+def faults_of(plain: object) -> list[str]:
+    with pytest.raises(InvalidConfig) as caught:
+        GroupSettings.from_plain(plain)
+    return list(caught.value.details["faults"])
+
+
+def test_the_defaults_are_those_of_the_contract() -> None:
+    assert GroupSettings.from_plain({}).to_plain() == {
+        "mode": "queue",
+        "shared": False,
+        "key_order": False,
+        "lanes": "weighted",
+        "max_deliveries": 3,
+        "assignor": "sticky",
+        "rebalance": "cooperative",
+    }
+
+
+def test_every_setting_says_what_it_accepts_and_means_and_has_a_good_default() -> None:
+    for setting in SETTINGS:
+        assert setting.kind.accepts(setting.default)
+        assert setting.kind.allowed
+        assert setting.meaning.endswith(".")
+
+
+def test_all_faults_are_told_at_once() -> None:
+    plain = {"mode": "stream", "shared": True, "key_order": 1, "max_deliveries": -1, "assignor": "fair", "later": 1}
+    assert faults_of(plain) == [
+        "key_order is 1, but must be true or false",
+        "max_deliveries is -1, but must be a whole number from 0 to 1,000,000",
+        'assignor is \'fair\', but must be "sticky" or "range" or "roundrobin"',
+        'shared is true, but a group in mode "stream" cannot have it; use mode "queue"',
+    ]
+
+
+@pytest.mark.parametrize("name", ["shared", "key_order"])
+def test_a_stream_is_neither_shared_nor_ordered_by_key(name: str) -> None:
+    flag: dict[str, Any] = {name: True}
+    assert len(faults_of({"mode": "stream", **flag})) == 1
+    assert GroupSettings(**flag).mode == "queue"
+    with pytest.raises(InvalidConfig, match=name):
+        GroupSettings(**flag).altered({"mode": "stream"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mode", "topic"),
+        ("mode", None),
+        ("mode", ["queue"]),
+        ("shared", "yes"),
+        ("lanes", "fair"),
+        ("max_deliveries", True),
+        ("max_deliveries", 2.0),
+        ("max_deliveries", 1_000_001),
+        ("rebalance", "lazy"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_by_name(name: str, value: object) -> None:
+    [fault] = faults_of({name: value})
+    assert fault.startswith(f"{name} is ")
+
+
+@pytest.mark.parametrize("plain", [None, [], "mode=queue"])
+def test_what_is_no_map_is_refused(plain: object) -> None:
+    assert "map" in faults_of(plain)[0]
+    with pytest.raises(InvalidConfig, match="map"):
+        GroupSettings().altered(plain)
+
+
+def test_altering_changes_what_is_named_resets_by_none_and_refuses_what_is_unknown() -> None:
+    settings = GroupSettings(max_deliveries=7, assignor="range")
+    assert settings.altered({"max_deliveries": None, "lanes": "strict"}) == GroupSettings(
+        assignor="range", lanes="strict"
+    )
+    with pytest.raises(InvalidConfig, match="'asignor' is not a setting"):
+        settings.altered({"asignor": "sticky"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"),
+    [
+        (GroupSettings(mode="stream"), {"lanes": "strict"}),
+        (GroupSettings(lanes="strict"), {"mode": "stream"}),
+    ],
+)
+def test_a_stream_is_not_altered_to_lanes_that_it_cannot_have(
+    settings: GroupSettings, changes: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidConfig, match='lanes is "strict", but a group in mode "stream"'):
+        settings.altered(changes)
+
+
+def test_differences_are_told_by_name() -> None:
+    one, other = GroupSettings(mode="stream", max_deliveries=5), GroupSettings(assignor="range", max_deliveries=5)
+    assert one.conflicts_with(other) == other.conflicts_with(one) == ["mode", "assignor"]
+    assert one.conflicts_with(one) == []
+
+
+@given(plain_settings)
+def test_settings_survive_the_wire_and_fields_of_later_versions_are_passed_over(plain: dict[str, Any]) -> None:
+    try:
+        settings = GroupSettings.from_plain(plain)
+    except InvalidConfig:
+        assert plain["mode"] == "stream"
+        return
+    assert GroupSettings.from_plain(msgpack.unpackb(msgpack.packb(settings.to_plain()))) == settings
+    assert all(getattr(settings, name) == value for name, value in plain.items() if name != "of_a_later_version")

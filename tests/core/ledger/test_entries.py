@@ -1,0 +1,254 @@
+"""Entries of a ledger's journal, and its snapshots, as they are written down."""
+
+from typing import Any
+
+import msgpack
+import pytest
+
+from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.entries import (
+    Acked,
+    Began,
+    Committed,
+    CutBack,
+    Damaged,
+    Delivered,
+    Departed,
+    Departing,
+    Entry,
+    Expired,
+    Extended,
+    LaneOffsets,
+    LanesDelivered,
+    LaneTaken,
+    Nacked,
+    PassedOver,
+    Rejected,
+    Released,
+    Removed,
+    Repaired,
+    Reset,
+    Retry,
+    Skipped,
+)
+from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.errors import UnknownFormat
+from tests.core.ledger.test_desk import Desk, run
+
+RUNS = (AttemptRun(4, 7, 1), AttemptRun(9, 9, 2))
+FLAT = [4, 7, 1, 9, 9, 2]
+
+LANES_TAKEN = (LaneTaken(0, 5_000, OffsetSet([Run(1, 1), Run(4_096, 4_096)])), LaneTaken(4, 15, OffsetSet()))
+
+# These numbers and orders lie on disks: a change here is a new format.
+WRITTEN: list[tuple[Entry, list[Any]]] = [
+    (Damaged(4, 9, "0.log", OffsetSet([Run(4, 5)])), [17, 4, 9, "0.log", [0, b"\x30"]]),
+    (Repaired(4, 9, (LaneOffsets(2, OffsetSet([Run(4, 5)])),)), [18, 4, 9, [[2, [0, b"\x30"]]]]),
+    (Skipped(4, 9, 2, letters=False), [19, 4, 9, 2, False]),
+    (Began(5), [1, 5]),
+    (
+        Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False),
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False],
+    ),
+    (
+        Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False, lane=4),
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 4],
+    ),
+    (PassedOver((Run(1, 2), Run(4, 4)), 9, "compacted"), [3, [1, 2, 4, 4], 9, "compacted"]),
+    (PassedOver((), 3, "", (9, 8, 7, 6, 5)), [3, [], 3, "", [9, 8, 7, 6, 5]]),
+    (Acked(7, RUNS), [4, 7, FLAT]),
+    (Acked(7, None), [4, 7, None]),
+    (Nacked(7, (Retry(2.5, RUNS),), RUNS, "broken"), [5, 7, [[2.5, FLAT]], FLAT, "broken"]),
+    (Rejected(7, RUNS, "bad"), [6, 7, FLAT, "bad"]),
+    (Released(7, RUNS), [7, 7, FLAT]),
+    (Extended(7, None, 30.0), [8, 7, None, 30.0]),
+    (Extended(7, RUNS, 30.0), [8, 7, FLAT, 30.0]),
+    (Expired(7, RUNS, None), [9, 7, FLAT, None]),
+    (Expired(7, RUNS, "late"), [9, 7, FLAT, "late"]),
+    (Departing(3, (Run(1, 2),)), [10, 3, [1, 2]]),
+    (Departed(3), [11, 3]),
+    (Removed(8, 2), [12, 8, 2]),
+    (CutBack(8), [13, 8]),
+    (Reset(8), [14, 8]),
+    (Committed(8), [15, 8]),
+    (
+        LanesDelivered(99, "ann", 7, 30.0, RUNS, LANES_TAKEN, is_alone=False),
+        [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False],
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
+def test_an_entry_is_written_as_it_always_was_and_read_back(entry: Entry, plain: list[Any]) -> None:
+    assert entry.to_plain() == plain
+    assert Entry.from_plain(msgpack.unpackb(msgpack.packb(plain))) == entry
+
+
+def test_every_kind_of_entry_is_written_above() -> None:
+    assert {type(entry).__name__ for entry, _ in WRITTEN} == {kind.__name__ for kind in Entry.__subclasses__()}
+
+
+@pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
+def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: list[Any]) -> None:
+    whole = {2: [*plain, 2][:10], 3: [*plain, []][:5]}.get(plain[0], plain)
+    assert Entry.from_plain([*whole, "new", 1]) == entry
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        None,
+        [],
+        {},
+        "text",
+        [0],
+        [17, 1],
+        [16, 1],
+        [16, 99, "ann", 7, 30.0, [], [[5, 9, []]], False],
+        [16, 99, "ann", 7, 30.0, [], [[0, 9, [0]]], False],
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 5],
+        [3, [], 3, "", [9, 8, 7, 6]],
+        ["1", 1],
+        [True, 1],
+        [[1], 1],
+        [4, 7],
+        [4, "x", []],
+        [4, 7, [1, 2]],
+        [14, 1.5],
+        [15, 1.5],
+    ],
+)
+def test_an_entry_that_is_not_known_stops_the_replay(plain: object) -> None:
+    """To pass over it could hand out again what is done."""
+    with pytest.raises(UnknownFormat, match="start a goqueue that knows it"):
+        Entry.from_plain(plain)
+
+
+def busy_ledger() -> Desk:
+    desk = Desk()
+    nonce = desk.receive(9)
+    desk.ack(nonce, run(2), run(4))
+    desk.nack(nonce, run(5), delay=7)
+    desk.release(nonce, run(6))
+    desk.reject(nonce, run(0), run(7))
+    desk.extend(nonce, run(8), visibility=60)
+    desk.write(desk.ledger.begin_departure(0, [Run(7, 7)]))
+    return desk
+
+
+def test_a_snapshot_says_how_much_time_is_left_not_when() -> None:
+    desk = busy_ledger()
+    restored = Ledger.restore(desk.ledger.snapshot(desk.now + 2), LedgerSettings(), 5_000.0)
+    assert restored.next_deadline() == 5_005.0
+    assert restored.progress(5_000.0) == desk.ledger.progress(desk.now)
+
+
+def test_a_replay_whose_clock_is_a_hair_off_takes_a_retry_that_is_not_quite_due() -> None:
+    """Wall time that is put into today's monotonic time is rounded."""
+    desk = Desk()
+    desk.nack(desk.receive(3), run(0, 2), delay=1.0)
+    desk.now += 1.0 - 1e-9
+    entry = Delivered(7, "bob", 2, 30.0, (AttemptRun(1, 1, 2),), (), 3, is_alone=False)
+    desk.write(entry)
+    assert desk.counts() == {"in_flight": 1, "waiting": 2}
+    desk.pass_time(1)
+    assert desk.plan(member="eve").again == (run(0, attempt=2), run(2, attempt=2))
+
+
+def test_a_snapshot_shares_nothing_with_the_ledger() -> None:
+    desk = busy_ledger()
+    plain = desk.ledger.snapshot(desk.now)
+    restored = Ledger.restore(plain, LedgerSettings(), desk.now)
+    before = msgpack.packb(plain)
+    desk.pass_time(100)
+    assert msgpack.packb(plain) == before == msgpack.packb(restored.snapshot(100.0))
+
+
+BEFORE_LANES = [
+    1,
+    True,
+    [[0, 9, [0, b"\x14"]]],
+    [
+        [
+            [
+                1,
+                "ann",
+                100,
+                False,
+                [[30_000_000, 30.0, [[1, False, [0, b"\x0a"]]]], [60_000_000, 60, [[1, False, [0, b"\x00\x01"]]]]],
+                [[1, False, [0, b"\x14"]]],
+            ]
+        ],
+        [],
+    ],
+    [[[1, False, [0, b"@"]]], [[7_000_000, 5, 5, 2]]],
+    [[[0, 0, 1, 100, 100, "rejected"]], [0, [[7, 7, 1, 100, 100, "rejected"]]], [0, b"\x80"]],
+    [[0], [100]],
+    1,
+    0,
+]
+"""The busy ledger, as it was written when all messages were in one lane."""
+
+
+def test_a_snapshot_from_before_there_were_lanes_is_read_as_if_all_were_at_one_place() -> None:
+    desk = busy_ledger()
+    old = Ledger.restore(BEFORE_LANES, LedgerSettings(), desk.now)
+    assert old.progress(desk.now) == desk.ledger.progress(desk.now)
+    assert old.fresh_places == [9] * 5
+    now = desk.ledger.snapshot(desk.now)
+    [[*_, settled_otherwise_than_by_acks]] = now[3][0]
+    settled_otherwise_than_by_acks.clear()  # it was not remembered then
+    assert msgpack.packb(old.snapshot(desk.now)) == msgpack.packb(now)
+
+
+def test_a_snapshot_keeps_how_often_it_was_reset_and_an_older_one_says_never() -> None:
+    desk = busy_ledger()
+    for _ in range(2):
+        desk.write(desk.ledger.reset(desk.ledger.committed))
+    plain = desk.ledger.snapshot(desk.now)
+    assert Ledger.restore(plain, LedgerSettings(), desk.now).resets == 2
+    assert Ledger.restore(plain[:-3], LedgerSettings(), desk.now).resets == 0
+
+
+def test_a_snapshot_keeps_the_place_of_each_lane_and_what_is_ahead() -> None:
+    desk = busy_ledger()
+    taken = [LaneTaken(0, 40, OffsetSet([Run(20, 20), Run(30, 31)])), LaneTaken(2, 15, OffsetSet([Run(9, 10)]))]
+    desk.write(desk.ledger.deliver_lanes(desk.now, 5, "bob", 99, 30.0, again=(), lanes=taken))
+    restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), desk.now)
+    assert restored.fresh_places == desk.ledger.fresh_places == [40, 9, 15, 9, 9]
+    assert restored.progress(desk.now) == desk.ledger.progress(desk.now)
+    assert restored.progress(desk.now).lag(50) == desk.ledger.progress(desk.now).lag(50) == 41 - 5 + 12
+
+
+@pytest.mark.parametrize("damage", [None, [], [2], 7, ["x"] * 9, [1, True, [], [], [], [], [], 0, 0]])
+def test_a_snapshot_that_cannot_be_read_is_refused(damage: object) -> None:
+    with pytest.raises(UnknownFormat):
+        Ledger.restore(damage, LedgerSettings(), 0.0)
+
+
+def test_a_snapshot_of_a_newer_version_is_refused_by_its_number() -> None:
+    plain = busy_ledger().ledger.snapshot(100.0)
+    with pytest.raises(UnknownFormat, match="version 4"):
+        Ledger.restore([4, *plain[1:]], LedgerSettings(), 0.0)
+
+
+def test_a_snapshot_with_damage_is_refused_by_a_goqueue_that_does_not_know_it() -> None:
+    """It would take damaged messages for done (G5). Without damage it opens there as ever."""
+    desk = busy_ledger()
+    assert desk.ledger.snapshot(desk.now)[0] == 2
+    desk.write(desk.ledger.damage.note(desk.now, 100, 119, "0.log"))
+    damaged = desk.ledger.snapshot(desk.now)
+    assert damaged[0] == 3
+    restored = Ledger.restore(damaged, LedgerSettings(), desk.now)
+    assert restored.progress(desk.now).damages == ((100, 119, "0.log", 20),)
+
+
+def test_a_snapshot_from_before_damage_was_kept_has_none() -> None:
+    desk = busy_ledger()
+    plain = desk.ledger.snapshot(desk.now)
+    older = [*plain[:2], plain[2][:2], *plain[3:-2]]
+    restored = Ledger.restore(older, LedgerSettings(), desk.now)
+    assert not restored.damage
+    assert restored.snapshot(desk.now) == plain

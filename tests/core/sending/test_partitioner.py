@@ -1,0 +1,129 @@
+"""Which partition a message goes to (G4)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goqueue.core.sending.partitioner import Partitioner, check_partition, partition_of_key
+from goqueue.errors import UnknownPartition
+
+keys = st.none() | st.binary(max_size=20)
+MASK = 2**32 - 1
+
+
+def rotated(word: int, by: int) -> int:
+    return (word << by | word >> 32 - by) & MASK
+
+
+def mixed(word: int) -> int:
+    return rotated(word * 0xCC9E2D51 & MASK, 15) * 0x1B873593 & MASK
+
+
+def murmur3(data: bytes) -> int:
+    """MurmurHash3 x86-32 with seed 0, written down once more from its definition."""
+    state, whole = 0, len(data) // 4 * 4
+    for position in range(0, whole, 4):
+        state ^= mixed(int.from_bytes(data[position : position + 4], "little"))
+        state = (rotated(state, 13) * 5 + 0xE6546B64) & MASK
+    state ^= mixed(int.from_bytes(data[whole:], "little")) ^ len(data)
+    state = (state ^ state >> 16) * 0x85EBCA6B & MASK
+    state = (state ^ state >> 13) * 0xC2B2AE35 & MASK
+    return state ^ state >> 16
+
+
+@pytest.mark.parametrize(
+    ("key", "hashed"),
+    [
+        (b"test", 0xBA6BD213),
+        (b"Hello, world!", 0xC0363E43),
+        (b"The quick brown fox jumps over the lazy dog", 0x2E4FF723),
+        (b"\0\0\0\0", 0x2362F9DE),
+        (b"\xff\xff\xff\xff", 0x76293B50),
+        (b"!Ce\x87", 0xF55B516B),
+    ],
+)
+def test_a_key_is_hashed_as_everywhere_else(key: bytes, hashed: int) -> None:
+    """G4: published vectors of murmur3 x86-32 with seed 0; some would be negative if signed."""
+    assert partition_of_key(key, 2**32) == hashed == murmur3(key)
+    assert partition_of_key(key, 7) == hashed % 7
+
+
+@given(st.binary(min_size=1, max_size=64), st.integers(1, 10_000))
+def test_same_key_same_partition_whichever_producer_asks(key: bytes, partitions: int) -> None:
+    """G4, O2."""
+    chosen = {Partitioner(partitions, first).choose(key) for first in range(3)}
+    assert chosen == {murmur3(key) % partitions}
+
+
+def test_a_keyless_batch_stays_together_and_the_next_goes_to_the_next_partition() -> None:
+    partitioner = Partitioner(3, first=1)
+    assert [partitioner.choose_all([None] * 4) for _ in range(4)] == [[1] * 4, [2] * 4, [0] * 4, [1] * 4]
+
+
+def test_asking_again_before_the_batch_is_gone_gives_the_same_answer() -> None:
+    """A keyless publish that chose twice would be counted in one partition and written in another."""
+    partitioner = Partitioner(3)
+    assert [partitioner.choose(), partitioner.choose(None), partitioner.choose(b"")] == [0, 0, 0]
+    partitioner.begin_next_batch()
+    assert partitioner.choose() == 1
+
+
+def test_keyed_and_explicit_messages_do_not_move_the_keyless_on() -> None:
+    partitioner = Partitioner(3)
+    partitioner.choose_all([b"a", b"b"])
+    partitioner.choose_all([None, None], partition=2)
+    partitioner.choose_all([])
+    assert partitioner.choose() == 0
+
+
+def test_an_explicit_partition_wins_over_the_key() -> None:
+    partitioner = Partitioner(3)
+    assert [partitioner.choose(b"key", partition) for partition in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("partition", [-1, 3, 2**40, "1", 1.0, True, None])
+def test_a_partition_that_is_not_there_is_refused_by_name(partition: object) -> None:
+    with pytest.raises(UnknownPartition, match="partition"):
+        check_partition(partition, 3)
+
+
+def test_a_wrong_partition_moves_nothing() -> None:
+    partitioner = Partitioner(3)
+    with pytest.raises(UnknownPartition):
+        partitioner.choose_all([None], partition=3)
+    assert partitioner.choose() == 0
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.lists(keys, max_size=5)), max_size=12), st.integers(0, 100))
+def test_every_choice_is_a_partition_there_is_also_after_the_number_changed(
+    calls: list[tuple[int, list[bytes | None]]], first: int
+) -> None:
+    partitioner = Partitioner(9, first)
+    for partitions, call in calls:
+        partitioner.resize(partitions)
+        chosen = partitioner.choose_all(call)
+        assert all(0 <= partition < partitions == partitioner.partitions for partition in chosen)
+        assert len({place for place, key in zip(chosen, call, strict=True) if not key}) <= 1
+
+
+@given(st.integers(1, 20), st.integers(0, 20))
+def test_keyless_batches_reach_every_partition_in_one_round(partitions: int, first: int) -> None:
+    partitioner = Partitioner(partitions, first)
+    assert {partitioner.choose_all([None])[0] for _ in range(partitions)} == set(range(partitions))
+
+
+@given(st.integers(1, 9), st.sets(st.integers(0, 8)), st.integers(0, 20), st.integers(0, 20))
+def test_keyless_batches_go_round_what_is_avoided_and_keys_stay_where_they_are(
+    partitions: int, avoided: set[int], first: int, steps: int
+) -> None:
+    """G4"""
+    partitioner = Partitioner(partitions, first)
+    partitioner.avoid(avoided)
+    usable = set(range(partitions)) - avoided
+    for _ in range(steps):
+        partitioner.begin_next_batch()
+    assert partitioner.choose() in (usable or range(partitions))
+    assert partitioner.choose(b"key") == partition_of_key(b"key", partitions)
+    partitioner.begin_at(first)
+    assert partitioner.choose() in (usable or range(partitions))
+    assert not usable or {partitioner.choose_all([None])[0] for _ in range(partitions)} == usable

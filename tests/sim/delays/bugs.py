@@ -1,0 +1,186 @@
+"""Bugs planted in delays. A world of delays that does not find them proves nothing."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from goqueue.actors.delays import delays as delaydesk
+from goqueue.actors.delays.delays import DelayDesk
+from goqueue.actors.delays.pending import DelayBook
+from goqueue.actors.delays.timerrequests import LoadTimers
+from goqueue.actors.delays.timers import Timers
+from goqueue.actors.partition.partition import Partition
+from goqueue.core.delays import events as delayevents
+from goqueue.core.delays.events import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
+from goqueue.core.delays.firing import Original
+from goqueue.core.records.batch import Batch, Envelope
+from goqueue.errors import DiskFull
+from goqueue.storage.delays import scan as delayscan
+from goqueue.storage.log import idrecall
+from goqueue.types import Microseconds, Offset
+from tests.sim.clients.world import ClientTally, ClientWorld
+from tests.sim.delays.world import DelayWorld
+from tests.sim.disk.bugs import replaced
+
+SECOND = 1_000_000
+
+
+class Buggy(DelayWorld):
+    def bug(self) -> AbstractContextManager[None]:
+        raise NotImplementedError
+
+    async def run(self) -> ClientTally:
+        with self.bug():
+            return await super().run()
+
+
+class FiresEarly(Buggy):
+    """By a second: each timer is set too early, and nobody looks at the clock again."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayBook.note_appended
+
+        def note_appended(self: DelayBook, events: Iterator[DelayEvent]) -> None:
+            before(self, [_earlier(event) for event in events])
+
+        return replaced(DelayBook, "note_appended", note_appended)
+
+
+def _earlier(event: DelayEvent) -> DelayEvent:
+    return (
+        event if isinstance(event, Cancelled | Fired | Lapsed) else event._replace(due=max(0, event.due - SECOND))
+    )
+
+
+class CountsFromTheAppendTime(Buggy):
+    """The append time never falls: after the clock was set back, a delay of a second takes hours."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = Partition._note_delays
+
+        def note_delays(
+            self: Partition, batches: Sequence[Batch], bases: Sequence[Offset], _: Microseconds
+        ) -> None:
+            before(self, batches, bases, self.log.append_time)
+
+        return replaced(Partition, "_note_delays", note_delays)
+
+
+class CountsFromTheAppendTimeAtStart(Buggy):
+    """Right while the broker runs; a start without an index finds another due time."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Envelope, "wall_time", property(lambda self: self.append_time))
+
+
+class AnswersCancelsBeforeSync(Buggy):
+    """And nobody hurries the sync: it comes within a second."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayDesk._change
+
+        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+            if CANCEL not in bytes(batch.body):
+                return await before(self, offset, due, batch)
+            assert isinstance(self, Partition)
+            now = self._clock.now()
+            try:
+                [base] = self.log.append([batch], now)
+                self._note_delays([batch], [base], now)
+                self.keeper.note_written(batch.size, awaited=False)
+            except DiskFull:
+                self.delay_book.set_again([(offset, due)])
+                raise
+            finally:
+                self._end_change(offset)
+            return True
+
+        return replaced(DelayDesk, "_change", change)
+
+
+class KeepsIdsOfCancelled(Buggy):
+    """Who publishes again with such an id is told of the cancelled message, and nothing is ever delivered."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(Partition, "_free_ids", lambda *_: None)
+
+
+class RecallsIdsOfCancelled(Buggy):
+    """The same, after a start."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(idrecall, "_free_cancelled", lambda *_: None)
+
+
+class CancelsInMemoryOnly(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = DelayDesk._change
+
+        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+            if CANCEL not in bytes(batch.body):
+                return await before(self, offset, due, batch)
+            self._end_change(offset)
+            self.delay_book._apply([Cancelled(offset, self.delay_book._reached, 0)])
+            return True
+
+        return replaced(DelayDesk, "_change", change)
+
+
+class ForgetsAtStart(Buggy):
+    """What is found in the log at a start, of this kind, counts for nothing."""
+
+    kind: type[Any]
+
+    def bug(self) -> AbstractContextManager[None]:
+        before, kind = delayevents.delay_events, self.kind
+
+        def delay_events(*batch: Any) -> list[DelayEvent]:
+            return [event for event in before(*batch) if not isinstance(event, kind)]
+
+        return replaced(delayscan, "delay_events", delay_events)
+
+
+class ForgetsWhatHasFired(ForgetsAtStart):
+    kind = Fired
+
+
+class ForgetsMovesAtRebuild(ForgetsAtStart):
+    kind = Moved
+
+
+class LoadsNoTimers(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        before = Timers.load
+
+        async def load(self: Timers, message: LoadTimers) -> None:
+            await before(self, LoadTimers(message.owner, array("Q"), array("Q"), message.more))
+
+        return replaced(Timers, "load", load)
+
+
+class FiresInAnyOrder(Buggy):
+    """What falls due at once comes in order of offsets."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        before = delaydesk._originals
+
+        def originals(due: Sequence[tuple[Offset, Microseconds]], found: Any) -> list[Original]:
+            return before(sorted(due), found)
+
+        return replaced(delaydesk, "_originals", originals)
+
+
+PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {
+    "answers-cancels-before-sync": AnswersCancelsBeforeSync,
+    "cancels-in-memory-only": CancelsInMemoryOnly,
+    "counts-from-the-append-time": CountsFromTheAppendTime,
+    "counts-from-the-append-time-at-start": CountsFromTheAppendTimeAtStart,
+    "fires-early": FiresEarly,
+    "fires-in-any-order": FiresInAnyOrder,
+    "keeps-ids-of-cancelled": KeepsIdsOfCancelled,
+    "recalls-ids-of-cancelled": RecallsIdsOfCancelled,
+    "forgets-moves-at-rebuild": ForgetsMovesAtRebuild,
+    "forgets-what-has-fired": ForgetsWhatHasFired,
+    "loads-no-timers": LoadsNoTimers,
+}
