@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from goqueue.client.client import Client, Partition, Topic, connect
+from goqueue.client.client import Client, connect
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import DeliveredMessage
 from goqueue.client.delayed import Delayed, DelayedPage, DueCount
-from goqueue.client.groupviews import (
+from goqueue.client.groups import (
     DamagedSkipped,
     Group,
     GroupLane,
@@ -19,7 +19,7 @@ from goqueue.client.groupviews import (
 from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader
-from goqueue.client.reading.topics import DamagedRange, RestoredPartition
+from goqueue.client.reading.topics import DamagedRange, Partition, RestoredPartition, Topic
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import Worker, worker
 from goqueue.errors import (

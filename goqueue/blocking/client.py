@@ -10,15 +10,15 @@ from goqueue.blocking.consumer import Consumer
 from goqueue.blocking.producer import Producer
 from goqueue.blocking.reader import Reader
 from goqueue.client.client import Client as TrioClient
-from goqueue.client.client import Topic, address_of
 from goqueue.client.client import connect as connect_in_trio
 from goqueue.client.consuming.options import OnPartitions
 from goqueue.client.delayed import DelayedPage, DueCount
-from goqueue.client.groupviews import DamagedSkipped, Group, Redriven, ResetPartition
+from goqueue.client.groups import DamagedSkipped, Group, Redriven, ResetPartition
+from goqueue.client.link.address import address_of
 from goqueue.client.link.moments import Moment
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Start
-from goqueue.client.reading.topics import RestoredPartition
+from goqueue.client.reading.topics import RestoredPartition, Topic
 from goqueue.environment import Network, WallClock
 from goqueue.portal.callbacks import in_thread
 from goqueue.portal.host import Host

@@ -13,7 +13,7 @@ from goqueue.cli.output import JSON, Column, output_option, printable, write_jso
 from goqueue.cli.running import Misuse
 from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes_option
 from goqueue.client.client import Client
-from goqueue.client.groupviews import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
+from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start
 from goqueue.core.groups.settings import SETTINGS, YesOrNo
 from goqueue.core.topics.config import Whole

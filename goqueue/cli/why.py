@@ -4,8 +4,8 @@ import click
 
 from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.output import JSON, output_option, printable, write_json
-from goqueue.client.groupquestions import asking_why
-from goqueue.net.wire.whymessages import Because
+from goqueue.client.groups import asking_why
+from goqueue.net.wire.groups import Because
 
 
 @click.command()

@@ -1,15 +1,13 @@
 """The client for Trio: `async with goqueue.connect("ws://127.0.0.1:7710") as client`.
 
-One connection serves everything that a client does, and is found again when it was lost (connected.py). Errors come
-as themselves, never in a group.
+One connection serves everything that a client does, and is found again when it was lost
+(client/link/connection.py). Errors come as themselves, never in a group.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from reprlib import repr as shortened
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import trio
@@ -17,9 +15,20 @@ import trio
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions, OnPartitions
 from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
-from goqueue.client.groupquestions import altering, asking_why, redriving, resetting, skipping
-from goqueue.client.groupviews import DamagedSkipped, Group, Redriven, ResetPartition, group_of
-from goqueue.client.link.arguments import check_partition_count, check_settings, refusal
+from goqueue.client.groups import (
+    DamagedSkipped,
+    Group,
+    Redriven,
+    ResetPartition,
+    altering,
+    asking_why,
+    group_of,
+    redriving,
+    resetting,
+    skipping,
+)
+from goqueue.client.link.address import address_of
+from goqueue.client.link.arguments import check_partition_count, check_settings
 from goqueue.client.link.connection import Connected
 from goqueue.client.link.moments import Moment
 from goqueue.client.producing.content import acks_of
@@ -27,21 +36,16 @@ from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Reader, Start
-from goqueue.client.reading.topics import Partition, RestoredPartition, Topic, only_topic, topic_of
+from goqueue.client.reading.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name
 from goqueue.environment import Network, SystemClock, TcpNetwork, WallClock
 from goqueue.errors import Closed
-from goqueue.net.wire import groups as groupmessages
+from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
-from goqueue.net.wire import whymessages
 from goqueue.nursery import PlainNursery
 from goqueue.types import Acks, Offset, Priority
-
-__all__ = ["Client", "Connecting", "Partition", "Topic", "address_of", "connect"]
-
-DEFAULT_PORT = 7710
 
 
 class Client(Connected):
@@ -285,19 +289,19 @@ class Client(Connected):
     # Groups
 
     async def groups(self) -> list[Group]:
-        answer = await self.call(groupmessages.DescribeGroups(None), groupmessages.Groups)
+        answer = await self.call(group_wire.DescribeGroups(None), group_wire.Groups)
         return [group_of(each) for each in answer.groups]
 
     async def group(self, name: str) -> Group:
         """Its members, and for each partition how far it is."""
-        return await self._one_group(groupmessages.DescribeGroups((check_group_name(name),)))
+        return await self._one_group(group_wire.DescribeGroups((check_group_name(name),)))
 
     async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
         """Other settings; None resets one. Of a group with members only by `force`."""
         return await self._one_group(altering(name, settings, force))
 
-    async def _one_group(self, request: groupmessages.DescribeGroups | groupmessages.AlterGroup) -> Group:
-        [description] = (await self.call(request, groupmessages.Groups)).groups
+    async def _one_group(self, request: group_wire.DescribeGroups | group_wire.AlterGroup) -> Group:
+        [description] = (await self.call(request, group_wire.Groups)).groups
         return group_of(description)
 
     async def reset_group(
@@ -312,7 +316,7 @@ class Client(Connected):
     ) -> list[ResetPartition]:
         """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
         request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
-        answer = await self.call(request, groupmessages.GroupReset)
+        answer = await self.call(request, group_wire.GroupReset)
         return [ResetPartition(*each) for each in answer.partitions]
 
     async def skip_damaged(
@@ -328,7 +332,7 @@ class Client(Connected):
         """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
         on behind them. A dry run says what would be. A stream must have no members."""
         request = skipping(group, topic, partition, first, last, dry_run=dry_run)
-        return DamagedSkipped(*await self.call(request, groupmessages.DamagedSkipped))
+        return DamagedSkipped(*await self.call(request, group_wire.DamagedSkipped))
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
         """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
@@ -339,7 +343,7 @@ class Client(Connected):
 
     async def delete_group(self, name: str) -> None:
         """A group without members, and its progress."""
-        await self.call(groupmessages.DeleteGroup(check_group_name(name)), wire.Done)
+        await self.call(group_wire.DeleteGroup(check_group_name(name)), wire.Done)
 
     async def redrive(
         self,
@@ -372,11 +376,11 @@ class Client(Connected):
             per_second=per_second,
             dry_run=dry_run,
         )
-        return Redriven(*await self.call(request, groupmessages.Redriven))
+        return Redriven(*await self.call(request, group_wire.Redriven))
 
     async def why(self, group: str, member: str | None = None) -> str:
         """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""
-        return (await self.call(asking_why(group, member), whymessages.Because)).why
+        return (await self.call(asking_why(group, member), group_wire.Because)).why
 
 
 class Connecting:
@@ -426,21 +430,3 @@ def connect(
     `network` and `clock` are the machine's own unless a test brings others.
     """
     return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))
-
-
-def address_of(url: str) -> tuple[str, int]:
-    address = _parsed(url)
-    if address is None:
-        raise refusal(f"url={shortened(url)} is not an address like ws://127.0.0.1:7710")
-    return address
-
-
-def _parsed(url: object) -> tuple[str, int] | None:
-    if not isinstance(url, str):
-        return None
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, DEFAULT_PORT if parts.port is None else parts.port
-    except ValueError:  # brackets without an address in them, a port beyond the last
-        return None
-    return (host, port) if parts.scheme == "ws" and host and port else None

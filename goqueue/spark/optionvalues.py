@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from goqueue.client.client import address_of
+from goqueue.client.link.address import address_of
 from goqueue.errors import GoQueueError, InvalidConfig
 
 T = TypeVar("T")

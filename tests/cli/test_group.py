@@ -10,7 +10,7 @@ import trio
 from click.testing import Result
 
 import goqueue
-from goqueue.net.wire.whymessages import Because, Why
+from goqueue.net.wire.groups import Because, Why
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback

@@ -10,8 +10,8 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.client import address_of
 from goqueue.client.link import connection as connected
+from goqueue.client.link.address import address_of
 from goqueue.client.link.link import Link, OnAnswer
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire.messages import Produce

@@ -16,12 +16,10 @@ from goqueue.net.session.server import ServerSession
 from goqueue.net.wire.codec import decode, encode
 from goqueue.net.wire.failures import CLASSES
 from goqueue.net.wire.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
-from goqueue.net.wire.groups import Action, JoinGroup, Receive, Received, Settle
+from goqueue.net.wire.groups import Action, AskOffsets, CommitOffsets, JoinGroup, Receive, Received, Settle, Why
 from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Kind, Request
 from goqueue.net.wire.limits import FRAME_SIZE_MAX
 from goqueue.net.wire.messages import Hello, Produce, Welcome
-from goqueue.net.wire.streammessages import AskOffsets, CommitOffsets
-from goqueue.net.wire.whymessages import Why
 from tests.storage.logs import records_in
 
 PAGE = (Path(__file__).parents[2] / "docs/protocol.md").read_text()

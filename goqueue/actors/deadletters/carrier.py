@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import trio
 
+from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
 from goqueue.actors.groups.attachments import Attachment, Attachments
-from goqueue.actors.groups.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import CreateTopic, FindPartition

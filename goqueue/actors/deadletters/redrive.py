@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import trio
 
 from goqueue.actors.deadletters.carrier import BYTES_MAX, MESSAGES_MAX, outline_of
-from goqueue.actors.groups.requests import (
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.delivery.requests import (
     AttachGroup,
     ConfirmDeadLetters,
     DeadLetters,
     DescribeLedger,
     LedgerView,
-    RedriveDeadLetters,
     ReleaseMember,
     SettleRuns,
     Take,
@@ -32,14 +32,15 @@ from goqueue.actors.groups.requests import (
 )
 from goqueue.actors.partition.requests import Describe, Produce
 from goqueue.actors.register.register import NoteBegun, NoteMade, ReadGroup, ReadRegister
-from goqueue.actors.runtime.bounded import call_within
+from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.messages import ReplyT, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition
 from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import Choice, Destination
-from goqueue.core.groups.registry import EARLIEST, KnownGroup
+from goqueue.core.groups.registry import KnownGroup
+from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.names import dead_letter_topic

@@ -9,9 +9,9 @@ messages that nobody has done. The offset that it shows is told, and an operator
 import logging
 
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.delivery.view import start_in
 from goqueue.actors.groups.offsetsfile import shown_offset
-from goqueue.actors.groups.requests import AttachGroup
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.start import parse_start
 from goqueue.environment import WallClock

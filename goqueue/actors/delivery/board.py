@@ -9,8 +9,8 @@ import trio
 
 from goqueue.actors.delivery.facts import PendingDelays
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.requests import LedgerView
 from goqueue.actors.delivery.view import LogMemory, view_of
-from goqueue.actors.groups.requests import LedgerView
 from goqueue.core.ledger.shares import LANES
 from goqueue.environment import WallClock
 from goqueue.net.wire.groups import LaneDescription

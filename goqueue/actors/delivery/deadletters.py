@@ -11,7 +11,7 @@ from math import inf
 
 from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogShelf
 from goqueue.actors.delivery.ledgers import GroupHere
-from goqueue.actors.groups.requests import DeadLetter, DeadLetters
+from goqueue.actors.delivery.requests import DeadLetter, DeadLetters
 from goqueue.core.ledger.deadletters import DeadRun
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger

@@ -23,10 +23,7 @@ from goqueue.actors.delivery.handing import HandingOut, nothing
 from goqueue.actors.delivery.lanes import GatheredLanes, LaneShelf
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
 from goqueue.actors.delivery.repair import Mending
-from goqueue.actors.delivery.settling import leaves, settled
-from goqueue.actors.delivery.view import LogMemory, start_in, view_of
-from goqueue.actors.delivery.waiting import WaitingDesk
-from goqueue.actors.groups.requests import (
+from goqueue.actors.delivery.requests import (
     AssignPartition,
     AttachGroup,
     ConfirmDeadLetters,
@@ -35,7 +32,9 @@ from goqueue.actors.groups.requests import (
     DescribeLedger,
     FindCommitted,
     ForgetGroup,
+    GatherLedgerFacts,
     IsLedgerDurable,
+    LedgerFacts,
     LedgerHolder,
     LedgerView,
     ListLedgers,
@@ -49,20 +48,20 @@ from goqueue.actors.groups.requests import (
     TakeDeadLetters,
     Taken,
 )
-from goqueue.actors.groups.whyrequests import GatherLedgerFacts, LedgerFacts
+from goqueue.actors.delivery.settling import leaves, settled
+from goqueue.actors.delivery.view import LogMemory, start_in, view_of
+from goqueue.actors.delivery.waiting import WaitingDesk
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.groups.registry import may_miss
-from goqueue.core.groups.start import parse_start
+from goqueue.core.groups.start import may_miss, parse_start
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.views import Plan
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.lanesahead import LanesAhead
-from goqueue.core.slices.recentbatches import RecentBatches
+from goqueue.core.slices.readcache import BatchCache, StretchCache
 from goqueue.environment import WallClock
 from goqueue.errors import GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.log.volume import Volume
@@ -103,7 +102,7 @@ class LedgerDesk(WaitingDesk):
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
         self._indexes = BatchIndexes()
-        self._ahead, self._recent = LanesAhead(counts.room), RecentBatches(counts.room)
+        self._ahead, self._recent = StretchCache(counts.room), BatchCache(counts.room)
         self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
         place = f"{self._topic}/{self._number}"
         self.mending = Mending(self.book, place, clock, self._indexes, self)

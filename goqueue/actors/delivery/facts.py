@@ -7,7 +7,7 @@ from typing import Protocol
 import trio
 
 from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
-from goqueue.actors.groups.whyrequests import LedgerFacts
+from goqueue.actors.delivery.requests import LedgerFacts
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.damage import DamagedRange
 from goqueue.core.ledger.ledger import Ledger

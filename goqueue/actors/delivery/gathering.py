@@ -25,7 +25,7 @@ from goqueue.core.slices.deliverable import (
     find_deliverable,
     join,
 )
-from goqueue.core.slices.recentbatches import RecentBatches
+from goqueue.core.slices.readcache import BatchCache
 from goqueue.errors import DamagedData
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
@@ -102,7 +102,7 @@ class LogShelf:
         self.indexes = indexes
         self.set_aside = OffsetSet()
         """The group knows these from when they were damaged: they are not fresh."""
-        self.recent: RecentBatches | None = None
+        self.recent: BatchCache | None = None
         """For a group that comes back to what it has read."""
         self.end = log.high_watermark
         """What comes behind it is for the next plan: nobody knows of which lane it is."""

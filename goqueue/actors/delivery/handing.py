@@ -13,7 +13,7 @@ import trio
 from goqueue.actors.delivery.gathering import Gathered
 from goqueue.actors.delivery.lanes import GatheredLanes, LaneFound
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
-from goqueue.actors.groups.requests import Take, Taken
+from goqueue.actors.delivery.requests import Take, Taken
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.attempts import (

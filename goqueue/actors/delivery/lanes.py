@@ -15,8 +15,8 @@ from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader, base_offset
-from goqueue.core.slices.lanesahead import LanesAhead
 from goqueue.core.slices.lanestretch import LaneStretch, OfLane, Wanted, cut_lane
+from goqueue.core.slices.readcache import StretchCache
 from goqueue.errors import DamagedData
 from goqueue.storage.log.log import Log
 from goqueue.types import Buffer, Offset
@@ -106,7 +106,7 @@ class GatheredLanes:
 
 
 class LaneShelf(LogShelf):
-    def __init__(self, log: Log, indexes: BatchIndexes, ahead: LanesAhead) -> None:
+    def __init__(self, log: Log, indexes: BatchIndexes, ahead: StretchCache) -> None:
         super().__init__(log, indexes)
         self._ahead = ahead
 

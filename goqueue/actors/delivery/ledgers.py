@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import trio
 
 from goqueue.actors.delivery.asking import Askers
-from goqueue.actors.groups.requests import LedgerHolder
+from goqueue.actors.delivery.requests import LedgerHolder
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.goneconsumers import GoneConsumers
 from goqueue.core.groups.member import fenced

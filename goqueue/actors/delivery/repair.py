@@ -13,7 +13,7 @@ from typing import Protocol, TypeVarTuple, Unpack
 import trio
 
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
-from goqueue.actors.groups.requests import SkipDamaged, SkippedHere
+from goqueue.actors.delivery.requests import SkipDamaged, SkippedHere
 from goqueue.core.ledger.entries import Entry, Repaired, Reset, Skipped
 from goqueue.core.offsetset import Run
 from goqueue.core.slices.batchindex import BatchIndexes

@@ -1,6 +1,6 @@
 """What a settlement does to a ledger: the entry for it, and those of its receipts that are stale (G6)."""
 
-from goqueue.actors.groups.requests import SettleRuns
+from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.entries import Entry, Expired, Nacked, Rejected, Repaired
 from goqueue.core.ledger.ledger import Ledger

@@ -7,8 +7,8 @@ import trio
 
 from goqueue.actors.delivery.delivery import LedgerDesk
 from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
-from goqueue.actors.groups.requests import CommitOffset, CommittedOffset, StreamStanding
-from goqueue.actors.partition.requests import AwaitMore, Fetch, StreamReader
+from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset, StreamReader, StreamStanding
+from goqueue.actors.partition.requests import AwaitMore, Fetch
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.core.offsetset import Run

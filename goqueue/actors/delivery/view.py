@@ -1,25 +1,70 @@
-"""Where a group begins in a log, and how far it has come."""
+"""Where a group begins in a log, how far it has come, and how many messages of each lane it has before it.
 
-from collections.abc import Sized
+The number of messages of all lanes together is known without reading the log, and so is that of a single lane. Of
+several lanes, those near the end of the log are counted; one that is further back has the rest. Where two or more
+are far back, as behind a large backlog of all priorities, the numbers are unknown.
+"""
+
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 
 import trio
 
-from goqueue.actors.delivery.lanecounting import count_fresh
 from goqueue.actors.delivery.ledgers import GroupHere
-from goqueue.actors.groups.requests import LedgerView
+from goqueue.actors.delivery.requests import LedgerView
 from goqueue.core.groups.start import Start
 from goqueue.core.ledger.damage import DamagedRange
 from goqueue.core.ledger.ledger import Ledger
-from goqueue.core.ledger.shares import LANES
+from goqueue.core.ledger.shares import LANES, Counts
 from goqueue.core.ledger.views import Progress
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.deliverable import batches_in
+from goqueue.core.slices.lanecounts import count_lanes
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.net.wire.groups import LaneDescription
 from goqueue.storage.log.log import Log
 from goqueue.types import Microseconds, Offset
+
+NEAR_MAX = 100_000
+"""Offsets, from a lane's place to the end of the log."""
+READ_BYTES = 256 * 1024
+"""At a time."""
+
+
+async def count_fresh(ledger: Ledger, log: Log, hidden: OffsetSet) -> list[int | None]:
+    """Of each lane; None: some. `hidden` are never handed out."""
+    end, places = log.high_watermark, [ledger.fresh_in(lane) for lane in LANES]
+    unseen = _count_unseen(ledger, end, hidden)
+    there = [lane for lane in LANES if places[lane] < end and log.lanes_from(places[lane]) >> lane & 1]
+    if len(there) == 1:
+        return [unseen if lane in there else 0 for lane in LANES]
+    far = [lane for lane in there if end - places[lane] > NEAR_MAX]
+    counts = await _counted(log, [end if lane in far else place for lane, place in enumerate(places)], end, hidden)
+    rest = max(0, unseen - sum(counts)) if len(far) == 1 else None
+    return [rest if lane in far else counts[lane] for lane in LANES]
+
+
+def _count_unseen(ledger: Ledger, end: Offset, hidden: OffsetSet) -> int:
+    progress = ledger.progress(trio.current_time())
+    passed_over = hidden.count(progress.next_fresh, end - 1)
+    return max(0, end - progress.next_fresh - progress.ahead - passed_over)
+
+
+async def _counted(log: Log, places: Sequence[Offset], end: Offset, hidden: OffsetSet) -> Counts:
+    """By a look at all that lies behind these places, as far as it can be read."""
+    counts, at = [0] * len(LANES), max(min(places), log.log_start)
+    while at < end:
+        try:
+            found = await log.read(at, READ_BYTES)
+        except DamagedData as error:
+            at = error.end_offset
+        except OffsetOutOfRange:  # it was removed meanwhile, from the front or from the end
+            at = log.log_start if at < log.log_start else end
+        else:
+            count_lanes(found.data, places, hidden, counts)
+            at = found.next_offset
+    return counts
 
 
 async def start_in(log: Log, start: Start) -> Offset:

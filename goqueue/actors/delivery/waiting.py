@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
-from goqueue.actors.groups.requests import AwaitDeliverable
+from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply

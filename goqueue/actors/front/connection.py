@@ -17,13 +17,7 @@ from typing import Any
 
 import trio
 
-from goqueue.actors.front import delays as servingdelays
-from goqueue.actors.front import deliveries as servingdeliveries
-from goqueue.actors.front import groups as servinggroups
-from goqueue.actors.front import records as servingrecords
-from goqueue.actors.front import servingwhy
-from goqueue.actors.front import streams as servingstreams
-from goqueue.actors.front import topics as servingtopics
+from goqueue.actors.front import delays, deliveries, groups, records, streams, topics
 from goqueue.actors.front.answers import ENDINGS, Speaker
 from goqueue.actors.front.session import Desk
 from goqueue.actors.node.broker import Broker
@@ -32,11 +26,10 @@ from goqueue.net.session.events import HelloReceived, RequestReceived, SessionCl
 from goqueue.net.session.machine import State
 from goqueue.net.session.server import ServerSession
 from goqueue.net.transport.transport import Transport
-from goqueue.net.wire.groups import JoinGroup, Receive, Settle
+from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Receive, Settle
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.net.wire.messages import Produce
 from goqueue.net.wire.parts import Room
-from goqueue.net.wire.streammessages import CommitOffsets
 
 LEAVING_MAX = 16
 """Connections that end in one turn of the event loop: thousands that end at once hold up nobody."""
@@ -46,12 +39,11 @@ HELLO_SECONDS_MAX = 10.0
 LAST_WORDS_SECONDS_MAX = 1.0
 
 ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
-    **servingtopics.ANSWERED,
-    **servingrecords.ANSWERED,
-    **servinggroups.ANSWERED,
-    **servingwhy.ANSWERED,
-    **servingstreams.ANSWERED,
-    **servingdelays.ANSWERED,
+    **topics.ANSWERED,
+    **records.ANSWERED,
+    **groups.ANSWERED,
+    **streams.ANSWERED,
+    **delays.ANSWERED,
 }
 """Those that wait in tasks of their own."""
 
@@ -125,13 +117,13 @@ class Connection:
         """What has an order is handed on here, in the order of the frames; everything else may take its time."""
         self._statistics.requests += 1
         if isinstance(request, Produce):
-            await servingrecords.take_produce(self._desk, correlation, request)
+            await records.take_produce(self._desk, correlation, request)
         elif isinstance(request, Settle):
-            await servingdeliveries.take_settle(self._desk, correlation, request)
+            await deliveries.take_settle(self._desk, correlation, request)
         elif isinstance(request, CommitOffsets) and request.member is not None:
-            await servingstreams.take_commit(self._desk, correlation, request)
+            await streams.take_commit(self._desk, correlation, request)
         elif isinstance(request, Receive):
-            nursery.start_soon(servingdeliveries.serve_receive, self._desk, correlation, request)
+            nursery.start_soon(deliveries.serve_receive, self._desk, correlation, request)
         else:
             if isinstance(request, JoinGroup):
                 self._desk.joins.begin((request.group, request.member))

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 
 import trio
 
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns
 from goqueue.actors.front.receiving import (
     NOTHING,
     PAUSE_SECONDS,
@@ -24,7 +25,6 @@ from goqueue.actors.front.receiving import (
 )
 from goqueue.actors.front.records import FETCH_BYTES_MAX, Gathering
 from goqueue.actors.front.session import Desk
-from goqueue.actors.groups.requests import AwaitDeliverable, SettleRuns
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets

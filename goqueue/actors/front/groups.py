@@ -9,30 +9,33 @@ from typing import Any
 
 import trio
 
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.front.session import Desk
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
     DescribeGroup,
     FindGroup,
+    GatherFacts,
     Join,
     Leave,
     ListGroups,
-    RedriveDeadLetters,
     RemoveGroup,
     Reset,
-    SkipDamaged,
 )
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import DescribeTopics
 from goqueue.core.groups.member import check_member_id
-from goqueue.core.groups.registry import check_start
+from goqueue.core.groups.start import check_start
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.names import check_group_name, check_publishable
+from goqueue.core.why.rules import explain
 from goqueue.errors import ActorDied, GoQueueError, GroupConflict, TooLarge, UnknownGroup, UnknownMember
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
 
 HEARTBEAT_SECONDS_MAX = 10.0
@@ -205,6 +208,18 @@ def _check_redrive(request: wire.Redrive) -> None:
         raise ProtocolError("per_second is 0, at which nothing is ever sent; leave it out for no limit")
 
 
+async def why(desk: Desk, request: wire.Why) -> wire.Because:
+    """One at a time on a connection, as with descriptions: it asks all partitions of the group."""
+    name = check_group_name(request.group)
+    if request.member is not None:
+        check_member_id(request.member)
+    async with desk.describing:
+        group = await desk.broker.groups.call(FindGroup(name))
+        facts = await group.call(GatherFacts(request.member))
+    found = explain(facts)
+    return wire.Because(found.text[:PROSE_SIZE_MAX], {"reason": found.reason, **facts.figures()})
+
+
 ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
     wire.JoinGroup: join,
     wire.Heartbeat: heartbeat,
@@ -215,4 +230,5 @@ ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
     wire.ResetGroup: reset_group,
     wire.SkipDamaged: skip_damaged,
     wire.Redrive: redrive,
+    wire.Why: why,
 }

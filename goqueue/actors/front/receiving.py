@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import trio
 
-from goqueue.actors.groups.requests import AwaitDeliverable, SettleRuns, Take, Taken
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.errors import GoQueueError

@@ -1,14 +1,22 @@
-"""Producing and fetching: how records come into partitions and how they are read, without groups."""
+"""Producing and fetching: how records come into partitions and how they are read, without groups.
+
+A fetch asks all of its partitions for what is there. If none has anything, all are asked to say when they do, and
+the first that does ends the waiting of the others. A waiting fetch holds no bytes: it asks again once there is room
+for the answer.
+"""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import trio
 
-from goqueue.actors.front.fetching import Question, await_the_first, fetch_what_is_there, leads_on
+from goqueue.actors.delivery.requests import StreamReader
 from goqueue.actors.front.session import Desk
-from goqueue.actors.partition.requests import OffsetAtTime, Produce, Produced, StreamReader
+from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce, Produced
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import Statistics
 from goqueue.core.log.producerids import NUMBER_BITS
 from goqueue.core.log.producers import check_id_from_client
@@ -17,7 +25,60 @@ from goqueue.errors import GoQueueError
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.storage.log.views import LogSlice
-from goqueue.types import Acks
+from goqueue.types import Acks, Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    partition: ActorRef
+    offset: Offset
+    reader: StreamReader | None = None
+
+
+async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> list[LogSlice | GoQueueError]:
+    """An answer or an error for each, in order. Those of the later ones get what the earlier leave of the bytes."""
+    answers: list[LogSlice | GoQueueError] = []
+    room = bytes_max
+    for question in questions:
+        answer = await _fetch(question, max(0, room))
+        if isinstance(answer, LogSlice) and answers and len(answer.data) > room:
+            answer = replace(answer, data=b"", next_offset=question.offset)
+        room -= len(answer.data) if isinstance(answer, LogSlice) else 0
+        answers.append(answer)
+    return answers
+
+
+async def _fetch(question: Question, bytes_max: int) -> LogSlice | GoQueueError:
+    try:
+        return await question.partition.call(Fetch(question.offset, bytes_max, question.reader))
+    except GoQueueError as error:
+        return error
+
+
+def leads_on(question: Question, answer: LogSlice | GoQueueError) -> bool:
+    """Whether there is something to tell: batches, an error, or that nothing is left at this offset."""
+    return isinstance(answer, GoQueueError) or answer.next_offset != question.offset
+
+
+async def await_the_first(questions: Sequence[Question], deadline: float) -> None:
+    """Return when one of them has something, or an error to tell, or at the deadline."""
+    if len(questions) == 1:  # most often; and without a task
+        await _await_more(questions[0], deadline)
+        return
+
+    async def wait(question: Question, scope: trio.CancelScope) -> None:
+        await _await_more(question, deadline)
+        scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        for question in questions:
+            nursery.start_soon(wait, question, nursery.cancel_scope)
+
+
+async def _await_more(question: Question, deadline: float) -> None:
+    with suppress(GoQueueError):  # the next fetch will say so
+        await question.partition.call(AwaitMore(question.offset, deadline, question.reader))
+
 
 FETCH_BYTES_MAX = 1024 * 1024
 """Of one answer, unless its first batch alone is larger."""

@@ -5,20 +5,15 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset
 from goqueue.actors.front.records import Gathering
 from goqueue.actors.front.session import Desk
-from goqueue.actors.groups.requests import (
-    CommitFromOutside,
-    CommitOffset,
-    CommittedOffset,
-    FindGroup,
-    OutsideCommit,
-)
-from goqueue.actors.runtime.bounded import with_each
+from goqueue.actors.groups.requests import CommitFromOutside, FindGroup, OutsideCommit
+from goqueue.actors.runtime.concurrently import with_each
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.names import check_group_name
 from goqueue.errors import GoQueueError
-from goqueue.net.wire import streammessages as wire
+from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_body
 
 _DONE = wire.CommittedPartition(None)

@@ -1,15 +1,20 @@
-"""What clients ask about topics, and about the broker as a whole."""
+"""What clients ask about topics, and about the broker as a whole.
 
-from collections.abc import Callable, Sequence
+Restoring a lost partition first reads the dead letters of the topic, which name offsets of the partition too. They
+lie in other partitions and are read before the list of topics is asked, so that no other request waits for the
+reading.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from goqueue.actors.front.restoration import restore_partition
 from goqueue.actors.front.session import Desk
 from goqueue.actors.groups.lanefigures import lane_figures
 from goqueue.actors.groups.requests import ListGroups
 from goqueue.actors.node.broker import Broker
-from goqueue.actors.partition.requests import DeleteBefore
+from goqueue.actors.partition.requests import DeleteBefore, Fetch
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import CountTopics
 from goqueue.actors.topics.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.topics.requests import (
@@ -18,12 +23,28 @@ from goqueue.actors.topics.requests import (
     CreateTopic,
     DeleteTopic,
     DescribeTopics,
+    RestorationView,
+    RestorePartition,
     TopicView,
 )
-from goqueue.errors import PartitionLost, StorageError, Unavailable, UnknownFormat
+from goqueue.core.groups.deadletter import Story
+from goqueue.core.names import dead_letter_topic
+from goqueue.core.records.batch import ENVELOPE_SIZE, parse_envelope, records_of
+from goqueue.core.records.record import decode_records
+from goqueue.errors import (
+    DamagedData,
+    InvalidName,
+    PartitionLost,
+    PartitionUnavailable,
+    StorageError,
+    Unavailable,
+    UnknownFormat,
+    UnknownTopic,
+)
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.storage.backup.groups import pack_with
+from goqueue.types import Buffer, Offset
 
 METADATA_SIZE_MAX = 32 * 1024 * 1024
 """Of a snapshot: an answer takes a little more."""
@@ -94,20 +115,6 @@ async def _names_of_groups(desk: Desk) -> Sequence[str]:
         return []  # the register cannot be read; whoever asks for a group hears why
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
-    wire.CreateTopic: create_topic,
-    wire.AlterTopic: alter_topic,
-    wire.AddPartitions: add_partitions,
-    wire.DescribeTopics: describe_topics,
-    wire.DeleteTopic: delete_topic,
-    wire.Purge: purge,
-    wire.DeleteBefore: delete_before,
-    wire.Stats: stats,
-    wire.TakeSnapshot: take_snapshot,
-    wire.RestorePartition: restore_partition,
-}
-
-
 def _topics(*views: TopicView) -> wire.Topics:
     return wire.Topics(tuple(map(_described, views)))
 
@@ -146,3 +153,84 @@ def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:
             "delete groups that are not used, or copy the directory of the stopped broker"
         )
     return wire.Snapshot(view.time, metadata, topics, broker.cluster, broker.node)
+
+
+READ_SIZE = 1024 * 1024
+
+
+async def restore_partition(desk: Desk, request: wire.RestorePartition) -> wire.PartitionRestored:
+    known, by = request.at_least, "the offset that was given"
+    letters = await _highest_dead_letter(desk, request.name, request.partition)
+    if letters > known:
+        known, by = letters, f"a dead letter in {dead_letter_topic(request.name)}"
+    asked = RestorePartition(request.name, request.partition, request.accept_loss, known, by)
+    return _answer(await desk.broker.topics.call(asked))
+
+
+def _answer(view: RestorationView) -> wire.PartitionRestored:
+    return wire.PartitionRestored(
+        view.name,
+        view.partition,
+        view.was_lost,
+        view.is_restored,
+        view.missing,
+        view.highest,
+        view.named_by,
+        view.start,
+    )
+
+
+async def _highest_dead_letter(desk: Desk, topic: str, number: int) -> Offset:
+    """The highest offset of this partition that a dead letter names; 0 where none does."""
+    try:
+        [letters] = await desk.broker.topics.call(DescribeTopics((dead_letter_topic(topic),)))
+    except (UnknownTopic, InvalidName):
+        return 0
+    highest = 0
+    for view in letters.partitions:
+        if view.error is None:
+            ref = await desk.partition(letters.uuid.bytes, view.partition)
+            highest = max(highest, await _highest_in(ref, view.start, view.end, topic, number))
+    return highest
+
+
+async def _highest_in(ref: ActorRef, offset: Offset, end: Offset, topic: str, number: int) -> Offset:
+    highest = 0
+    while offset < end:
+        try:
+            found = await ref.call(Fetch(offset, READ_SIZE))
+        except DamagedData as damage:
+            offset = damage.end_offset
+            continue
+        except PartitionUnavailable:
+            break
+        highest = max([highest, *_offsets_in(found.data, topic, number)])
+        if found.next_offset <= offset:
+            break  # what follows is not durable yet, and so is nobody's
+        offset = found.next_offset
+    return highest
+
+
+def _offsets_in(data: Buffer, topic: str, number: int) -> Iterator[Offset]:
+    view, position = memoryview(data), 0
+    while position < len(view) and (envelope := parse_envelope(view, position)) is not None:
+        body = records_of(envelope, view[position + ENVELOPE_SIZE : position + envelope.size])
+        for record in decode_records(body, envelope.record_count, envelope.base_offset):
+            story = Story.from_headers(record.headers)
+            if story is not None and (story.topic, story.partition) == (topic, number):
+                yield story.offset
+        position += envelope.size
+
+
+ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+    wire.CreateTopic: create_topic,
+    wire.AlterTopic: alter_topic,
+    wire.AddPartitions: add_partitions,
+    wire.DescribeTopics: describe_topics,
+    wire.DeleteTopic: delete_topic,
+    wire.Purge: purge,
+    wire.DeleteBefore: delete_before,
+    wire.Stats: stats,
+    wire.TakeSnapshot: take_snapshot,
+    wire.RestorePartition: restore_partition,
+}

@@ -8,7 +8,7 @@ given out are reserved by the wall clock, since the register may have lost which
 import logging
 from typing import TypeAlias
 
-from goqueue.actors.groups.requests import LedgerHolder, ListLedgers
+from goqueue.actors.delivery.requests import LedgerHolder, ListLedgers
 from goqueue.actors.register.register import (
     NoteAdopted,
     NoteGeneration,
@@ -17,7 +17,7 @@ from goqueue.actors.register.register import (
     ReadLeaving,
     ReadRegister,
 )
-from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.actors.topics.requests import FindPartitions

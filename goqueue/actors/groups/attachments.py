@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 import trio
 
-from goqueue.actors.groups.requests import AssignPartition, AttachGroup
-from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.delivery.requests import AssignPartition, AttachGroup
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartitions
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign
-from goqueue.core.groups.registry import EARLIEST, KnownGroup, SeenTopic, may_miss
+from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import EARLIEST, may_miss
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, PartitionLost

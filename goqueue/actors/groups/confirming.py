@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from uuid import UUID
 
+from goqueue.actors.delivery.requests import IsLedgerDurable
 from goqueue.actors.groups.attachments import Attachments
 from goqueue.actors.groups.description import ask_each
-from goqueue.actors.groups.requests import IsLedgerDurable
 from goqueue.actors.runtime.messages import News
 from goqueue.core.groups.registry import SeenTopic
 

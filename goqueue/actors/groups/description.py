@@ -7,9 +7,10 @@ from uuid import UUID
 import trio
 
 from goqueue.actors.delivery.board import LedgerBoard
+from goqueue.actors.delivery.requests import DescribeLedger, LedgerView, ResetLedger
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.requests import DescribeLedger, LedgerView, Reset, ResetLedger
-from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.groups.requests import Reset
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.member import MemberView

@@ -10,8 +10,9 @@ from goqueue.actors.groups.requests import Join
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Effect
-from goqueue.core.groups.registry import KnownGroup, may_miss
+from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import may_miss
 from goqueue.errors import Unavailable
 
 

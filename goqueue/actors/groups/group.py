@@ -16,30 +16,27 @@ from uuid import UUID
 import trio
 
 from goqueue.actors.deadletters.carrier import Undertaker
+from goqueue.actors.delivery.requests import AttachGroup, DeadLettersWait
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
 from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
 from goqueue.actors.groups.entrance import check_begun, enter, expect_back, freed, settings_asked_for
-from goqueue.actors.groups.groupcommits import check_open_to_outsiders, commit_each, keys_of
-from goqueue.actors.groups.groupholdings import release, replace
-from goqueue.actors.groups.groupwhy import Standing, tell_facts
 from goqueue.actors.groups.offsetsfile import OffsetsFile
+from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, release, replace
 from goqueue.actors.groups.requests import (
     Alter,
-    AttachGroup,
     AwaitMembership,
     CheckEmpty,
     CommitFromOutside,
-    DeadLettersWait,
     DescribeGroup,
+    GatherFacts,
     Join,
     Leave,
     MemberLost,
     Reset,
-    TopicsChanged,
 )
 from goqueue.actors.groups.seats import Seats
-from goqueue.actors.groups.whyrequests import GatherFacts
+from goqueue.actors.groups.why import Standing, tell_facts
 from goqueue.actors.register.register import (
     NoteAttached,
     NoteBegun,
@@ -50,16 +47,17 @@ from goqueue.actors.register.register import (
     ReadGroup,
 )
 from goqueue.actors.runtime.actor import Actor
-from goqueue.actors.runtime.bounded import call_within
+from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import answers, defers, hears
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
-from goqueue.core.groups.registry import EARLIEST, KnownGroup, SeenTopic, check_start
+from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import EARLIEST, check_start
 from goqueue.core.why.facts import GroupFacts
 from goqueue.errors import GoQueueError, GroupConflict
 from goqueue.net.wire.groups import GroupDescription, Membership, ResetPartition

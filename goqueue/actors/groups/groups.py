@@ -14,23 +14,17 @@ from contextlib import suppress
 from uuid import UUID
 
 from goqueue.actors.deadletters.redrive import REDRIVE, Redriver
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.delivery.requests import DeadLettersWait, ForgetGroup
 from goqueue.actors.groups.adoption import Adopter
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
 from goqueue.actors.groups.group import Group
 from goqueue.actors.groups.offsetsfile import remove_offsets
-from goqueue.actors.groups.requests import (
-    CheckEmpty,
-    DeadLettersWait,
-    FindGroup,
-    ForgetGroup,
-    ListGroups,
-    RedriveDeadLetters,
-    RemoveGroup,
-)
+from goqueue.actors.groups.requests import CheckEmpty, FindGroup, ListGroups, RemoveGroup
 from goqueue.actors.register.register import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.runtime.actor import Actor
-from goqueue.actors.runtime.bounded import call_within, with_each
 from goqueue.actors.runtime.child import ChildSpec
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.handlers import answers, defers, hears
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 
 import trio
 
+from goqueue.actors.delivery.requests import FindCommitted
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.description import ask_each
-from goqueue.actors.groups.requests import FindCommitted
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.errors import GoQueueError

@@ -39,8 +39,8 @@ from goqueue.core.delays.events import Cancelled, DelayEvent, delay_events
 from goqueue.core.delays.firing import fired_events
 from goqueue.core.log.admission import DISK_FREE_MIN, Admission, check_disk
 from goqueue.core.log.appending import AppendJudgement, originals_end
-from goqueue.core.log.brokerproducers import let_jump_ahead
 from goqueue.core.log.messageids import MessageIds, ids_in
+from goqueue.core.log.producers import let_jump_ahead
 from goqueue.core.records.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.core.records.record import VALUE_SIZE_MAX
 from goqueue.core.waiting.longpoll import LongPoll

@@ -1,8 +1,8 @@
 """What a partition can be asked."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from goqueue.actors.delivery.requests import StreamReader
 from goqueue.actors.runtime.messages import Request
 from goqueue.config import LogConfig
 from goqueue.core.log.admission import Admission
@@ -29,14 +29,6 @@ class Produce(Request[Produced]):
     acks: Acks = Acks.ALL
     by_broker: bool = False
     """Moved by the broker, and checked when it was first accepted (G16): neither limits nor a low disk stop it."""
-
-
-class StreamReader(NamedTuple):
-    """For whom is read: a member of a group in stream mode. It is noted, for who asks why nothing comes."""
-
-    group: str
-    member: str
-    instance: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A register that cannot be read is no reason to refuse the topics: every request hears what is wrong, and the file is
 left as it is. That is so for a version that is not known. One that is damaged is used as far as it is sound, and
-the groups that it lacks are adopted from the partitions (groupadoption.py).
+the groups that it lacks are adopted from the partitions (actors/groups/adoption.py).
 """
 
 import logging
@@ -17,8 +17,9 @@ from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.messages import Request
 from goqueue.core.groups.adoption import Adoption
 from goqueue.core.groups.memory import RememberedMember
-from goqueue.core.groups.registry import EARLIEST, GroupRegistry, KnownGroup, RegistryEntry
+from goqueue.core.groups.registry import GroupRegistry, KnownGroup, RegistryEntry
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import EARLIEST
 from goqueue.core.log.durability import UNSYNCED_SECONDS_MAX
 from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.journals.groups import StoredRegistry

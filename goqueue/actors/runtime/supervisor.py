@@ -27,6 +27,7 @@ import trio
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import Child, ChildSpec, ChildState
 from goqueue.actors.runtime.children import Family
+from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.cycles import Party, Wait, refuse_cycle
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply, Request
@@ -41,7 +42,6 @@ from goqueue.actors.runtime.restarts import (
     never_restarts,
     wants_restart,
 )
-from goqueue.actors.runtime.sidebyside import side_by_side
 from goqueue.errors import ActorDied
 
 
@@ -306,7 +306,7 @@ class Supervisor(Actor):
                 failures[child] = error
 
         try:
-            await self._unless_stopped(partial(side_by_side, start, children, self._width))
+            await self._unless_stopped(partial(concurrently, start, children, self._width))
         except ActorDied as error:
             failures |= {child: error for child in children if child.state is ChildState.DOWN}
         return failures
@@ -335,7 +335,7 @@ class Supervisor(Actor):
     async def _stop_side_by_side(self, children: Sequence[Child]) -> None:
         for child in children:
             child.forsake()
-        await side_by_side(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
+        await concurrently(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
 
     async def _end_with(self, error: Exception) -> NoReturn:
         """Stop all, then raise: what no restart may follow, if the stops brought such an error to light."""

@@ -7,10 +7,10 @@ those add to `expired` and `dead_letters` themselves.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.groups.requests import Taken
+from goqueue.actors.delivery.requests import Taken
 from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun
 from goqueue.core.ledger.entries import Expired
-from goqueue.core.slices.sharedroom import SharedRoom
+from goqueue.core.slices.readcache import CacheBudget
 from goqueue.net.wire.groups import Action
 from goqueue.types import LANE_COUNT, Priority
 
@@ -58,7 +58,7 @@ class GroupCounts:
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
-    room: SharedRoom = field(default_factory=SharedRoom)
+    room: CacheBudget = field(default_factory=CacheBudget)
     """For what partitions keep of what they have read."""
 
     def note_taken(self, taken: Taken) -> None:

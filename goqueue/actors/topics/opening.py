@@ -14,8 +14,8 @@ import trio
 from goqueue.actors.partition.unavailable import UnavailablePartition, is_bearable, not_yet, unavailable
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
+from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.runtime.sidebyside import side_by_side
 from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren, ReopenChild
 from goqueue.actors.topics.lost import LostPartitions
 from goqueue.actors.topics.partitions import Place
@@ -62,7 +62,7 @@ class PartitionOpening:
                 failures[place] = error
 
         there = [place for place in places if self._lost.find(place.topic, place.number) is None]
-        await side_by_side(sign, there, WIDTH)
+        await concurrently(sign, there, WIDTH)
         return failures
 
     async def start(self, places: Sequence[Place], failures: dict[Place, Exception]) -> None:

@@ -20,10 +20,10 @@ from uuid import UUID
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Describe
 from goqueue.actors.runtime.actor import Actor
+from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.runtime.sidebyside import side_by_side
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.actors.statistics.statistics import CountTopics, TopicCounts
@@ -100,7 +100,7 @@ class Topics(Actor):
             self._metadata.apply(record)
         await self._folders.clear(self._metadata)
         places = [Place(topic, number) for topic in self._metadata for number in topic.numbers]
-        await side_by_side(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
+        await concurrently(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
         await self._start_partitions(places, self._sign_known)
 
     async def stop(self) -> None:
@@ -210,7 +210,7 @@ class Topics(Actor):
             with suppress(PartitionUnavailable, ActorDied):  # who is started again takes them from us
                 await self._ref(topic, number).call(settings)
 
-        await side_by_side(tell, numbers, WIDTH)
+        await concurrently(tell, numbers, WIDTH)
 
     # Questions. A view is made beside the mailbox: it asks every partition, and one of them may be starting again.
 

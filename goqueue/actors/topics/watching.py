@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from goqueue.actors.groups.requests import TopicsChanged
-from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.topics.metadata import Metadata
 
@@ -67,3 +66,8 @@ class Watchers:
         """They ask anew when they start. Between two such looks as many must come as there were."""
         self._listeners = {each: None for each in self._listeners if not each.is_down}
         self._tidy_above = max(TIDY_ABOVE_MIN, 2 * len(self._listeners))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged(News):
+    """From topics to whoever watches: some came, went or grew."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.runtime.sidebyside import side_by_side
+from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.client.client import Client
 from goqueue.client.reading.snapshot import Batches, Removed, piece_at, take_snapshot
 from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
@@ -82,7 +82,7 @@ class _Backup:
         topics.apply(self._metadata)
         points = [(topics.topic(each.name), point) for each in self._snapshot.topics for point in each.partitions]
         self._progress.begin(sum(point.end - point.start for _, point in points))
-        await side_by_side(lambda item: self._copy_partition(*item), points, WIDTH)
+        await concurrently(lambda item: self._copy_partition(*item), points, WIDTH)
         for name in self._deleted:
             await self._copy.leave_out(topics.topic(name))
         return await self._finish()
@@ -107,7 +107,7 @@ class _Backup:
         target = await self._copy.partition(topic, about)
         try:
             await self._fill(topic, target)
-            # Of the moment of the log's end, neither before nor after it: backupgroups.py says why.
+            # Of the moment of the log's end, neither before nor after it: storage/backup/groups.py says why.
             await target.add_ledgers(self._groups.ledgers.get((topic.name, point.partition)))
             self._copied.append(await target.finish())
         except UnknownTopic:

@@ -1,8 +1,8 @@
 """A consumer of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
 It is a member of its group from entering to leaving. Four tasks run beside the program: one stays a member
-(membership.py), one asks for messages (consumerreceiving.py), one renews leases (consumerleases.py), and one says
-why nothing comes, when that takes long (consumerwhy.py). What they bring lies in the stock (consumerstock.py), from
+(membership.py), one asks for messages (receiving.py), one renews leases (leases.py), and one says
+why nothing comes, when that takes long (explaining.py). What they bring lies in the stock (stock.py), from
 which `receive` and `async for` hand out. So a call may be cancelled at any time: it owns nothing.
 
 The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was

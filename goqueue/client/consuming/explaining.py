@@ -17,8 +17,8 @@ from goqueue.client.link.link import Link
 from goqueue.core.waiting.idle import QuietSpell
 from goqueue.core.why.words import listed
 from goqueue.errors import GoQueueError
+from goqueue.net.wire.groups import Because, Why
 from goqueue.net.wire.kinds import Request
-from goqueue.net.wire.whymessages import Because, Why
 
 logger = logging.getLogger("goqueue.client")
 

@@ -17,12 +17,12 @@ are asked meanwhile.
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.client.consuming.consumerquestions import NOTHING, Arrived, Need, Question, Waiter, arrived_in
 from goqueue.client.consuming.delivery import Delivery, Origin
 from goqueue.client.consuming.membership import Membership
 from goqueue.client.consuming.names import Names
@@ -38,9 +38,62 @@ from goqueue.net.wire.groups import (
     Received,
     ReceivedPartition,
     ReceivePartition,
+    count_named,
 )
 from goqueue.net.wire.kinds import Request
 from goqueue.types import Buffer
+
+
+class Waiter:
+    """Somebody who wants messages now, and shows so many of them to the program at once."""
+
+    def __init__(self, count: int, at_once: int, deadline: float) -> None:
+        self.count, self.at_once, self.deadline = count, at_once, deadline
+        self.woken = trio.Event()
+        self.error: GoQueueError | None = None
+
+    async def wait(self) -> None:
+        await self.woken.wait()
+        if self.error is not None:
+            raise self.error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    request: Receive
+    partitions: tuple[AssignedPartition, ...]
+    """In the order of the request."""
+    until: float
+    """So long the broker may wait for something."""
+
+
+class Need(NamedTuple):
+    """What is to be asked for: so many messages, of which the program sees some at once, until then."""
+
+    messages: int
+    at_once: int
+    until: float
+
+
+class Arrived(NamedTuple):
+    """What an answer holds, before it is taken apart."""
+
+    messages: int
+    size: int
+    is_alone: bool
+
+
+NOTHING = Arrived(0, 0, is_alone=False)
+
+
+def arrived_in(answer: Received) -> Arrived:
+    partitions = answer.partitions
+    return Arrived(
+        sum(count_named(each.runs, each.sets) for each in partitions),
+        sum(len(each.data) for each in partitions),
+        any(each.is_alone or each.alone_waits for each in partitions),
+    )
+
 
 logger = logging.getLogger("goqueue.client")
 

@@ -18,10 +18,9 @@ from goqueue.net.session.events import AnswerReceived, GoAwayReceived, RequestFa
 from goqueue.net.session.machine import HIGHEST_VERSION
 from goqueue.net.transport.transport import Transport, post_lone_frame
 from goqueue.net.wire.errors import ConnectionLost, ProtocolError
-from goqueue.net.wire.groups import Heartbeat, Receive
+from goqueue.net.wire.groups import Heartbeat, Receive, Why
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.net.wire.messages import Fetch, Hello, Produce, Welcome
-from goqueue.net.wire.whymessages import Why
 
 HELLO_SECONDS_MAX = 10.0
 BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024

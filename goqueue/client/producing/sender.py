@@ -45,7 +45,8 @@ from goqueue.net.wire.kinds import Answer
 from goqueue.types import Acks
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client, Topic
+    from goqueue.client.client import Client
+    from goqueue.client.reading.topics import Topic
 
 logger = logging.getLogger("goqueue.producer")
 

@@ -9,7 +9,8 @@ from goqueue.core.sending.partitioner import Partitioner
 from goqueue.errors import GoQueueError, UnknownTopic
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client, Topic
+    from goqueue.client.client import Client
+    from goqueue.client.reading.topics import Topic
 
 REFRESH_SECONDS = 30.0
 """How old what is known of a topic may become while it is used: then it is asked for again."""

@@ -27,7 +27,7 @@ from goqueue.net.wire.kinds import Request
 from goqueue.types import Microseconds, Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Topic
+    from goqueue.client.reading.topics import Topic
 
 Start: TypeAlias = Offset | float | str | datetime
 WAIT_MS = 10_000

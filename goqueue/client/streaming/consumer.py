@@ -1,9 +1,9 @@
 """A consumer of a group in stream mode: each partition in the order of its offsets, and offsets that are committed.
 
-Five tasks run beside the program: one stays a member and lets go of partitions (streammembership.py), one asks
-where to go on with those that came, one fetches (streamfetching.py), one commits what is handled, each 5 seconds
-(streamcommitting.py), and one says why nothing comes, when that takes long (consumerwhy.py). What is fetched lies
-with its partition (streampartition.py) until it is handed out, so a call may be cancelled at any time.
+Five tasks run beside the program: one stays a member and lets go of partitions (membership.py), one asks where to
+go on with those that came, one fetches (fetching.py), one commits what is handled, each 5 seconds (commits.py), and
+one says why nothing comes, when that takes long (client/consuming/explaining.py). What is fetched lies with its
+partition (partition.py) until it is handed out, so a call may be cancelled at any time.
 
 A message is handled once the program has asked for more behind it. So it is one flow that reads: when several tasks
 share a consumer, the next one that asks says that all before is handled.
@@ -32,8 +32,7 @@ from goqueue.client.consuming.delivery import OF_TRIO, Delivered, DeliveredMessa
 from goqueue.client.consuming.explaining import Explaining, Paused
 from goqueue.client.consuming.options import ConsumerOptions, OnPartitions, Start
 from goqueue.client.link.arguments import check_any_partition, refusal
-from goqueue.client.streaming.commits import Commits, first_error
-from goqueue.client.streaming.committing import STALE_SECONDS_MAX, Committing
+from goqueue.client.streaming.commits import STALE_SECONDS_MAX, Commits, Committing, first_error
 from goqueue.client.streaming.fetching import PAUSE_SECONDS, Fetching
 from goqueue.client.streaming.inflight import Elsewhere, Hands
 from goqueue.client.streaming.membership import StreamMembership
@@ -46,7 +45,7 @@ from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration,
 from goqueue.net.wire.groups import AssignedPartition
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Topic
+    from goqueue.client.reading.topics import Topic
 
 logger = logging.getLogger("goqueue.client")
 

@@ -9,12 +9,12 @@ from goqueue.client.link.arguments import check_any_partition, check_offset, ref
 from goqueue.client.link.connection import CALL_SECONDS_MAX, RECONNECT_SECONDS_MAX, RECONNECT_SECONDS_MIN
 from goqueue.core.names import check_group_name, check_topic_name
 from goqueue.net.wire.failures import error_of
+from goqueue.net.wire.groups import CommitOffsets, CommitPartition, OffsetsCommitted
 from goqueue.net.wire.kinds import Request
-from goqueue.net.wire.streammessages import CommitOffsets, CommitPartition, OffsetsCommitted
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Topic
+    from goqueue.client.reading.topics import Topic
 
 AnswerT = TypeVar("AnswerT")
 

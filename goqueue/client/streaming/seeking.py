@@ -14,7 +14,7 @@ from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Topic
+    from goqueue.client.reading.topics import Topic
 
 AnswerT = TypeVar("AnswerT")
 

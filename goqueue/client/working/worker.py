@@ -1,7 +1,7 @@
 """A worker: `await goqueue.worker("orders", "billing", handler)` runs a handler for each message of a group.
 
 What is here is the same on every surface: parameters, checks, and how a worker is stopped. The rules are in
-working.py.
+rules.py.
 """
 
 import inspect
@@ -14,10 +14,11 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast
 
 import trio
 
-from goqueue.client.client import address_of, connect
+from goqueue.client.client import connect
 from goqueue.client.consuming.delivery import DeliveredMessage
 from goqueue.client.consuming.options import VISIBILITY_SECONDS, ConsumerOptions, Start, start_text
 from goqueue.client.consuming.receiving import MESSAGES_MAX
+from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_flag, check_seconds_between, check_whole
 from goqueue.client.working.rules import Worked, Working
 from goqueue.client.working.signals import signals_stop

@@ -1,6 +1,6 @@
 """The delayed messages of one partition: which are pending, and what became of those that are not.
 
-It is made from what the log says, in the log's order (delayevents.py), and so after a crash it is what it was. When
+It is made from what the log says, in the log's order (events.py), and so after a crash it is what it was. When
 each is due is for the timer wheel to know: here, a million of them are bits.
 """
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from goqueue.core.groups.registry import EARLIEST, KnownGroup, SeenTopic
+from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.names import is_internal
 

@@ -18,11 +18,12 @@ when `tick` is wanted. The rules:
     A member that speaks of an older generation than it was told is told again; its confirmation does not count, as
     it may be of something else. One that speaks of a newer one knows it from elsewhere and must join again.
 
-How partitions pass from one owner to the next is in groupownership.py.
+How partitions pass from one owner to the next is in ownership.py.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from reprlib import repr as shortened
 from typing import NamedTuple
 
@@ -38,10 +39,42 @@ from goqueue.core.groups.member import (
 )
 from goqueue.core.groups.memory import RememberedMember, worth_remembering
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
-from goqueue.core.groups.rebalancestate import TRANSITIONS, State, Turn
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
+
+
+class GroupState(Enum):
+    EMPTY = auto()
+    """Nobody is here; the settings are kept."""
+    STABLE = auto()
+    """Every partition that is read has its owner."""
+    REBALANCING = auto()
+    """Somebody has yet to let go."""
+
+
+class Turn(Enum):
+    """How things stand after an event."""
+
+    EMPTIED = auto()
+    SETTLED = auto()
+    WAITING = auto()
+
+
+TRANSITIONS: dict[GroupState, dict[Turn, GroupState]] = {
+    GroupState.EMPTY: {Turn.EMPTIED: GroupState.EMPTY, Turn.SETTLED: GroupState.STABLE},
+    GroupState.STABLE: {
+        Turn.EMPTIED: GroupState.EMPTY,
+        Turn.SETTLED: GroupState.STABLE,
+        Turn.WAITING: GroupState.REBALANCING,
+    },
+    GroupState.REBALANCING: {
+        Turn.EMPTIED: GroupState.EMPTY,
+        Turn.SETTLED: GroupState.STABLE,
+        Turn.WAITING: GroupState.REBALANCING,
+    },
+}
+"""The first member of a group waits for nobody, so from EMPTY there is no way to REBALANCING."""
 
 
 class _Demand(NamedTuple):
@@ -55,7 +88,7 @@ class _Demand(NamedTuple):
 class GroupView:
     """A group as people are shown it."""
 
-    state: State
+    state: GroupState
     generation: int
     settings: GroupSettings | None
     members: tuple[MemberView, ...]
@@ -74,7 +107,7 @@ class Group:
         self._topics = dict(topics)
         self._settings = settings
         self._generation = generation
-        self._state = State.EMPTY
+        self._state = GroupState.EMPTY
         self._members: dict[str, Member] = {}
         self._ownership = Ownership()
         self._demand = _Demand({}, {})
@@ -82,7 +115,7 @@ class Group:
         """What the partitions know of their owners."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> GroupState:
         return self._state
 
     @property
@@ -106,7 +139,7 @@ class Group:
             return []
         held = {each.id: frozenset(filter(self._exists, each.assignment)) for each in members}
         self._ownership.restore(held, self._generation + 1)
-        self._state = State.STABLE
+        self._state = GroupState.STABLE
         return self._proceed(now)
 
     def join(

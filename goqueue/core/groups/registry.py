@@ -11,7 +11,7 @@ An entry is a map: `v` (1), `kind`, `group`, and
     began       topic, uuid, partitions, start    the group has seen this topic, which had so many partitions then
     attached    topic, uuid, partitions    so many of them, from the first on, have the group's ledger durably
     ceased      topic, uuid   the topic is gone
-    members     members       who was in the group a moment ago, and owned what; see groupmemory.py
+    members     members       who was in the group a moment ago, and owned what; see memory.py
     removed                   the group is gone; its partitions have yet to hear of it
     forgotten   id            they have; older entries lack the id and mean every group of this name
     snapshot    groups, leaving    stands for all entries before it
@@ -20,7 +20,6 @@ An entry is a map: `v` (1), `kind`, `group`, and
 begin at their beginning: what is in them was published after the group began (G5).
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from reprlib import repr as shortened
@@ -30,6 +29,7 @@ from uuid import UUID
 
 from goqueue.core.groups.memory import RememberedMember
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import EARLIEST, check_start
 from goqueue.core.names import check_group_name
 from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFormat, UnknownGroup
 
@@ -38,24 +38,8 @@ GROUPS_MAX = 10_000
 LEAVING_MAX = 10_000
 """Removed groups that wait for a partition to hear of it; beyond that the oldest are dropped."""
 GROUP_ID_BITS = 63
-EARLIEST, LATEST = "earliest", "latest"
 
 RegistryEntry: TypeAlias = dict[str, Any]
-
-_START_SHAPE = re.compile(rf"{EARLIEST}|{LATEST}|(offset|time):[0-9]{{1,18}}")
-
-
-def check_start(start: object) -> str:
-    """Where a group is to begin, or `InvalidConfig`."""
-    if not isinstance(start, str) or not _START_SHAPE.fullmatch(start):
-        fault = f"start is {shortened(start)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
-        raise InvalidConfig(fault, faults=[fault])
-    return start
-
-
-def may_miss(start: str) -> bool:
-    """Whether a group that begins there later than it was told would miss messages."""
-    return not start.startswith((EARLIEST, "offset"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from reprlib import repr as shortened
 from goqueue.errors import InvalidConfig
 from goqueue.types import Microseconds, Offset
 
+EARLIEST, LATEST = "earliest", "latest"
+
 _SHAPE = re.compile(r"(offset|time):([0-9]{1,18})")
 
 
@@ -19,11 +21,24 @@ class Start:
 
 
 def parse_start(text: str) -> Start:
-    if text in ("earliest", "latest"):
-        return Start(is_latest=text == "latest")
+    if text in (EARLIEST, LATEST):
+        return Start(is_latest=text == LATEST)
     shape = _SHAPE.fullmatch(text)
     if shape is None:
         fault = f"start {shortened(text)} is none of earliest, latest, offset:N and time:MICROSECONDS"
         raise InvalidConfig(f"{fault}; give one of these", faults=[fault])
     number = int(shape[2])
     return Start(offset=number) if shape[1] == "offset" else Start(time=number)
+
+
+def check_start(start: object) -> str:
+    """Where a group is to begin, or `InvalidConfig`."""
+    if not isinstance(start, str) or not (start in (EARLIEST, LATEST) or _SHAPE.fullmatch(start)):
+        fault = f"start is {shortened(start)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
+        raise InvalidConfig(fault, faults=[fault])
+    return start
+
+
+def may_miss(start: str) -> bool:
+    """Whether a group that begins there later than it was told would miss messages."""
+    return not start.startswith((EARLIEST, "offset"))

@@ -132,7 +132,7 @@ def _joined(names: Iterable[DamagedRange]) -> list[DamagedRange]:
 
 
 class LateDeliveries:
-    """When repaired messages were first handed out: later than those around them (ledgerfirsts.py)."""
+    """When repaired messages were first handed out: later than those around them (firstdeliveries.py)."""
 
     def __init__(self) -> None:
         self._waiting = OffsetSet()

@@ -31,7 +31,6 @@ from itertools import islice
 from typing import Any
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
-from goqueue.core.ledger.backoff import backoff
 from goqueue.core.ledger.deadletters import DeadRun, Departure
 from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import (
@@ -59,7 +58,7 @@ from goqueue.core.ledger.entries import (
 from goqueue.core.ledger.leases import Lease
 from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.repair import LedgerDamage
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import LedgerSettings, backoff
 from goqueue.core.ledger.settlements import Settlement
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.ledger.views import LaneHeld, Progress

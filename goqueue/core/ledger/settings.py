@@ -1,8 +1,17 @@
-"""What a group wants of its ledgers."""
+"""The settings of a ledger, and how long a message waits after a nack that names no delay."""
 
 from dataclasses import dataclass
 
-from goqueue.core.ledger.backoff import DELAY_FIRST, DELAY_MAX
+DELAY_FIRST = 1.0
+DELAY_MAX = 60.0
+_DOUBLINGS_MAX = 16
+"""Enough for any first delay to reach the longest one; beyond it powers only grow, and the delay does not."""
+
+
+def backoff(attempt: int, first: float = DELAY_FIRST, longest: float = DELAY_MAX) -> float:
+    """Seconds after this delivery, counted from 1: 1, 2, 4 and so on, 60 at most."""
+    assert attempt >= 1
+    return float(min(longest, first * 2 ** min(attempt - 1, _DOUBLINGS_MAX)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Where every message of a partition stands for one group, and what each entry does to that.
 
-Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one place:
+Every offset that was looked at, in its lane (progress.py), is in exactly one place:
 
     done           in none of the others
     in flight      in a delivery, under a lease
@@ -8,7 +8,7 @@ Every offset that was looked at, in its lane (ledgerlane.py), is in exactly one 
     ready again    behind a retry, an expiry or a release
     leaving        waiting for its way to the dead-letter topic
     departing      on that way
-    damaged        the log cannot read it (ledgerdamage.py)
+    damaged        the log cannot read it (damage.py)
 
 What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
 journaled, and applying it neither fails nor asks the settings. An entry that does not fit the state is a bug, and

@@ -22,6 +22,11 @@ lies less than half the circle ahead of the expected sequence is ahead of it, al
 
 Judging changes nothing. Several batches that go into one append are judged by one `Judgement`, each as if those
 before it were written; the log notes what was appended, and if that failed, nothing had been counted.
+
+The sequences of the broker's own producers may jump ahead (`let_jump_ahead`). A sequence is journaled where the
+messages come from, and nothing is left out there. Here there may be a gap: the dead-letter topic was deleted and
+made again, what lay between went to other partitions, or the producer was forgotten. What lies behind stays a
+repeat.
 """
 
 from collections import OrderedDict
@@ -31,6 +36,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple, Protocol
 
 from goqueue.core.log.producerids import is_of_broker, issued_at
+from goqueue.core.records.batch import Producer
 from goqueue.errors import Fenced, InvalidMessage, OutOfOrderSequence, RepeatTooOld, UnknownProducer
 from goqueue.types import Microseconds, Offset
 
@@ -354,3 +360,17 @@ def _out_of_order(who: str, batch: WrittenBatch, expected: int, why: str) -> Out
         f"send what is missing, or {_NEW_EPOCH}",
         expected=expected,
     )
+
+
+def let_jump_ahead(states: ProducerStates, producer: Producer, end: Offset, now: Microseconds) -> None:
+    """Let the sequence of this batch be the next one, unless it is one that was written before."""
+    state = states.get(producer.id)
+    if state is not None and producer.epoch <= state.epoch and not _is_ahead(producer, state):
+        return
+    before = (producer.base_sequence - 1) % SEQUENCES
+    states.note(producer.id, producer.epoch, WrittenBatch(before, before, end), now)
+
+
+def _is_ahead(producer: Producer, state: ProducerState) -> bool:
+    steps = (producer.base_sequence - state.batches[-1].next_sequence) % SEQUENCES
+    return producer.epoch == state.epoch and 0 < steps < SEQUENCES // 2

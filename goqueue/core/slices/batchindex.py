@@ -2,7 +2,7 @@
 
 A group that keeps the order of keys, one whose messages come again, and one with several lanes takes some records
 of a batch, then some more of it. So a batch is looked at once, and what was found is remembered for the next time,
-of the last few batches. Records of one shape are looked at by columns (uniform.py), others are walked.
+of the last few batches. Records of one shape are looked at by columns (core/records/columns.py), others are walked.
 """
 
 from array import array

@@ -5,7 +5,7 @@ out: they go into a batch of the same range, as compaction writes them. So what 
 once, though each lane is read by itself.
 
 Lanes are at different places of the log, and one delivery takes a few records of each. So a stretch is read and cut
-once, and what is left of it lies ready for the deliveries behind this one (lanesahead.py).
+once, and what is left of it lies ready for the deliveries behind this one (readcache.py).
 """
 
 from bisect import bisect_left, bisect_right

@@ -5,7 +5,7 @@
 Reading goes in two steps, since they fail differently. A frame whose opening cannot be read belongs to nobody, and
 the connection is no longer to be trusted. One whose body cannot be read is the failure of that request alone.
 
-A small frame is built at once and looked at (smallframes.py); a large one, and whatever is not right, is read
+A small frame is built at once and looked at (quick.py); a large one, and whatever is not right, is read
 strictly (reading.py).
 """
 

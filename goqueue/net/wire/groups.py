@@ -2,6 +2,9 @@
 
 A delivery is named by its partition and its nonce. Offsets travel as runs, each with the number of the delivery, so
 that a thousand messages cost what one costs. See messages.py for the rules that all messages keep.
+
+Members of a group in stream mode fetch as readers do, and commit how far they have come. Joining, heartbeats and
+leaving are those of all groups.
 """
 
 from collections.abc import Sequence
@@ -363,3 +366,67 @@ class Redriven(NamedTuple):
 
     redriven: U63
     remaining: U63
+
+
+class CommitPartition(NamedTuple):
+    """Everything below `offset` is done."""
+
+    topic: Uuid
+    partition: U32
+    offset: U63
+
+
+class CommitOffsets(NamedTuple):
+    """By the member that owns the partitions in this generation, or without a member to a group that has none."""
+
+    group: Name
+    member: Name | None
+    generation: U63
+    partitions: Annotated[tuple[CommitPartition, ...], Many]
+    instance: U63 = 0
+
+
+class CommittedPartition(NamedTuple):
+    error: Error | None
+
+
+class OffsetsCommitted(NamedTuple):
+    """One entry for each partition of the request, in its order."""
+
+    partitions: Annotated[tuple[CommittedPartition, ...], Many]
+
+
+class AskOffsets(NamedTuple):
+    """Where the group goes on with these partitions."""
+
+    group: Name
+    partitions: Annotated[tuple[ReceivePartition, ...], Many]
+
+
+class GroupOffset(NamedTuple):
+    """What was committed last, or where the group began."""
+
+    error: Error | None
+    offset: U63
+    resets: U63 = 0
+    """How often the group was reset here: a member that knows of another number begins at `offset` again."""
+
+
+class GroupOffsets(NamedTuple):
+    """One entry for each partition of the request, in its order."""
+
+    partitions: Annotated[tuple[GroupOffset, ...], Many]
+
+
+class Why(NamedTuple):
+    """Why is nothing delivered to this group, or to this member of it?"""
+
+    group: Name
+    member: Name | None = None
+
+
+class Because(NamedTuple):
+    """One sentence for a person, and the facts that it was made of for a program, `reason` among them."""
+
+    why: Prose
+    facts: Properties

@@ -10,8 +10,6 @@ from typing import TypeAlias
 from goqueue.net.wire import delays as delay
 from goqueue.net.wire import groups as group
 from goqueue.net.wire import messages as wire
-from goqueue.net.wire import streammessages as stream
-from goqueue.net.wire import whymessages as why
 
 
 class Kind(IntEnum):
@@ -106,9 +104,9 @@ Request: TypeAlias = (
     | group.ResetGroup
     | group.SkipDamaged
     | group.Redrive
-    | why.Why
-    | stream.CommitOffsets
-    | stream.AskOffsets
+    | group.Why
+    | group.CommitOffsets
+    | group.AskOffsets
     | delay.ListDelayed
     | delay.CancelDelayed
     | delay.MoveDelayed
@@ -131,9 +129,9 @@ Answer: TypeAlias = (
     | group.GroupReset
     | group.DamagedSkipped
     | group.Redriven
-    | why.Because
-    | stream.OffsetsCommitted
-    | stream.GroupOffsets
+    | group.Because
+    | group.OffsetsCommitted
+    | group.GroupOffsets
     | delay.DelayedEntries
     | delay.DelayChanged
     | delay.DelayedCounts
@@ -187,12 +185,12 @@ BODIES: dict[int, type[Body]] = {
     Kind.DAMAGED_SKIPPED: group.DamagedSkipped,
     Kind.REDRIVE: group.Redrive,
     Kind.REDRIVEN: group.Redriven,
-    Kind.WHY: why.Why,
-    Kind.BECAUSE: why.Because,
-    Kind.COMMIT_OFFSETS: stream.CommitOffsets,
-    Kind.OFFSETS_COMMITTED: stream.OffsetsCommitted,
-    Kind.ASK_OFFSETS: stream.AskOffsets,
-    Kind.GROUP_OFFSETS: stream.GroupOffsets,
+    Kind.WHY: group.Why,
+    Kind.BECAUSE: group.Because,
+    Kind.COMMIT_OFFSETS: group.CommitOffsets,
+    Kind.OFFSETS_COMMITTED: group.OffsetsCommitted,
+    Kind.ASK_OFFSETS: group.AskOffsets,
+    Kind.GROUP_OFFSETS: group.GroupOffsets,
     Kind.LIST_DELAYED: delay.ListDelayed,
     Kind.DELAYED_ENTRIES: delay.DelayedEntries,
     Kind.CANCEL_DELAYED: delay.CancelDelayed,
@@ -229,9 +227,9 @@ ANSWERS: dict[type[Body], type[Body]] = {
     group.ResetGroup: group.GroupReset,
     group.SkipDamaged: group.DamagedSkipped,
     group.Redrive: group.Redriven,
-    why.Why: why.Because,
-    stream.CommitOffsets: stream.OffsetsCommitted,
-    stream.AskOffsets: stream.GroupOffsets,
+    group.Why: group.Because,
+    group.CommitOffsets: group.OffsetsCommitted,
+    group.AskOffsets: group.GroupOffsets,
     delay.ListDelayed: delay.DelayedEntries,
     delay.CancelDelayed: delay.DelayChanged,
     delay.MoveDelayed: delay.DelayChanged,

@@ -4,7 +4,7 @@ A body is an array of its fields. It grows only at its end: a new field has a de
 end leaves it out, and an older end ignores what it does not know. A field is never removed, moved or given another
 meaning; a message that needs that gets a new kind.
 
-What groups say is in groupmessages.py; bodies.py has the kinds of them all.
+What groups say is in groups.py; kinds.py has the kinds of them all.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,6 +1,6 @@
 """Messages that are known to fit at once: Arrow reads whole blocks of them, in the task that has fetched them.
 
-The walk of jsoncolumns.py knows every message, and why it does not fit, at ten microseconds each. Arrow's reader of
+The walk of columns.py knows every message, and why it does not fit, at ten microseconds each. Arrow's reader of
 JSON takes half of one. It may miss a message that fits, which is then walked; it must never take one that does not.
 So this is what has to be true of a message that is taken:
 

@@ -10,7 +10,7 @@ is what is parsed: the second field is only found where the message was one whol
 for each run, so that nobody can write a message that ends it early and goes on.
 
 The document is walked field by field, which tells the reason. That is thorough and slow, so most messages do not
-come here: those that are plain enough are known at once (jsonatonce.py), and only asked for their limits.
+come here: those that are plain enough are known at once (arrow.py), and only asked for their limits.
 """
 
 import re

@@ -1,6 +1,6 @@
 """A topic as a table that grows.
 
-What an offset of the stream is, and what follows from it, is in streamoffsets.py; here it meets the broker and
+What an offset of the stream is, and what follows from it, is in offsets.py; here it meets the broker and
 Spark. A topic made anew and messages lost to retention are seen by comparing the offset with what the broker says,
 and are an error or are passed over by `failOnDataLoss`. New partitions, and new topics that fit a pattern, begin at
 their start. While the broker is away for less than half a minute the query waits.

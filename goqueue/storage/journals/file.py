@@ -15,7 +15,7 @@ number of the last thing it stands for. A file begins with a snapshot, or with a
 either was durable before the file got its name. Until then it is called `….new`, and whatever is damaged there is a
 torn tail.
 
-Damage is a torn tail when neither a sound frame behind it nor the claim beside the file (journalclaim.py) says that
+Damage is a torn tail when neither a sound frame behind it nor the claim beside the file (claim.py) says that
 it was durable, and the file's first frame is sound; else it is rot. A file that ends below the claim lost its end.
 Every sound entry is given back with the ranges that are lost: whether that will do is for the
 owner of the journal to decide, since a lost vote and a lost acknowledgement are not the same.

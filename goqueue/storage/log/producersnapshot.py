@@ -13,7 +13,7 @@ never knows a batch that a power cut can take away. Which id was forgotten is re
 forgotten meanwhile is either in the file or covered by that id.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgpack
@@ -21,6 +21,9 @@ from crc32c import crc32c
 
 from goqueue.core.log.nodeproducers import ProducerLimits
 from goqueue.core.log.producers import ProducerStates
+from goqueue.storage.log.scan import Found
+from goqueue.storage.log.segment import Segment
+from goqueue.storage.log.summary import producer_note
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
 from goqueue.types import Offset
@@ -121,3 +124,21 @@ def sound_version(data: bytes) -> int | None:
     if data[:3] != MAGIC or len(data) < 8 or crc32c(data[8:], crc32c(data[:4])).to_bytes(4, "big") != data[4:8]:
         return None
     return data[3]
+
+
+async def replayed_producers(segments: Iterable[Segment], found: FoundProducers) -> FoundProducers:
+    """The states at the end of these segments."""
+    for segment in segments:
+        if segment.end_offset > found.replay_from:
+            await _replay(segment, found.states, found.replay_from)
+    return found
+
+
+async def _replay(segment: Segment, states: ProducerStates, offset: Offset) -> None:
+    with segment.volume.reader(segment.path()) as file:
+        place = (await segment.index(file)).place_of_offset(max(0, offset - segment.base_offset))
+        scanner = segment.scanner(file, place)
+        while items := await scanner.next():
+            for item in items:
+                if isinstance(item, Found) and item.envelope.producer_id and item.envelope.base_offset >= offset:
+                    states.replay(*producer_note(item.envelope))

@@ -20,8 +20,7 @@ from itertools import pairwise
 
 from goqueue.core.log.producers import ProducerStates
 from goqueue.storage.log.index import SparseIndex
-from goqueue.storage.log.producerreplay import replayed_producers
-from goqueue.storage.log.producersnapshot import FoundProducers, read_producers
+from goqueue.storage.log.producersnapshot import FoundProducers, read_producers, replayed_producers
 from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.log.scan import Damage, Found, Scanner
 from goqueue.storage.log.segment import (

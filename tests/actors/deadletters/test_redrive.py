@@ -7,7 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import FindGroup, ListGroups, RedriveDeadLetters
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.groups.requests import FindGroup, ListGroups
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.topics.requests import DeleteTopic
 from goqueue.core.records.record import Flag

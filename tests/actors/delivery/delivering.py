@@ -7,7 +7,7 @@ from random import Random
 
 import trio
 
-from goqueue.actors.groups.requests import (
+from goqueue.actors.delivery.requests import (
     AttachGroup,
     AwaitDeliverable,
     DeadLettersWait,

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import (
+from goqueue.actors.delivery.requests import (
     ConfirmDeadLetters,
     ForgetGroup,
     ReplaceMember,

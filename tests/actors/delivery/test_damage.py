@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import SkipDamaged
+from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.partition.requests import DeleteBefore
 from goqueue.core.ledger.damage import DamagedRange
 from goqueue.core.ledger.settings import LedgerSettings

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import ConfirmDeadLetters, DeadLetters, SkipDamaged, TakeDeadLetters
+from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, SkipDamaged, TakeDeadLetters
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.records.record import decode_records, encode_record

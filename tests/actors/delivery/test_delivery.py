@@ -6,13 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import (
-    AssignPartition,
-    FindCommitted,
-    ForgetGroup,
-    ReleaseMember,
-    ResetLedger,
-)
+from goqueue.actors.delivery.requests import AssignPartition, FindCommitted, ForgetGroup, ReleaseMember, ResetLedger
 from goqueue.actors.partition.requests import Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.records.record import encode_record

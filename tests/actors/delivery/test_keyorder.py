@@ -5,8 +5,7 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import AssignPartition, Taken
-from goqueue.actors.groups.whyrequests import GatherLedgerFacts
+from goqueue.actors.delivery.requests import AssignPartition, GatherLedgerFacts, Taken
 from goqueue.actors.partition.requests import Maintain
 from goqueue.core.ledger.keys import LOOK_AHEAD_MAX
 from goqueue.core.ledger.settings import LedgerSettings

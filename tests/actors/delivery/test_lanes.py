@@ -8,9 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.delivery import lanecounting
-from goqueue.actors.groups.requests import ResetLedger, Taken
-from goqueue.actors.groups.whyrequests import GatherLedgerFacts
+from goqueue.actors.delivery import view
+from goqueue.actors.delivery.requests import GatherLedgerFacts, ResetLedger, Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.shares import LANES, WEIGHTS
@@ -325,7 +324,7 @@ async def ready(there: Desk) -> list[int | None]:
 async def test_of_lanes_that_are_far_back_one_has_what_is_not_of_the_others_and_two_are_not_counted(
     disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanecounting, "NEAR_MAX", 25)
+    monkeypatch.setattr(view, "NEAR_MAX", 25)
     async with desk(disk, SMALL) as there:
         await published(there, *[NORMAL] * 30, *[HIGH] * 4, *[CRITICAL] * 3)
         assert await ready(there) == [None, None, None, 0, 0], "all begin at the first message"
@@ -352,7 +351,7 @@ async def test_what_is_removed_while_it_is_counted_is_not_counted(
     read = Log.read
 
     async def removed_before(self: Log, offset: int, bytes_max: int, *limit: int) -> LogSlice:
-        if bytes_max == lanecounting.READ_BYTES and offset == 0:
+        if bytes_max == view.READ_BYTES and offset == 0:
             await there.ref.call(DeleteBefore(3))
         return await read(self, offset, bytes_max, *limit)
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import Taken
+from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.config import HOUR, LogConfig
 from goqueue.core.records.batch import Attribute, compress

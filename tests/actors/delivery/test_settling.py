@@ -2,8 +2,8 @@
 
 import pytest
 
+from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.delivery.settling import leaves, settled
-from goqueue.actors.groups.requests import SettleRuns
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Nacked, Rejected
 from goqueue.core.ledger.ledger import Ledger

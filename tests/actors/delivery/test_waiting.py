@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import AssignPartition, ForgetGroup, ReleaseMember, ResetLedger, Take
+from goqueue.actors.delivery.requests import AssignPartition, ForgetGroup, ReleaseMember, ResetLedger, Take
 from goqueue.errors import StaleGeneration, UnknownGroup
 from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk

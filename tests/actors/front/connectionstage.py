@@ -9,6 +9,8 @@ from uuid import UUID
 
 import trio
 
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.delivery import requests as partition
 from goqueue.actors.front.connection import Common, Connection
 from goqueue.actors.groups import requests as ask
 from goqueue.actors.node.broker import Broker
@@ -31,7 +33,7 @@ from goqueue.testing.disk import SimulatedDisk
 from tests.actors.front.bareclient import BareClient
 
 TOPIC = bytes(range(16))
-EMPTY = ask.Taken(0, (), b"", is_alone=False, alone_waits=False)
+EMPTY = partition.Taken(0, (), b"", is_alone=False, alone_waits=False)
 MEMBERSHIP = Membership("m", 3, {}, ())
 PARTITION = GroupPartition("orders", 0, None, 0, 0, 0, 0, 0, 0, 0, None)
 
@@ -47,8 +49,8 @@ def delivery(
     attempt: int = 1,
     is_alone: bool = False,
     alone_waits: bool = False,
-) -> ask.Taken:
-    return ask.Taken(nonce, (AttemptRun(first, last, attempt),), data, is_alone, alone_waits)
+) -> partition.Taken:
+    return partition.Taken(nonce, (AttemptRun(first, last, attempt),), data, is_alone, alone_waits)
 
 
 class StagePartition(Actor):
@@ -56,7 +58,7 @@ class StagePartition(Actor):
 
     def __init__(self) -> None:
         self.asked: list[Request[Any]] = []
-        self.stock: list[ask.Taken | GoQueueError] = []
+        self.stock: list[partition.Taken | GoQueueError] = []
         self.outcomes: list[Settled] = []
         """Of what is settled; without any it is all good."""
         self.waiting: list[Reply[None]] = []
@@ -67,14 +69,14 @@ class StagePartition(Actor):
         self.slowness = 0.0
         """So many seconds a take takes."""
 
-    def give(self, taken: ask.Taken | GoQueueError) -> None:
+    def give(self, taken: partition.Taken | GoQueueError) -> None:
         self.stock.append(taken)
         for reply in self.waiting:
             reply.resolve(None)
         self.waiting.clear()
 
-    @answers(ask.Take)
-    async def take(self, message: ask.Take) -> ask.Taken:
+    @answers(partition.Take)
+    async def take(self, message: partition.Take) -> partition.Taken:
         self.asked.append(message)
         await self._gate()
         await trio.sleep(self.slowness)
@@ -83,8 +85,8 @@ class StagePartition(Actor):
             raise taken
         return taken
 
-    @defers(ask.AwaitDeliverable)
-    async def await_deliverable(self, message: ask.AwaitDeliverable, reply: Reply[None]) -> None:
+    @defers(partition.AwaitDeliverable)
+    async def await_deliverable(self, message: partition.AwaitDeliverable, reply: Reply[None]) -> None:
         self.asked.append(message)
         if self.stock or self.is_eager:
             reply.resolve(None)
@@ -98,8 +100,8 @@ class StagePartition(Actor):
             self.waiting.remove(reply)
             reply.resolve(None)
 
-    @answers(ask.SettleRuns)
-    async def settle_runs(self, message: ask.SettleRuns) -> tuple[AttemptRun, ...]:
+    @answers(partition.SettleRuns)
+    async def settle_runs(self, message: partition.SettleRuns) -> tuple[AttemptRun, ...]:
         self.asked.append(message)
         await self._gate()
         outcome: Settled = self.outcomes.pop(0) if self.outcomes else ()
@@ -107,8 +109,8 @@ class StagePartition(Actor):
             raise outcome
         return outcome
 
-    @answers(ask.CommitOffset)
-    async def commit_offset(self, message: ask.CommitOffset) -> None:
+    @answers(partition.CommitOffset)
+    async def commit_offset(self, message: partition.CommitOffset) -> None:
         self.asked.append(message)
         await self._gate()
         outcome: Settled = self.outcomes.pop(0) if self.outcomes else ()
@@ -119,11 +121,11 @@ class StagePartition(Actor):
         if self.gate is not None:
             await self.gate.wait()
 
-    def takes(self) -> list[ask.Take]:
-        return [each for each in self.asked if isinstance(each, ask.Take)]
+    def takes(self) -> list[partition.Take]:
+        return [each for each in self.asked if isinstance(each, partition.Take)]
 
-    def settles(self) -> list[ask.SettleRuns]:
-        return [each for each in self.asked if isinstance(each, ask.SettleRuns)]
+    def settles(self) -> list[partition.SettleRuns]:
+        return [each for each in self.asked if isinstance(each, partition.SettleRuns)]
 
 
 class StageGroup(Actor):
@@ -203,8 +205,8 @@ class StageGroups(Actor):
     async def remove(self, message: ask.RemoveGroup) -> None:
         self.heard.append(message)
 
-    @defers(ask.RedriveDeadLetters)
-    async def redrive(self, message: ask.RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
+    @defers(RedriveDeadLetters)
+    async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
         self.heard.append(message)
         self.background(self._redrive, reply)
 

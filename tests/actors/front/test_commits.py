@@ -3,11 +3,11 @@
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import CommitOffset
+from goqueue.actors.delivery.requests import CommitOffset
 from goqueue.errors import StaleGeneration
 from goqueue.net.transport.transport import MemoryTransport
 from goqueue.net.wire.errors import ConnectionLost
-from goqueue.net.wire.streammessages import CommitOffsets, CommitPartition, CommittedPartition, OffsetsCommitted
+from goqueue.net.wire.groups import CommitOffsets, CommitPartition, CommittedPartition, OffsetsCommitted
 from tests.actors.front.connectionstage import TOPIC, Stage, staged
 
 

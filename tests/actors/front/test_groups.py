@@ -4,6 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.front import groups as servinggroups
 from goqueue.actors.front import members
 from goqueue.actors.front.groups import HEARTBEAT_SECONDS_MAX
@@ -11,9 +12,9 @@ from goqueue.actors.groups import requests as ask
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import GoQueueError, GroupConflict, PartitionUnavailable, UnknownMember
 from goqueue.net.wire import groups as wire
+from goqueue.net.wire.groups import Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done, Stats, StatsReport
-from goqueue.net.wire.whymessages import Why
 from tests.actors.front.connectionstage import MEMBERSHIP, TOPIC, Stage, connected, staged
 
 JOIN = wire.JoinGroup("g", "m", "worker", ("orders",), {"mode": "queue"}, "latest", 10_000, True)
@@ -346,7 +347,7 @@ async def test_dead_letters_are_sent_back_one_redrive_at_a_time(autojump_clock: 
         stage.groups.gate.set()
         assert await stage.client.outcome() == (first, wire.Redriven(7, 2))
         assert stage.groups.heard == [
-            ask.RedriveDeadLetters(
+            RedriveDeadLetters(
                 topic="orders",
                 group="g",
                 partition=1,

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Taken
 from goqueue.actors.front.deliveries import FIRST_SECONDS_MAX, MESSAGES_MAX
 from goqueue.actors.front.receiving import (
     NOTHING,
@@ -18,7 +19,6 @@ from goqueue.actors.front.receiving import (
     leads_on,
     take_what_is_there,
 )
-from goqueue.actors.groups.requests import AwaitDeliverable, SettleRuns, Taken
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net.wire import groups as wire

@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.front import session as desk
-from goqueue.actors.groups.requests import SettleRuns
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.errors import PartitionUnavailable
 from goqueue.net.wire import groups as wire

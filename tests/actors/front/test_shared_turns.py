@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import goqueue
-from goqueue.actors.groups.requests import AwaitDeliverable
+from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, Desk, desk, offsets
 from tests.client.test_client import Machine, machine

@@ -9,23 +9,20 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.groups.groups import Groups
-from goqueue.actors.groups.requests import (
+from goqueue.actors.delivery.requests import (
     AssignPartition,
     AttachGroup,
-    AwaitMembership,
     DescribeLedger,
     FindCommitted,
-    FindGroup,
     ForgetGroup,
     IsLedgerDurable,
-    Join,
     LedgerHolder,
     LedgerView,
     ListLedgers,
     ResetLedger,
-    TopicsChanged,
 )
+from goqueue.actors.groups.groups import Groups
+from goqueue.actors.groups.requests import AwaitMembership, FindGroup, Join
 from goqueue.actors.register.register import GroupRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec, supervised
@@ -36,7 +33,7 @@ from goqueue.actors.runtime.restarts import Strategy
 from goqueue.actors.runtime.root import running
 from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, WatchTopics
+from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.ledger.views import Progress
 from goqueue.environment import Environment, TcpNetwork

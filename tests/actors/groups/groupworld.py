@@ -4,14 +4,8 @@ from dataclasses import dataclass
 
 import trio
 
-from goqueue.actors.groups.requests import (
-    DescribeGroup,
-    FindGroup,
-    Join,
-    SettleRuns,
-    Take,
-    Taken,
-)
+from goqueue.actors.delivery.requests import SettleRuns, Take, Taken
+from goqueue.actors.groups.requests import DescribeGroup, FindGroup, Join
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Fetch
 from goqueue.actors.runtime.ref import ActorRef

@@ -6,7 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import AttachGroup, AwaitMembership, Leave, MemberLost, ReleaseMember
+from goqueue.actors.delivery.requests import AttachGroup, ReleaseMember
+from goqueue.actors.groups.requests import AwaitMembership, Leave, MemberLost
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.errors import GroupConflict, InvalidConfig, StaleGeneration, UnknownMember
 from goqueue.net.wire.groups import Membership

@@ -7,19 +7,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from goqueue.actors.delivery.requests import AttachGroup, ForgetGroup, IsLedgerDurable, LedgerHolder
 from goqueue.actors.groups.group import GENERATIONS_RESERVED
-from goqueue.actors.groups.requests import (
-    Alter,
-    AttachGroup,
-    DescribeGroup,
-    FindGroup,
-    ForgetGroup,
-    IsLedgerDurable,
-    Leave,
-    LedgerHolder,
-    ListGroups,
-    RemoveGroup,
-)
+from goqueue.actors.groups.requests import Alter, DescribeGroup, FindGroup, Leave, ListGroups, RemoveGroup
 from goqueue.errors import (
     DiskFull,
     GroupConflict,

@@ -6,16 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import (
-    Alter,
-    AssignPartition,
-    CheckEmpty,
-    DescribeGroup,
-    Leave,
-    ReleaseMember,
-    ReplaceMember,
-)
-from goqueue.actors.groups.whyrequests import GatherLedgerFacts
+from goqueue.actors.delivery.requests import AssignPartition, GatherLedgerFacts, ReleaseMember, ReplaceMember
+from goqueue.actors.groups.requests import Alter, CheckEmpty, DescribeGroup, Leave
 from goqueue.errors import Fenced, GroupConflict, StaleGeneration, Unavailable, UnknownMember
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, desk, run

@@ -7,15 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import (
-    AssignPartition,
-    CommitFromOutside,
-    FindCommitted,
-    Leave,
-    OutsideCommit,
-    RemoveGroup,
-    Reset,
-)
+from goqueue.actors.delivery.requests import AssignPartition, FindCommitted
+from goqueue.actors.groups.requests import CommitFromOutside, Leave, OutsideCommit, RemoveGroup, Reset
 from goqueue.actors.partition.requests import Maintain, Produce
 from goqueue.core.records.record import encode_record
 from goqueue.errors import PartitionUnavailable

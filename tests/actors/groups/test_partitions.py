@@ -6,7 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import Alter, AttachGroup, DescribeGroup, Reset
+from goqueue.actors.delivery.requests import AttachGroup
+from goqueue.actors.groups.requests import Alter, DescribeGroup, Reset
 from goqueue.errors import (
     GroupConflict,
     InvalidConfig,

@@ -7,16 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.groups.requests import (
-    Alter,
-    AttachGroup,
-    CommitFromOutside,
-    CommitOffset,
-    DescribeGroup,
-    OutsideCommit,
-    Reset,
-    ResetLedger,
-)
+from goqueue.actors.delivery.requests import AttachGroup, CommitOffset, ResetLedger
+from goqueue.actors.groups.requests import Alter, CommitFromOutside, DescribeGroup, OutsideCommit, Reset
 from goqueue.errors import GroupConflict, PartitionUnavailable, Unavailable, UnknownMember, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groups.groupstage import Stage, heartbeat, join, on_stage, parts

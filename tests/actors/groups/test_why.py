@@ -6,9 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
-from goqueue.actors.groups.requests import Alter, AwaitDeliverable, AwaitMembership, FindGroup, Leave, MemberLost
-from goqueue.actors.groups.whyrequests import GatherFacts
+from goqueue.actors.groups.requests import Alter, AwaitMembership, FindGroup, GatherFacts, Leave, MemberLost
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic

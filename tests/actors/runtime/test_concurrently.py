@@ -5,9 +5,9 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.runtime.child import ChildSpec, supervised
+from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.sidebyside import side_by_side
 from goqueue.actors.runtime.supervisor import AddChildren, ListChildren, RemoveChildren, Supervisor
 from goqueue.errors import ActorDied, LogStopped
 from tests.actors.runtime.troupe import Bug, Do, Puppet
@@ -141,9 +141,9 @@ async def test_they_are_begun_in_their_order_and_an_error_ends_the_rest(autojump
         if number == 3:
             raise Bug("three")
 
-    await side_by_side(work, range(3), 2)
+    await concurrently(work, range(3), 2)
     assert sorted(begun[:2]) == [0, 1]
     assert begun[2] == 2
     with pytest.raises(Bug, match="three"):
-        await side_by_side(work, range(100), 2)
+        await concurrently(work, range(100), 2)
     assert max(begun) <= 5

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.actors.delivery import lanecounting
+from goqueue.actors.delivery import view
 from goqueue.actors.statistics.statistics import COUNTERS, REFUSED, RESTARTS
 from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.core.records.record import HEADER_SIZE, encode_record
@@ -102,7 +102,7 @@ async def test_lanes_of_all_queues_are_summed_up(counted: Counted) -> None:
 async def test_what_is_ready_is_left_out_where_one_partition_cannot_tell(
     counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanecounting, "NEAR_MAX", 3)
+    monkeypatch.setattr(view, "NEAR_MAX", 3)
     async with counted.client.producer("orders") as producer:
         await producer.send_many([b"a"] * 4, partition=0, priority="high")
         await producer.send_many([b"a"] * 4, partition=0, priority="low")

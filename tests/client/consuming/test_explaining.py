@@ -12,7 +12,7 @@ import goqueue
 from goqueue.client.consuming.explaining import ANSWER_SECONDS_MAX
 from goqueue.client.link.link import Link, OnAnswer
 from goqueue.errors import UnknownMember
-from goqueue.net.wire.whymessages import Because, Why
+from goqueue.net.wire.groups import Because, Why
 from tests.client.consuming.world import FakeBroker, consuming, values_of
 from tests.client.test_client import Machine, machine
 

@@ -14,9 +14,9 @@ from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, StaleGeneration, UnknownMember
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.failures import error_body
+from goqueue.net.wire.groups import Because, Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done
-from goqueue.net.wire.whymessages import Because, Why
 from goqueue.nursery import PlainNursery
 from tests.client.reading.test_message import sealed
 

@@ -9,12 +9,12 @@ import pytest
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds, start_text
-from goqueue.client.groupquestions import altering, asking_why, redriving, resetting
+from goqueue.client.groups import altering, asking_why, redriving, resetting
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
 from goqueue.client.producing.content import priority_of
 from goqueue.errors import UnknownPartition
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.whymessages import Why
+from goqueue.net.wire.groups import Why
 from goqueue.types import Priority
 from tests.client.consuming.world import FakeBroker
 

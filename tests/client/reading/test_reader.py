@@ -10,9 +10,9 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.client import Partition, Topic
 from goqueue.client.link.link import Link
 from goqueue.client.reading.reader import WAIT_MS, Reader
+from goqueue.client.reading.topics import Partition, Topic
 from goqueue.core.records.record import Flag, encode_record
 from goqueue.environment import SystemClock, WallClock
 from goqueue.errors import DamagedData, UnknownPartition

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.errors import DamagedData
-from goqueue.net.wire.whymessages import Because, Why
+from goqueue.net.wire.groups import Because, Why
 from tests.client.consuming.test_explaining import said
 from tests.client.test_client import Machine, machine
 from tests.net.streams import fill, offsets, receive_on, some, stream

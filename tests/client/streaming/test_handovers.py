@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.net.wire.streammessages import AskOffsets, CommitOffsets
+from goqueue.net.wire.groups import AskOffsets, CommitOffsets
 from tests.client.test_client import Machine, machine
 from tests.net.streams import committed, fill, offsets, some, stream
 

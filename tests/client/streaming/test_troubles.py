@@ -9,8 +9,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.errors import DamagedData
 from goqueue.net.wire.failures import error_body
-from goqueue.net.wire.groups import Heartbeat
-from goqueue.net.wire.streammessages import AskOffsets, GroupOffset, GroupOffsets
+from goqueue.net.wire.groups import AskOffsets, GroupOffset, GroupOffsets, Heartbeat
 from tests.client.test_client import Machine, machine
 from tests.net.streams import committed, fill, offsets, receive_on, some, stream
 

@@ -7,8 +7,7 @@ import pytest
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Tell
-from goqueue.core.groups.rebalance import Group
-from goqueue.core.groups.rebalancestate import State
+from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, StaleGeneration
@@ -58,7 +57,7 @@ class Scene:
     def owned_by(self, member: str) -> Assignment:
         return frozenset(partition for partition, owner in self.owners.items() if owner == member)
 
-    def is_in(self, state: State) -> bool:
+    def is_in(self, state: GroupState) -> bool:
         return self.group.state is state
 
     def sizes(self) -> list[int]:
@@ -81,7 +80,7 @@ def test_the_first_member_gets_everything_at_once_and_the_partitions_know_it_fir
     group = Group({"t": 2, "other": 1})
     effects = group.join(0, "a", client="c", subscription=Subscription.to("t"), settings=STREAM)
     assert effects == [Assign("t", 0, "a", 1), Assign("t", 1, "a", 1), Tell("a", 1, of("t0", "t1"))]
-    assert (group.state, group.generation) == (State.STABLE, 1)
+    assert (group.state, group.generation) == (GroupState.STABLE, 1)
 
 
 def test_a_joiner_is_not_left_with_nothing() -> None:
@@ -136,7 +135,7 @@ def test_when_the_last_one_leaves_the_partitions_belong_to_nobody() -> None:
     scene = Scene(QUEUE, t=2)
     scene.join(0, "a")
     assert scene.group.leave(1, "a") == [Assign("t", 0, None, 2), Assign("t", 1, None, 2)]
-    assert scene.is_in(State.EMPTY)
+    assert scene.is_in(GroupState.EMPTY)
     assert scene.group.next_deadline() is None
 
 
@@ -179,7 +178,7 @@ def test_a_queue_hands_over_at_once_and_what_stays_is_not_touched() -> None:
     scene = Scene(QUEUE, t=4)
     scene.join(0, "a")
     effects = scene.join(1, "b")
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert len(moved(effects)) == 2
     assert scene.told["a"].revoked == scene.told["b"].assignment == moved(effects)
     assert members_told(effects) == ["a", "b"], "who loses hears of it first"
@@ -201,9 +200,9 @@ def test_a_stream_waits_until_the_old_owner_has_let_go() -> None:
     assert moved(effects) == frozenset()
     assert scene.told["a"] == Tell("a", 2, of("t0"), of("t1"))
     assert scene.told["b"] == Tell("b", 2, frozenset())
-    assert scene.is_in(State.REBALANCING)
+    assert scene.is_in(GroupState.REBALANCING)
     assert scene.confirm(2, "a") == [Assign("t", 1, "b", 3), Tell("b", 3, of("t1"))]
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
 
 
 def test_a_stream_waits_sixty_seconds_at_most_and_expels_nobody_for_it() -> None:
@@ -217,7 +216,7 @@ def test_a_stream_waits_sixty_seconds_at_most_and_expels_nobody_for_it() -> None
     assert scene.group.next_deadline() == 61
     assert scene.tick(61) == [Assign("t", 1, "b", 3), Tell("b", 3, of("t1"))]
     assert scene.confirm(62, "a") == [], "late, and no harm"
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
 
 
 def test_a_cooperative_member_is_never_driven_out_by_a_rebalance() -> None:
@@ -243,7 +242,7 @@ def test_who_is_gone_need_not_let_go(way: str) -> None:
     scene.join(20, "b")
     scene.seen(scene.group.leave(21, "a") if way == "leaves" else scene.group.tick(30))
     assert scene.owned_by("b") == of("t0", "t1")
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
 
 
 def test_an_overtaken_rebalance_settles_on_the_newest() -> None:
@@ -253,9 +252,9 @@ def test_an_overtaken_rebalance_settles_on_the_newest() -> None:
     old = scene.told["a"].generation
     scene.join(2, "c")
     assert scene.group.revoked(3, "a", old) == [scene.told["a"]], "it has more to let go of now"
-    assert scene.is_in(State.REBALANCING)
+    assert scene.is_in(GroupState.REBALANCING)
     scene.confirm(4, "a")
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert scene.sizes() == [2, 2, 2]
 
 
@@ -265,7 +264,7 @@ def test_a_partition_that_comes_back_while_it_is_let_go_of_just_stays() -> None:
     scene.join(1, "b")
     asked = scene.told["a"].generation
     assert scene.seen(scene.group.leave(2, "b")) == [Tell("a", 3, of("t0", "t1"))]
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert scene.group.revoked(3, "a", asked) == [scene.told["a"]]
     assert scene.owned_by("a") == of("t0", "t1")
 
@@ -280,7 +279,7 @@ def test_being_overtaken_does_not_begin_the_sixty_seconds_anew() -> None:
     assert moved(scene.tick(61)) == first
     assert scene.group.next_deadline() == 110
     scene.tick(110)
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert scene.sizes() == [2, 3, 3]
 
 
@@ -294,10 +293,10 @@ def test_in_an_eager_group_all_let_go_of_all_before_anything_is_given_out(mode: 
     assert [tell.assignment for tell in scene.told.values()] == [frozenset()] * 3
     assert scene.told["a"].revoked | scene.told["b"].revoked == of("t0", "t1", "t2", "t3")
     scene.confirm(2, "a")
-    assert scene.is_in(State.REBALANCING)
+    assert scene.is_in(GroupState.REBALANCING)
     assert scene.owned_by("a") == scene.owned_by("c") == frozenset()
     scene.confirm(3, "b")
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert scene.sizes() == [1, 1, 2]
 
 
@@ -309,7 +308,7 @@ def test_an_eager_group_waits_sixty_seconds_at_most() -> None:
     assert scene.owned_by("a") == of("t0", "t1")
     scene.tick(60)
     assert scene.sizes() == [1, 1]
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
 
 
 def test_an_eager_group_is_as_sticky_as_any() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Expelled, Replaced, Tell
-from goqueue.core.groups.rebalancestate import TRANSITIONS, State, Turn
+from goqueue.core.groups.rebalance import TRANSITIONS, GroupState, Turn
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.errors import Fenced, GroupConflict, StaleGeneration, UnknownMember
 from tests.core.groups.test_rebalance import EAGER, QUEUE, SHARED, STREAM, Scene, moved, of
@@ -176,7 +176,7 @@ def test_a_stale_confirmation_does_not_count_and_brings_the_newest_news() -> Non
     scene.join(1, "b")
     assert scene.group.revoked(2, "a", 1) == [scene.told["a"]]
     assert scene.owned_by("a") == of("t0", "t1")
-    assert scene.is_in(State.REBALANCING)
+    assert scene.is_in(GroupState.REBALANCING)
 
 
 def test_a_heartbeat_with_a_stale_generation_brings_the_newest_news() -> None:
@@ -196,7 +196,7 @@ def test_a_generation_that_was_never_told_is_refused_and_changes_nothing() -> No
         with pytest.raises(StaleGeneration, match="join again"):
             event(20, "a", 3)
     assert scene.group.view(20).members[0].heartbeat_age == 20
-    assert scene.is_in(State.REBALANCING)
+    assert scene.is_in(GroupState.REBALANCING)
 
 
 def test_only_the_owner_may_commit_and_what_it_kept_it_may_commit_under_its_older_generation() -> None:
@@ -279,7 +279,7 @@ def test_members_cannot_go_on_when_the_manner_of_reading_is_altered(settings: Gr
     effects = scene.group.alter(1, settings, force=True)
     reason = "the group was altered; join it anew"
     assert effects == [Expelled("a", reason), Expelled("b", reason), Assign("t", 0, None, 3)]
-    assert scene.is_in(State.EMPTY)
+    assert scene.is_in(GroupState.EMPTY)
 
 
 def test_a_group_that_becomes_cooperative_stops_letting_go_of_what_stays() -> None:
@@ -302,7 +302,7 @@ def test_new_partitions_and_new_topics_are_given_out_and_nothing_else_moves() ->
     before = dict(scene.owners)
     effects = scene.seen(scene.group.topics_changed(1, {"t": 4, "tt": 1, "x": 1}))
     assert scene.owners.items() >= before.items()
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert moved(effects) == {*of("t2", "t3"), TopicPartition("tt", 0)}
     assert scene.sizes() == [2, 3]
 
@@ -318,7 +318,7 @@ def test_a_deleted_topic_is_waited_for_by_nobody_and_when_made_again_has_an_owne
     scene = Scene(STREAM, s=1, t=1)
     scene.join(0, "a", ["s", "t"])
     assert scene.seen(scene.group.topics_changed(1, {"s": 1})) == [Tell("a", 2, of("s0"), of("t0"))]
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
     assert scene.seen(scene.group.topics_changed(2, {"s": 1, "t": 1})) == [
         Assign("t", 0, "a", 3),
         Tell("a", 3, of("s0", "t0")),
@@ -342,7 +342,7 @@ def test_the_view_shows_who_is_there_and_how_things_stand() -> None:
     scene.join(6, "a")
     scene.group.connection_lost(7, "a")
     view = scene.group.view(8)
-    assert (view.state, view.generation, view.settings) == (State.REBALANCING, 2, STREAM)
+    assert (view.state, view.generation, view.settings) == (GroupState.REBALANCING, 2, STREAM)
     first, second = view.members
     assert (first.id, first.is_connected, first.assignment) == ("a", False, frozenset())
     assert (second.id, second.client, second.since, second.heartbeat_age) == ("b", "billing", 5, 3)
@@ -353,7 +353,7 @@ def test_the_view_shows_who_is_there_and_how_things_stand() -> None:
 
 
 def test_the_table_has_every_state_and_an_empty_group_never_waits() -> None:
-    assert TRANSITIONS.keys() == set(State)
-    assert Turn.WAITING not in TRANSITIONS[State.EMPTY]
+    assert TRANSITIONS.keys() == set(GroupState)
+    assert Turn.WAITING not in TRANSITIONS[GroupState.EMPTY]
     reached = {state for turns in TRANSITIONS.values() for state in turns.values()}
-    assert reached == set(State)
+    assert reached == set(GroupState)

@@ -24,8 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
-from goqueue.core.groups.rebalance import Group
-from goqueue.core.groups.rebalancestate import State
+from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import Fenced
@@ -228,7 +227,7 @@ class AnyGroup(RuleBasedStateMachine):
         """After the last event and the timeouts: who is away is given up first, then who does not let go."""
         self.advance(5, beating=True)
         self.advance(61, beating=True)
-        assert self.group.state is (State.STABLE if self.clients else State.EMPTY)
+        assert self.group.state is (GroupState.STABLE if self.clients else GroupState.EMPTY)
         readers = {name: client.subscription.resolve(self.topics) for name, client in self.clients.items()}
         read = frozenset[str]().union(*readers.values())
         assert self.owners.keys() == {each for each in self.everything() if each.topic in read}

@@ -4,8 +4,7 @@ import pytest
 
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Tell
 from goqueue.core.groups.memory import MEMBERS_REMEMBERED_MAX, RememberedMember, worth_remembering
-from goqueue.core.groups.rebalance import Group
-from goqueue.core.groups.rebalancestate import State
+from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import UnknownMember
@@ -41,7 +40,7 @@ def test_members_that_come_back_keep_their_partitions_and_have_them_at_once(sett
         assert told.generation > 1_000
         assert scene.heartbeat(at, member) == []
     assert scene.tick(110) == []
-    assert scene.is_in(State.STABLE)
+    assert scene.is_in(GroupState.STABLE)
 
 
 def test_whoever_does_not_come_back_within_five_seconds_loses_its_partitions_to_the_others() -> None:
@@ -97,7 +96,7 @@ def test_those_who_are_expected_do_not_stand_against_an_alteration() -> None:
     altered = GroupSettings(max_deliveries=9)
     effects: list[Effect] = scene.group.alter(101, altered)
     assert sorted(each.member for each in effects if isinstance(each, Expelled)) == ["a", "b"]
-    assert scene.is_in(State.EMPTY)
+    assert scene.is_in(GroupState.EMPTY)
 
 
 def test_partitions_that_are_gone_are_not_kept_and_new_ones_are_shared_out() -> None:
@@ -112,7 +111,7 @@ def test_a_group_without_members_waits_for_nobody() -> None:
     before.seen(before.group.leave(5, "a"))
     before.seen(before.group.leave(5, "b"))
     scene = started_again(before, 100.0, t=4)
-    assert scene.is_in(State.EMPTY)
+    assert scene.is_in(GroupState.EMPTY)
     effects = scene.join(100, "new")
     assert Assign("t", 0, "new", 1_001) in effects
     assert scene.owned_by("new") == of("t0", "t1", "t2", "t3")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.groups.registry import GROUPS_MAX, GroupRegistry, check_start
+from goqueue.core.groups.registry import GROUPS_MAX, GroupRegistry
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.start import check_start
 from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFormat, UnknownGroup
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)

@@ -10,10 +10,9 @@ from collections.abc import Iterable
 import msgpack
 
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.ledger.backoff import backoff
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import REPLACED, Ledger
-from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settings import LedgerSettings, backoff
 from goqueue.core.ledger.shares import LANES
 from tests.core.ledger.damaging import Damaging
 from tests.core.ledger.parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together

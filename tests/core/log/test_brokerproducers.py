@@ -2,8 +2,7 @@
 
 import pytest
 
-from goqueue.core.log.brokerproducers import let_jump_ahead
-from goqueue.core.log.producers import Judgement, ProducerStates, WrittenBatch
+from goqueue.core.log.producers import Judgement, ProducerStates, WrittenBatch, let_jump_ahead
 from goqueue.core.records.batch import Producer
 from goqueue.errors import Fenced
 

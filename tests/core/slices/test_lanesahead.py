@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.lanesahead import PLACES_MAX, LanesAhead
 from goqueue.core.slices.lanestretch import PIECE_BYTES, LaneStretch, Wanted, cut_lane
-from goqueue.core.slices.sharedroom import SharedRoom
+from goqueue.core.slices.readcache import LARGER_READS_MAX, CacheBudget, StretchCache
 from tests.client.reading.test_message import sealed
 
 
@@ -19,7 +18,7 @@ def a_stretch(lane: int, start: int, size: int = 10) -> LaneStretch:
 
 
 def test_what_is_left_of_a_stretch_is_there_for_the_next_delivery() -> None:
-    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
+    ahead, stretch = StretchCache(CacheBudget()), a_stretch(1, 100)
     assert ahead.holding(1, 100, 0) is None
     ahead.note_used(stretch, 104, 0)
     assert ahead.holding(1, 104, 0) is stretch
@@ -31,7 +30,7 @@ def test_what_is_left_of_a_stretch_is_there_for_the_next_delivery() -> None:
 
 
 def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
-    ahead = LanesAhead(SharedRoom())
+    ahead = StretchCache(CacheBudget())
     ahead.note_used(a_stretch(1, 100), 104, 0)
     assert ahead.holding(1, 104, 1) is None
     ahead.note_used(a_stretch(1, 100), 104, 0)
@@ -41,7 +40,7 @@ def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
 
 
 def test_what_is_not_for_everybody_is_not_kept() -> None:
-    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
+    ahead, stretch = StretchCache(CacheBudget()), a_stretch(1, 100)
     stretch.is_for_all = False
     ahead.note_used(stretch, 104, 0)
     assert ahead.holding(1, 104, 0) is None
@@ -51,7 +50,7 @@ def test_what_is_not_for_everybody_is_not_kept() -> None:
 def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
     used: list[tuple[int, int, int]], bytes_max: int
 ) -> None:
-    ahead = LanesAhead(SharedRoom(), bytes_max)
+    ahead = StretchCache(CacheBudget(), bytes_max)
     for lane, row, size in used:
         kept = ahead.holding(lane, 1_000 * row, 0)
         stretch = a_stretch(lane, 1_000 * row, size) if kept is None else kept
@@ -62,7 +61,7 @@ def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
 
 
 def test_where_a_kept_stretch_was_used_up_more_is_read_at_a_time() -> None:
-    ahead, stretch = LanesAhead(SharedRoom()), a_stretch(1, 100)
+    ahead, stretch = StretchCache(CacheBudget()), a_stretch(1, 100)
     ahead.note_used(stretch, 110, 0)
     assert ahead.how_much(1, 110, 7) == 7, "one delivery has used it up"
     ahead.note_used(stretch, 104, 0)
@@ -73,9 +72,9 @@ def test_where_a_kept_stretch_was_used_up_more_is_read_at_a_time() -> None:
 
 
 def test_only_so_many_places_are_remembered() -> None:
-    ahead = LanesAhead(SharedRoom())
-    for row in range(2 * PLACES_MAX):
+    ahead = StretchCache(CacheBudget())
+    for row in range(2 * LARGER_READS_MAX):
         stretch = a_stretch(1, 1_000 * row)
         ahead.note_used(stretch, stretch.start, 0)
         ahead.note_used(stretch, stretch.end, 0)
-    assert len(ahead._read_on) == PLACES_MAX
+    assert len(ahead._read_on) == LARGER_READS_MAX

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.records.record import encode_record
-from goqueue.core.slices.recentbatches import BATCHES_AT_A_TIME, RecentBatches
-from goqueue.core.slices.sharedroom import SharedRoom
+from goqueue.core.slices.readcache import BATCHES_AT_A_TIME, BatchCache, CacheBudget
 from tests.client.reading.test_message import sealed
 
 
@@ -14,7 +13,7 @@ def a_batch(base: int, size: int = 10) -> bytes:
 
 
 def test_a_batch_is_found_by_every_offset_in_it() -> None:
-    recent, first, second = RecentBatches(SharedRoom()), a_batch(100), a_batch(110, 5)
+    recent, first, second = BatchCache(CacheBudget()), a_batch(100), a_batch(110, 5)
     recent.note(first + second, 0)
     found = [recent.holding(offset, 0) for offset in range(99, 116)]
     assert [None if each is None else each.data for each in found] == [None, *[first] * 10, *[second] * 5, None]
@@ -24,7 +23,7 @@ def test_a_batch_is_found_by_every_offset_in_it() -> None:
 
 
 def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
-    recent = RecentBatches(SharedRoom())
+    recent = BatchCache(CacheBudget())
     recent.note(a_batch(100), 0)
     assert recent.holding(100, 1) is None
     recent.note(a_batch(100), 0)
@@ -34,7 +33,7 @@ def test_nothing_is_kept_of_a_log_that_has_changed() -> None:
 
 
 def test_of_a_read_of_many_small_batches_none_is_kept() -> None:
-    recent, row = RecentBatches(SharedRoom()), [a_batch(10 * number) for number in range(BATCHES_AT_A_TIME + 1)]
+    recent, row = BatchCache(CacheBudget()), [a_batch(10 * number) for number in range(BATCHES_AT_A_TIME + 1)]
     recent.note(b"".join(row), 0)
     assert recent.holding(0, 0) is None
     recent.note(b"".join(row[1:]), 0)
@@ -45,7 +44,7 @@ def test_of_a_read_of_many_small_batches_none_is_kept() -> None:
 def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
     read: list[tuple[int, int]], bytes_max: int
 ) -> None:
-    recent = RecentBatches(SharedRoom(), bytes_max)
+    recent = BatchCache(CacheBudget(), bytes_max)
     for row, size in read:
         data = a_batch(100 * row, size)
         recent.note(data, 0)

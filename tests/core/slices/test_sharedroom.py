@@ -3,9 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.slices.lanesahead import LanesAhead
-from goqueue.core.slices.recentbatches import RecentBatches
-from goqueue.core.slices.sharedroom import SharedRoom
+from goqueue.core.slices.readcache import BatchCache, CacheBudget, StretchCache
 from tests.core.slices.test_recentbatches import a_batch
 
 
@@ -21,7 +19,7 @@ class Holder:
 def test_all_together_keep_no_more_than_is_allowed_and_those_who_came_last_keep_theirs(
     uses: list[tuple[int, int]],
 ) -> None:
-    room, holders, order = SharedRoom(100), [Holder() for _ in range(5)], list[int]()
+    room, holders, order = CacheBudget(100), [Holder() for _ in range(5)], list[int]()
     for number, size in uses:
         holders[number].size = size
         room.note(holders[number], size)
@@ -33,7 +31,7 @@ def test_all_together_keep_no_more_than_is_allowed_and_those_who_came_last_keep_
 
 
 def test_the_least_that_must_go_goes() -> None:
-    room, old, middle, new = SharedRoom(100), Holder(), Holder(), Holder()
+    room, old, middle, new = CacheBudget(100), Holder(), Holder(), Holder()
     for holder, size in ((old, 40), (middle, 40), (new, 40)):
         holder.size = size
         room.note(holder, size)
@@ -42,8 +40,8 @@ def test_the_least_that_must_go_goes() -> None:
 
 def test_a_thousand_partitions_share_it() -> None:
     batch = a_batch(100)
-    room = SharedRoom(10 * len(batch))
-    partitions = [RecentBatches(room) for _ in range(1_000)]
+    room = CacheBudget(10 * len(batch))
+    partitions = [BatchCache(room) for _ in range(1_000)]
     for recent in partitions:
         recent.note(batch, 0)
         assert recent.holding(100, 0) is not None
@@ -52,8 +50,8 @@ def test_a_thousand_partitions_share_it() -> None:
 
 
 def test_whoever_is_told_of_a_change_gives_back_its_own() -> None:
-    room = SharedRoom()
-    recent, ahead = RecentBatches(room), LanesAhead(room)
+    room = CacheBudget()
+    recent, ahead = BatchCache(room), StretchCache(room)
     recent.note(a_batch(100), 0)
     assert room.bytes_kept > 0
     assert recent.holding(100, 1) is None

@@ -9,8 +9,7 @@ from typing import Any
 import trio
 
 import goqueue
-from goqueue.net.wire.groups import Action, Settle
-from goqueue.net.wire.streammessages import AskOffsets, CommitOffsets
+from goqueue.net.wire.groups import Action, AskOffsets, CommitOffsets, Settle
 
 LOST_ODDS = 0.25
 """Of answers to nacks, rejects and releases. Acks are said twice by some members anyway."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from goqueue.client.groupviews import Group
+from goqueue.client.groups import Group
 from tests.sim.clients.history import ClientHistory, Place
 from tests.sim.disk.history import Violation
 from tests.sim.groups.letters import DeadLetter

@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 from goqueue.actors.deadletters import carrier as deadletters
 from goqueue.actors.delivery.handing import HandingOut, HandOut
 from goqueue.actors.delivery.ledgers import GroupHere
+from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
-from goqueue.actors.groups.requests import Taken
 from goqueue.actors.groups.seats import Seats
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.messages import Reply

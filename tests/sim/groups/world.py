@@ -18,7 +18,7 @@ import trio
 
 import goqueue
 from goqueue.client.consuming import membership
-from goqueue.client.groupviews import Group
+from goqueue.client.groups import Group
 from goqueue.errors import LogStopped
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from goqueue.testing.network import SimulatedNetwork

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.client.streaming.committing import Committing
+from goqueue.client.streaming.commits import Committing
 from goqueue.client.streaming.partition import StreamPartition
 from goqueue.testing.determinism import run_deterministically
 from tests.sim.disk.bugs import replaced

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from goqueue.actors.delivery.requests import GatherLedgerFacts, LedgerFacts
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.whyrequests import GatherLedgerFacts, LedgerFacts
-from goqueue.actors.runtime.bounded import call_within, with_each
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.messages import Reply
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.member import MemberView

@@ -7,7 +7,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-PAGE = Path(__file__).parents[2] / "docs" / "actors.md"
+PAGE = Path(__file__).parents[3] / "docs" / "actors.md"
 
 
 def test_the_examples_on_the_page_run() -> None:

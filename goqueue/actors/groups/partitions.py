@@ -1,16 +1,47 @@
-"""Offsets that are committed by readers outside of their group: the group itself says them to its partitions."""
+"""What a group tells its partitions on behalf of others.
 
-from collections.abc import Iterable, Sequence
+A member whose consumer ended gives back what it holds. A partition that cannot be reached keeps it until the leases
+end. Readers outside of the group commit offsets through it.
+"""
 
-from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.requests import CommitOffset, OutsideCommit
-from goqueue.actors.runtime.bounded import call_within, with_each
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from goqueue.actors.delivery.requests import CommitOffset, ReleaseMember, ReplaceMember
+from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment
+from goqueue.actors.groups.requests import Leave, OutsideCommit
+from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.topics.watching import TopicOutline
 from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.effects import Replaced
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
 
-ANSWER_SECONDS_MAX = 2.0
+Report: TypeAlias = Callable[[str], None]
+
+COMMIT_SECONDS_MAX = 2.0
+
+
+async def release(group: str, left: Leave, places: Sequence[Attachment], report: Report, *, stays: bool) -> None:
+    """It comes again at once, uncounted. Who closed and stays a member keeps its partitions."""
+    await _tell_each(places, ReleaseMember(group, left.member, True, left.instance, stays), report)
+
+
+async def replace(group: str, replaced: Replaced, places: Sequence[Attachment], report: Report) -> None:
+    """It comes again at once, and counts: who knows what became of the consumer that held it."""
+    message = ReplaceMember(group, replaced.member, replaced.instance, replaced.before)
+    await _tell_each(places, message, report)
+
+
+async def _tell_each(places: Sequence[Attachment], message: ReleaseMember | ReplaceMember, report: Report) -> None:
+    async def tell(place: Attachment) -> None:
+        if place.ref is not None and place.trouble is None:
+            try:
+                await call_within(ANSWER_SECONDS_MAX, place.ref, message)
+            except GoQueueError as error:
+                report(f"{place.ref.name} did not give back what {message.member} held: {error.message}")
+
+    await with_each(tell, places)
 
 
 def check_open_to_outsiders(group: str, members: int, settings: GroupSettings | None) -> None:
@@ -55,4 +86,4 @@ async def _commit(group: str, commit: OutsideCommit, place: Attachment | None) -
         raise UnknownPartition(f"the topic has no partition {commit.partition}; they are numbered from 0")
     if place.ref is None or place.trouble is not None:
         raise Unavailable(f"{place.topic.name}/{place.number} cannot be reached: {place.trouble}; try again")
-    await call_within(ANSWER_SECONDS_MAX, place.ref, CommitOffset(group, None, 0, commit.offset))
+    await call_within(COMMIT_SECONDS_MAX, place.ref, CommitOffset(group, None, 0, commit.offset))

@@ -1,0 +1,23 @@
+"""What can be asked of dead letters."""
+
+from dataclasses import dataclass
+
+from goqueue.actors.runtime.messages import Request
+from goqueue.types import Offset
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveDeadLetters(Request[tuple[int, int]]):
+    """Answered with how many were sent, or would be, and how many remain. The fields are those of the wire's
+    `Redrive`, in its order."""
+
+    topic: str
+    group: str | None
+    partition: int | None
+    offsets: tuple[Offset, ...] | None
+    reason: str | None
+    to: str | None
+    all_groups: bool
+    messages_max: int | None
+    per_second: int | None
+    dry_run: bool
