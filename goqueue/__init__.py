@@ -16,10 +16,10 @@ from goqueue.client.groups import (
     Redriven,
     ResetPartition,
 )
+from goqueue.client.link.topics import DamagedRange, Partition, RestoredPartition, Topic
 from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader
-from goqueue.client.reading.topics import DamagedRange, Partition, RestoredPartition, Topic
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import Worker, worker
 from goqueue.errors import (

@@ -32,3 +32,7 @@ class Acks(IntEnum):
     """It is in the leader's file: survives `kill -9`."""
     ALL = 2
     """It is fsynced at every in-sync replica: survives power loss."""
+
+
+Scalar: TypeAlias = str | bytes | int | float | bool | None
+"""A value of a setting or a statistic."""

@@ -125,4 +125,4 @@ def test_a_file_ends_at_450_lines(path: Path) -> None:
 def test_only_the_progress_bar_draws(path: Path) -> None:
     """rich takes megabytes and a tenth of a second: a broker, and commands without a bar, do without."""
     draws = any(module.partition(".")[0] == "rich" for module in imports_of(path))
-    assert not draws or named(path) == "cli/progress.py"
+    assert not draws or named(path) == "cli/program/progress.py"

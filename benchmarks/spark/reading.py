@@ -19,7 +19,7 @@ from benchmarks.figures import Figure, timed
 from benchmarks.peers.workload import BLOCK, Wrong
 from benchmarks.spark.session import Session, Watch
 from goqueue.spark.connecting import connected
-from goqueue.spark.datasource import GoQueueDataSource
+from goqueue.spark.format.datasource import GoQueueDataSource
 from goqueue.spark.options import source_options
 from goqueue.spark.reading.source import GoQueueReader, RangePartition
 

@@ -18,9 +18,9 @@ from goqueue.client.delayed import DelayedPage, DueCount
 from goqueue.client.groups import DamagedSkipped, Group, Redriven, ResetPartition
 from goqueue.client.link.address import address_of
 from goqueue.client.link.moments import Moment
+from goqueue.client.link.topics import RestoredPartition, Topic
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Start
-from goqueue.client.reading.topics import RestoredPartition, Topic
 from goqueue.environment import Network, WallClock
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back

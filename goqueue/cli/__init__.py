@@ -6,8 +6,8 @@ A command's file is imported when the command is asked for: to publish a line on
 import click
 
 from goqueue import __version__
-from goqueue.cli.lazy import CommandsInFiles
-from goqueue.cli.running import Program
+from goqueue.cli.program.lazy import CommandsInFiles
+from goqueue.cli.program.running import Program
 
 FILES = {
     "backup": "backup.commands",

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.running import Misuse
 from goqueue.errors import InvalidConfig
 from goqueue.settings import Loaded, Settings, flag_of, load
 

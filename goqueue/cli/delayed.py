@@ -7,10 +7,19 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.consume import Time
-from goqueue.cli.output import JSON, Column, output_option, preview, printable, readable, write_json, write_table
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import (
+    JSON,
+    Column,
+    output_option,
+    preview,
+    printable,
+    readable,
+    write_json,
+    write_table,
+)
+from goqueue.cli.program.running import Misuse
 from goqueue.cli.topic import say
 from goqueue.client.delayed import Delayed, DelayedPage, DueCount
 from goqueue.client.link.moments import due_of

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.consume import message_fields
-from goqueue.cli.output import JSON, Column, output_option, preview, printable, write_json, write_table
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, preview, printable, write_json, write_table
 from goqueue.cli.topic import counted, say
 from goqueue.client.client import Client
 from goqueue.client.groups import Redriven
+from goqueue.client.link.topics import Topic
 from goqueue.client.reading.message import Message
-from goqueue.client.reading.topics import Topic
 from goqueue.core.names import DEAD_LETTER_SUFFIX, dead_letter_topic
 from goqueue.errors import GroupConflict
 

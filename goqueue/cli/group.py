@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.consume import Place, Time
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.running import Misuse
 from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes_option
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition

@@ -12,9 +12,9 @@ import trio
 
 from goqueue.actors.front.ports import Ports, serving
 from goqueue.cli.config import settings_options
-from goqueue.cli.output import JSON, output_option, printable
 from goqueue.cli.process import BrokerProcess, keep_freed_memory
-from goqueue.cli.running import Misuse, ended_by_others
+from goqueue.cli.program.output import JSON, output_option, printable
+from goqueue.cli.program.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
 from goqueue.net.transport.origin import Address

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.output import (
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import (
     JSON,
     Column,
     fitting,

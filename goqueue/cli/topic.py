@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.backup.restorepartition import restore_partition
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
-from goqueue.client.reading.topics import Partition, Topic
+from goqueue.client.link.topics import Partition, Topic
 from goqueue.core.topics.config import SETTINGS, Hours, Whole
 from goqueue.errors import GoQueueError, PartitionLost
 

@@ -2,8 +2,8 @@
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, output_option, printable, write_json
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, output_option, printable, write_json
 from goqueue.client.groups import asking_why
 from goqueue.net.wire.groups import Because
 

@@ -13,11 +13,11 @@ import click
 import trio
 
 import goqueue
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.consume import EARLIEST, STRICT, WEIGHTED, Place
 from goqueue.cli.messages.consumegroup import check_there
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.running import Exit, Misuse, end, ended_by_others
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.running import Exit, Misuse, end, ended_by_others
 from goqueue.client.client import Client
 from goqueue.client.working.rules import Worked
 from goqueue.client.working.worker import is_async

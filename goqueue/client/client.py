@@ -31,12 +31,12 @@ from goqueue.client.link.address import address_of
 from goqueue.client.link.arguments import check_partition_count, check_settings
 from goqueue.client.link.connection import Connected
 from goqueue.client.link.moments import Moment
+from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
 from goqueue.client.reading.message import Published
 from goqueue.client.reading.reader import Reader, Start
-from goqueue.client.reading.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.streaming.outside import commit_from_outside
 from goqueue.core.names import check_group_name, check_publishable, check_topic_name

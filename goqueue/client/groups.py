@@ -13,7 +13,7 @@ from goqueue.client.link.arguments import (
     check_whole,
     refusal,
 )
-from goqueue.client.reading.topics import DamagedRange
+from goqueue.client.link.topics import DamagedRange
 from goqueue.core.names import check_group_name, check_publishable
 from goqueue.errors import GoQueueError
 from goqueue.net.wire import groups as wire

@@ -31,6 +31,6 @@ def register(spark: "SparkSession") -> None:
     check_packages()
     check_java_of(spark)
     check_workers(spark)
-    from goqueue.spark.datasource import GoQueueDataSource  # noqa: PLC0415 (its base class is PySpark's)
+    from goqueue.spark.format.datasource import GoQueueDataSource  # noqa: PLC0415 (its base class is PySpark's)
 
     spark.dataSource.register(GoQueueDataSource)

@@ -11,18 +11,11 @@ from typing import TypeAlias
 
 import trio
 
+from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire.codec import encode
-from goqueue.net.wire.fields import Scalar
-from goqueue.net.wire.groups import (
-    Action,
-    DeliveryRun,
-    JoinGroup,
-    Receive,
-    ReceivePartition,
-    Settle,
-    SettleDelivery,
-)
+from goqueue.net.wire.groups import DeliveryRun, JoinGroup, Receive, ReceivePartition, Settle, SettleDelivery
 from goqueue.net.wire.messages import Fetch, FetchPartition, Hello, Stats
+from goqueue.types import Scalar
 from tests.hostile.frames import frames_of
 
 Attack: TypeAlias = Callable[[trio.abc.HalfCloseableStream, Random], Awaitable[None]]

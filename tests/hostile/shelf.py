@@ -13,11 +13,11 @@ from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Fetch, Produce
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import CreateTopic, DescribeTopics, TopicView
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.records.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
 from goqueue.core.records.record import encode_record
 from goqueue.errors import DamagedData, GoQueueError, PartitionUnavailable
-from goqueue.net.wire.groups import Action
 from goqueue.storage.checkedjson import CHECKSUM
 from goqueue.storage.delays.entries import ENTRY_SIZE, HEADER_SIZE
 from goqueue.storage.delays.index import NAME as DELAYS

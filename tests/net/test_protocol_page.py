@@ -7,6 +7,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_h
 
 import pytest
 
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.inspection import inspect_records
 from goqueue.core.records.record import FLAGS_FROM_CLIENTS, decode_records
 from goqueue.core.why.rules import RULES
@@ -16,7 +17,7 @@ from goqueue.net.session.server import ServerSession
 from goqueue.net.wire.codec import decode, encode
 from goqueue.net.wire.failures import CLASSES
 from goqueue.net.wire.fields import U16, U32, U63, Blob, Count, Name, Prose, Range, Secret, Size, Uuid
-from goqueue.net.wire.groups import Action, AskOffsets, CommitOffsets, JoinGroup, Receive, Received, Settle, Why
+from goqueue.net.wire.groups import AskOffsets, CommitOffsets, JoinGroup, Receive, Received, Settle, Why
 from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Kind, Request
 from goqueue.net.wire.limits import FRAME_SIZE_MAX
 from goqueue.net.wire.messages import Hello, Produce, Welcome

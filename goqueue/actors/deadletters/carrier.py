@@ -9,13 +9,13 @@ first offset, and only then the partition hears that they are done.
 Errors are waited out: a full disk, a partition that is down, a topic that is deleted at this moment.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
+from typing import Protocol
 
 import trio
 
 from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
-from goqueue.actors.groups.attachments import Attachment, Attachments
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import CreateTopic, FindPartition
@@ -35,79 +35,100 @@ PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
 """Seconds, doubling, while it cannot be done."""
 
 
-class Undertaker:
+class SourceTopic(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def partitions(self) -> int: ...
+
+
+class Source(Protocol):
+    """A partition that has dead letters of the group. It counts while it is among the group's sources."""
+
+    @property
+    def topic(self) -> SourceTopic: ...
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def ref(self) -> ActorRef | None: ...
+
+
+class DeadLetterCarrier:
     """Carries the dead letters of one group, from each partition by a task of its own."""
 
     def __init__(
         self,
         group: str,
         topics: ActorRef,
-        attachments: Attachments,
+        sources: Container[Source],
         start: Callable[..., object],
         report: Callable[[str], None],
     ) -> None:
         self._group = group
         self._topics = topics
-        self._attachments = attachments
+        self._sources = sources
         self._start = start
         self._report = report
-        self._under_way: set[Attachment] = set()
-        self._called_again: set[Attachment] = set()
+        self._under_way: set[Source] = set()
+        self._called_again: set[Source] = set()
 
-    def call_for(self, place: Attachment) -> None:
+    def call_for(self, source: Source) -> None:
         """Something waits there, perhaps since before a crash: a partition says so when it is attached, too."""
-        if place in self._under_way:
-            self._called_again.add(place)
+        if source in self._under_way:
+            self._called_again.add(source)
         else:
-            self._under_way.add(place)
-            self._start(self._serve, place, endless=True)
+            self._under_way.add(source)
+            self._start(self._serve, source, endless=True)
 
-    async def _serve(self, place: Attachment) -> None:
+    async def _serve(self, source: Source) -> None:
         pause, is_known = PAUSE_FIRST, False
         try:
-            while place in self._attachments:
-                self._called_again.discard(place)
+            while source in self._sources:
+                self._called_again.discard(source)
                 try:
-                    await self._carry_all(place)
+                    await self._carry_all(source)
                 except GoQueueError as error:
-                    self._note_trouble(place, error, is_known)
+                    self._note_trouble(source, error, is_known)
                     await trio.sleep(pause)
                     pause, is_known = min(2 * pause, PAUSE_MAX), True
                     continue
-                if place not in self._called_again:
+                if source not in self._called_again:
                     return
         finally:
-            self._under_way.discard(place)
+            self._under_way.discard(source)
 
-    def _note_trouble(self, place: Attachment, error: GoQueueError, is_known: bool) -> None:
-        if not is_known and place in self._attachments:
+    def _note_trouble(self, source: Source, error: GoQueueError, is_known: bool) -> None:
+        if not is_known and source in self._sources:
             self._report(
-                f"dead letters of group {self._group} wait in partition {place.number} of {place.topic.name}: "
+                f"dead letters of group {self._group} wait in partition {source.number} of {source.topic.name}: "
                 f"{error.message}; it is tried again"
             )
 
-    async def _carry_all(self, place: Attachment) -> None:
-        if place.ref is None:
-            raise Unavailable(f"partition {place.number} of {place.topic.name} is not found yet; try again")
-        while letters := await place.ref.call(TakeDeadLetters(self._group, MESSAGES_MAX, BYTES_MAX)):
-            await self._bury(place, letters)
-            await place.ref.call(ConfirmDeadLetters(self._group, letters.sequence))
+    async def _carry_all(self, source: Source) -> None:
+        if source.ref is None:
+            raise Unavailable(f"partition {source.number} of {source.topic.name} is not found yet; try again")
+        while letters := await source.ref.call(TakeDeadLetters(self._group, MESSAGES_MAX, BYTES_MAX)):
+            await self._append(source, letters)
+            await source.ref.call(ConfirmDeadLetters(self._group, letters.sequence))
 
-    async def _bury(self, place: Attachment, letters: DeadLetters) -> None:
-        target = await self._dead_letter_partition(place)
+    async def _append(self, source: Source, letters: DeadLetters) -> None:
+        target = await self._dead_letter_partition(source)
         body = b"".join(
-            dead_letter(letter.record, self._story(place, letters, index), index)
+            dead_letter(letter.record, self._story(source, letters, index), index)
             for index, letter in enumerate(letters.messages)
         )
         message = Produce(body, len(letters.messages), producer=letters.producer, acks=Acks.ALL, by_broker=True)
         with suppress(*ARRIVED_BEFORE):
             await target.call(message)
 
-    def _story(self, place: Attachment, letters: DeadLetters, index: int) -> Story:
+    def _story(self, source: Source, letters: DeadLetters, index: int) -> Story:
         letter = letters.messages[index]
         return Story(
-            topic=place.topic.name,
-            partition=place.number,
+            topic=source.topic.name,
+            partition=source.number,
             offset=letter.offset,
             group=self._group,
             attempts=letter.attempts,
@@ -116,17 +137,17 @@ class Undertaker:
             reason=letter.reason,
         )
 
-    async def _dead_letter_partition(self, place: Attachment) -> ActorRef:
+    async def _dead_letter_partition(self, source: Source) -> ActorRef:
         """The same number as in its topic, modulo."""
-        name = dead_letter_topic(place.topic.name)
+        name = dead_letter_topic(source.topic.name)
         found = await outline_of(self._topics, name)
         if found is None:
-            source = await outline_of(self._topics, place.topic.name)
-            await self._make(name, source.partitions if source is not None else place.topic.partitions)
+            outline = await outline_of(self._topics, source.topic.name)
+            await self._make(name, outline.partitions if outline is not None else source.topic.partitions)
             found = await outline_of(self._topics, name)
         if found is None:
             raise Unavailable(f"topic {name} was deleted just now; try again")
-        return await self._topics.call(FindPartition(found.uuid, place.number % found.partitions))
+        return await self._topics.call(FindPartition(found.uuid, source.number % found.partitions))
 
     async def _make(self, name: str, partitions: int) -> None:
         with suppress(TopicExists):  # another partition had need of it at the same time

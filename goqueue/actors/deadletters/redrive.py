@@ -43,11 +43,11 @@ from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.offsetset import Run
 from goqueue.core.slices.deliverable import records_at
 from goqueue.errors import GoQueueError, GroupConflict, RepeatTooOld, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.net.wire.groups import Action
 from goqueue.types import Acks, Buffer, Offset
 
 logger = logging.getLogger("goqueue.redrive")

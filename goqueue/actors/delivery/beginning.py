@@ -11,10 +11,10 @@ import logging
 from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
 from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.delivery.view import start_in
-from goqueue.actors.groups.offsetsfile import shown_offset
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.start import parse_start
 from goqueue.environment import WallClock
+from goqueue.storage.directory.namedoffsets import shown_offset
 from goqueue.storage.journals.ledgers import LostProgress
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume

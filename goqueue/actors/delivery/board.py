@@ -12,8 +12,8 @@ from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
 from goqueue.actors.delivery.requests import LedgerView
 from goqueue.actors.delivery.view import LogMemory, view_of
 from goqueue.core.ledger.shares import LANES
+from goqueue.core.ledger.views import LaneFigures
 from goqueue.environment import WallClock
-from goqueue.net.wire.groups import LaneDescription
 from goqueue.storage.log.log import Log
 
 
@@ -48,5 +48,5 @@ def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
     if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.departing:
         return None
     served = ledger.shares.served
-    lanes = tuple(LaneDescription(0, 0, served[lane], None) for lane in LANES)
+    lanes = tuple(LaneFigures(0, 0, served[lane], None) for lane in LANES)
     return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

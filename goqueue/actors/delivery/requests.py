@@ -12,10 +12,10 @@ from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.ledger.attempts import NO_SETS, AttemptRun, AttemptSets, count
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.ledger.views import Progress
+from goqueue.core.ledger.settlements import Action
+from goqueue.core.ledger.views import LaneFigures, Progress
 from goqueue.core.records.batch import Producer
 from goqueue.core.why.facts import PartitionFacts
-from goqueue.net.wire.groups import Action, LaneDescription
 from goqueue.storage.journals.ledgers import LostProgress
 from goqueue.types import Buffer, Offset
 
@@ -199,7 +199,7 @@ class LedgerView:
     end: Offset
     lag: int
     oldest_unacked_ms: int | None
-    lanes: tuple[LaneDescription, ...] = ()
+    lanes: tuple[LaneFigures, ...] = ()
     """One for each lane."""
     lost: LostProgress | None = None
     """Progress that was lost here, so that messages come again."""

@@ -4,9 +4,9 @@ from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.entries import Entry, Expired, Nacked, Rejected, Repaired
 from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.errors import StaleReceipt
-from goqueue.net.wire.groups import Action
 
 VISIBILITY_SECONDS = 30.0
 """Of an extension that does not say how long."""

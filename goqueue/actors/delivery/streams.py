@@ -8,7 +8,6 @@ import trio
 from goqueue.actors.delivery.delivery import LedgerDesk
 from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
 from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset, StreamReader, StreamStanding
-from goqueue.actors.partition.requests import AwaitMore, Fetch
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.core.offsetset import Run
@@ -19,20 +18,20 @@ from goqueue.types import Offset
 class StreamDesk(LedgerDesk):
     # Who reads, for those who ask why nothing comes
 
-    def note_fetch(self, message: Fetch) -> None:
-        here = self._read_by_owner(message.reader)
+    def note_fetch(self, reader: StreamReader | None, offset: Offset) -> None:
+        here = self._read_by_owner(reader)
         if here is not None and here.member is not None:
-            here.note_fetch(here.member, message.offset, trio.current_time())
+            here.note_fetch(here.member, offset, trio.current_time())
 
-    def note_fetch_wait(self, message: AwaitMore, reply: Reply[None]) -> None:
-        here = self._read_by_owner(message.reader)
+    def note_fetch_wait(self, reader: StreamReader | None, deadline: float, reply: Reply[None]) -> None:
+        here = self._read_by_owner(reader)
         if here is not None and here.member is not None:
-            here.askers.note_wait(here.member, trio.current_time(), message.deadline, reply)
+            here.askers.note_wait(here.member, trio.current_time(), deadline, reply)
 
-    def note_damage(self, message: Fetch, damage: DamagedData) -> None:
-        here = self._read_by_owner(message.reader)
+    def note_damage(self, reader: StreamReader | None, offset: Offset, damage: DamagedData) -> None:
+        here = self._read_by_owner(reader)
         if here is not None:
-            here.place = StreamPlace(message.offset, Run(damage.offset, damage.end_offset - 1))
+            here.place = StreamPlace(offset, Run(damage.offset, damage.end_offset - 1))
 
     def _read_by_owner(self, reader: StreamReader | None) -> GroupHere | None:
         """Whoever else names itself may be late, or not tell the truth: nothing follows from it."""

@@ -16,13 +16,12 @@ from goqueue.core.groups.start import Start
 from goqueue.core.ledger.damage import DamagedRange
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.shares import LANES, Counts
-from goqueue.core.ledger.views import Progress
+from goqueue.core.ledger.views import LaneFigures, Progress
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.deliverable import batches_in
 from goqueue.core.slices.lanecounts import count_lanes
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
-from goqueue.net.wire.groups import LaneDescription
 from goqueue.storage.log.log import Log
 from goqueue.types import Microseconds, Offset
 
@@ -139,13 +138,13 @@ def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
 
 async def _lane_of(
     ledger: Ledger, memory: LogMemory, clock: WallClock, lane: int, fresh: int | None
-) -> LaneDescription:
+) -> LaneFigures:
     next_fresh = await memory.next_of_lane(lane, ledger.fresh_in(lane))
     held = ledger.held_in(lane)
     first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
     age = None if first is None else await _age(memory, first, clock)
     ready = None if fresh is None else fresh + held.ready
-    return LaneDescription(ready, held.in_flight, ledger.shares.served[lane], age)
+    return LaneFigures(ready, held.in_flight, ledger.shares.served[lane], age)
 
 
 async def _age(memory: LogMemory, offset: Offset, clock: WallClock) -> int | None:

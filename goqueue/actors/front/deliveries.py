@@ -29,6 +29,7 @@ from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets
 from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import check_group_name
 from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet
 from goqueue.core.receipts import OFFSET_MAX
@@ -136,7 +137,7 @@ async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Recei
             desk.members.note_served(name, partition)
             if outcome.is_alone:
                 desk.members.note_alone(name)
-            desk.statistics.groups.note_taken(outcome)
+            desk.statistics.groups.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
@@ -201,7 +202,7 @@ def _answer(desk: Desk, correlation: int, size: int, deliveries: tuple[wire.Sett
 async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
     try:
         question = _question(group, delivery)
-        if not question.size and question.action is not wire.Action.EXTEND:
+        if not question.size and question.action is not Action.EXTEND:
             settle(_DONE)
             return
         ref = await desk.partition(delivery.topic, delivery.partition)
@@ -213,12 +214,12 @@ async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _
 
 
 def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
-    action, delay = wire.Action(delivery.action), delivery.delay_ms
-    if action is wire.Action.EXTEND:
+    action, delay = Action(delivery.action), delivery.delay_ms
+    if action is Action.EXTEND:
         _check_lease("delay_ms", delay or 0)
     elif delay is not None and delay > DELAY_MS_MAX:
         raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
-    if delivery.whole and (delivery.runs or delivery.sets or action is not wire.Action.ACK):
+    if delivery.whole and (delivery.runs or delivery.sets or action is not Action.ACK):
         raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
     runs = tuple(sorted((*map(AttemptRun._make, delivery.runs), *_runs_in(delivery.sets))))
     _check_runs(runs)

@@ -30,11 +30,13 @@ from goqueue.actors.topics.requests import DescribeTopics
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.groups.start import check_start
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, OwnedPartition
 from goqueue.core.names import check_group_name, check_publishable
 from goqueue.core.why.rules import explain
 from goqueue.errors import ActorDied, GoQueueError, GroupConflict, TooLarge, UnknownGroup, UnknownMember
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
 
@@ -97,15 +99,24 @@ async def _find(desk: Desk, group: str) -> ActorRef:
 
 
 async def _speak(
-    desk: Desk, name: tuple[str, str], group: ActorRef, asked: Request[wire.Membership]
+    desk: Desk, name: tuple[str, str], group: ActorRef, asked: Request[MemberState]
 ) -> wire.Membership:
     is_new = desk.members.add(name, group)
     try:
-        return await group.call(asked)
+        return _membership(await group.call(asked))
     except GoQueueError as error:
         if is_new or isinstance(error, UnknownMember):
             desk.members.remove(name)
         raise
+
+
+def _membership(state: MemberState) -> wire.Membership:
+    assignment, revoked = _assigned(state.assignment), _assigned(state.revoked)
+    return wire.Membership(state.member, state.generation, state.settings, assignment, revoked)
+
+
+def _assigned(partitions: Sequence[OwnedPartition]) -> tuple[wire.AssignedPartition, ...]:
+    return tuple(wire.AssignedPartition(*each) for each in partitions)
 
 
 def _subscription(asked: Sequence[str]) -> Subscription:
@@ -126,7 +137,7 @@ async def describe_groups(desk: Desk, request: wire.DescribeGroups) -> wire.Grou
 
 async def _described(desk: Desk, names: Sequence[str], *, are_wanted: bool) -> tuple[wire.GroupDescription, ...]:
     """Of those that nobody named, the ones that went meanwhile are left out."""
-    groups: list[wire.GroupDescription] = []
+    groups: list[DescribedGroup] = []
     rows = 0
     for name in names:
         try:
@@ -139,16 +150,35 @@ async def _described(desk: Desk, names: Sequence[str], *, are_wanted: bool) -> t
         if groups and rows > ROWS_MAX:
             raise TooLarge(f"these groups have over {ROWS_MAX:,} members and partitions; ask for fewer by name")
         groups.append(description)
-    return tuple(groups)
+    return tuple(map(_description, groups))
 
 
-async def _describe(desk: Desk, name: str) -> wire.GroupDescription:
+def _description(group: DescribedGroup) -> wire.GroupDescription:
+    members = tuple(
+        wire.MemberDescription(*member[:3], _assigned(member.assignment), *member[4:]) for member in group.members
+    )
+    return wire.GroupDescription(*group[:4], members, tuple(map(_described_partition, group.partitions)))
+
+
+def _described_partition(partition: DescribedPartition) -> wire.GroupPartition:
+    return wire.GroupPartition(
+        *partition[:11],
+        error=None if partition.error is None else error_body(partition.error),
+        lanes=tuple(wire.LaneDescription(*each) for each in partition.lanes),
+        damaged=partition.damaged,
+        damages=tuple(wire.DamagedMessages(*each) for each in partition.damages),
+        progress_lost_at=partition.progress_lost_at,
+        shown_before=partition.shown_before,
+    )
+
+
+async def _describe(desk: Desk, name: str) -> DescribedGroup:
     return await (await _find(desk, name)).call(DescribeGroup())
 
 
 async def alter_group(desk: Desk, request: wire.AlterGroup) -> wire.Groups:
     group = await _find(desk, request.group)
-    return wire.Groups((await group.call(Alter(request.settings, request.force)),))
+    return wire.Groups((_description(await group.call(Alter(request.settings, request.force))),))
 
 
 async def delete_group(desk: Desk, request: wire.DeleteGroup) -> Done:
@@ -164,7 +194,7 @@ async def reset_group(desk: Desk, request: wire.ResetGroup) -> wire.GroupReset:
         raise ProtocolError("a partition was named without its topic; name both, or neither")
     group = await _find(desk, request.group)
     reset = Reset(request.topic, request.partition, request.start, request.dry_run, request.force)
-    return wire.GroupReset(await group.call(reset))
+    return wire.GroupReset(tuple(wire.ResetPartition(*each) for each in await group.call(reset)))
 
 
 async def skip_damaged(desk: Desk, request: wire.SkipDamaged) -> wire.DamagedSkipped:

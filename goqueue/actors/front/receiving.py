@@ -20,8 +20,8 @@ import trio
 from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError
-from goqueue.net.wire.groups import Action
 
 TOGETHER_BYTES_MAX = 16 * 1024 * 1024
 """Of deliveries from several partitions in one answer; a batch alone may have twice that."""

@@ -134,18 +134,25 @@ async def _post(
         producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
         reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
     except GoQueueError as error:
-        statistics.note_outcome(error)
+        statistics.note_refused(error)
         gathering.settle(number, wire.ProducedBatch(None, 0, error_body(error)))
         return
     if acks is Acks.NONE:
         gathering.settle(number, _UNKNOWN)
-        reply.then(lambda settled: statistics.note_outcome(settled.outcome, ref.name))
+        reply.then(lambda settled: _note_outcome(statistics, ref.name, settled.outcome))
     else:
         reply.then(lambda settled: gathering.settle(number, _produced(statistics, ref.name, settled.outcome)))
 
 
+def _note_outcome(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> None:
+    if isinstance(outcome, Produced):
+        statistics.repeats += not outcome.append_time
+    elif isinstance(outcome, GoQueueError):
+        statistics.note_refused(outcome, partition)
+
+
 def _produced(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> wire.ProducedBatch:
-    statistics.note_outcome(outcome, partition)
+    _note_outcome(statistics, partition, outcome)
     if isinstance(outcome, Produced):
         return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"

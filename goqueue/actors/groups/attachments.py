@@ -125,8 +125,8 @@ class Attachments:
     def __iter__(self) -> Iterator[Attachment]:
         return iter(list(self._places.values()))
 
-    def __contains__(self, place: Attachment) -> bool:
-        return self._places.get(place.key) is place
+    def __contains__(self, place: object) -> bool:
+        return isinstance(place, Attachment) and self._places.get(place.key) is place
 
     def find(self, key: TopicPartition) -> Attachment | None:
         return self._places.get(key)

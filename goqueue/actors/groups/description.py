@@ -15,16 +15,14 @@ from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.member import MemberView
 from goqueue.core.groups.rebalance import GroupView
-from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
-from goqueue.net.wire.failures import error_body
-from goqueue.net.wire.groups import (
-    AssignedPartition,
-    DamagedMessages,
-    GroupDescription,
-    GroupPartition,
-    MemberDescription,
-    ResetPartition,
+from goqueue.core.groups.views import (
+    DescribedGroup,
+    DescribedMember,
+    DescribedPartition,
+    MovedOffset,
+    OwnedPartition,
 )
+from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
 from goqueue.storage.slices import Slices
 
 ANSWER_SECONDS_MAX = 2.0
@@ -34,12 +32,12 @@ Found: TypeAlias = LedgerView | GoQueueError | None
 
 async def describe_group(
     name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], places: Sequence[Attachment]
-) -> GroupDescription:
+) -> DescribedGroup:
     """A partition that does not answer is described by its error; the others are there all the same."""
     owners = {key: member.id for member in view.members for key in member.assignment}
     is_shared = view.settings is not None and view.settings.shared
     ledgers = await look_at_each(places, name)
-    return GroupDescription(
+    return DescribedGroup(
         name=name,
         state=view.state.name.lower(),
         generation=view.generation,
@@ -105,9 +103,9 @@ async def ask_each(
     return found
 
 
-def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> MemberDescription:
+def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> DescribedMember:
     subscription = member.subscription.to_plain()
-    return MemberDescription(
+    return DescribedMember(
         member=member.id,
         client=member.client,
         subscription=(subscription,) if isinstance(subscription, str) else tuple(subscription),
@@ -118,23 +116,20 @@ def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) 
     )
 
 
-def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[AssignedPartition, ...]:
+def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[OwnedPartition, ...]:
     """A topic that is gone has nothing to read, and nothing to let go of."""
     return tuple(
-        AssignedPartition(topic, uuids[topic].bytes, number)
-        for topic, number in sorted(assignment)
-        if topic in uuids
+        OwnedPartition(topic, uuids[topic].bytes, number) for topic, number in sorted(assignment) if topic in uuids
     )
 
 
 def _describe_partition(
     key: TopicPartition, member: str | None, found: LedgerView | GoQueueError | None
-) -> GroupPartition:
+) -> DescribedPartition:
     if not isinstance(found, LedgerView):
-        error = error_body(found) if found is not None else None
-        return GroupPartition(*key, member, 0, 0, 0, 0, 0, 0, 0, None, error)
+        return DescribedPartition(*key, member, error=found)
     progress = found.progress
-    return GroupPartition(
+    return DescribedPartition(
         topic=key.topic,
         partition=key.partition,
         member=member,
@@ -148,7 +143,7 @@ def _describe_partition(
         oldest_unacked_ms=found.oldest_unacked_ms,
         lanes=found.lanes,
         damaged=progress.damaged,
-        damages=tuple(DamagedMessages(*each) for each in progress.damages),
+        damages=progress.damages,
         progress_lost_at=None if found.lost is None else found.lost.at,
         shown_before=None if found.lost is None else found.lost.shown,
     )
@@ -164,7 +159,7 @@ def check_may_reset(group: str, members: int, wanted: Reset) -> None:
 
 
 async def reset_group(
-    group: str, wanted: Reset, places: Sequence[Attachment], reply: Reply[tuple[ResetPartition, ...]]
+    group: str, wanted: Reset, places: Sequence[Attachment], reply: Reply[tuple[MovedOffset, ...]]
 ) -> None:
     """Of several partitions each is reset by itself; the first error is told, and the call may be repeated."""
     try:
@@ -183,15 +178,15 @@ def _chosen(group: str, wanted: Reset, places: Sequence[Attachment]) -> list[Att
     return chosen
 
 
-async def _reset(group: str, wanted: Reset, places: Sequence[Attachment]) -> tuple[ResetPartition, ...]:
-    done: list[ResetPartition] = []
+async def _reset(group: str, wanted: Reset, places: Sequence[Attachment]) -> tuple[MovedOffset, ...]:
+    done: list[MovedOffset] = []
 
     async def reset(place: Attachment) -> None:
         if place.ref is None:
             raise Unavailable(f"partition {place.number} of {place.topic.name} cannot be reached; try again")
         message = ResetLedger(group, wanted.start, wanted.dry_run)
         before, after = await call_within(ANSWER_SECONDS_MAX, place.ref, message)
-        done.append(ResetPartition(*place.key, before, after))
+        done.append(MovedOffset(*place.key, before, after))
 
     await with_each(reset, places)
     return tuple(sorted(done))

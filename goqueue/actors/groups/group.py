@@ -15,7 +15,7 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.deadletters.carrier import Undertaker
+from goqueue.actors.deadletters.carrier import DeadLetterCarrier
 from goqueue.actors.delivery.requests import AttachGroup, DeadLettersWait
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
@@ -58,9 +58,9 @@ from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import EARLIEST, check_start
+from goqueue.core.groups.views import DescribedGroup, MemberState, MovedOffset
 from goqueue.core.why.facts import GroupFacts
 from goqueue.errors import GoQueueError, GroupConflict
-from goqueue.net.wire.groups import GroupDescription, Membership, ResetPartition
 from goqueue.storage.log.volume import Volume
 
 logger = logging.getLogger("goqueue.group")
@@ -90,7 +90,7 @@ class Group(Actor):
         self._starts: dict[str, str] = {}
         """Of topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
-        self._undertaker = Undertaker(name, topics, self._attachments, self.background, self._report)
+        self._carrier = DeadLetterCarrier(name, topics, self._attachments, self.background, self._report)
         self._offsets = OffsetsFile(volume, data, name, self._report)
         self.reports: list[str] = []
 
@@ -129,7 +129,7 @@ class Group(Actor):
     # Members
 
     @answers(Join)
-    async def join(self, message: Join) -> Membership:
+    async def join(self, message: Join) -> MemberState:
         settings = settings_asked_for(self._core, message.settings)
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
@@ -160,7 +160,7 @@ class Group(Actor):
             self._known = await self._register.call(NoteSettings(self._name, settings))
 
     @defers(AwaitMembership)
-    async def await_membership(self, message: AwaitMembership, reply: Reply[Membership]) -> None:
+    async def await_membership(self, message: AwaitMembership, reply: Reply[MemberState]) -> None:
         await self._hear(message)
         self._seats.wait(message, reply)
 
@@ -282,10 +282,10 @@ class Group(Actor):
             raise GroupConflict(f"group {self._name} has {count} members; {what_to_do}", members=count)
 
     @defers(DescribeGroup)
-    async def describe(self, _: DescribeGroup, reply: Reply[GroupDescription]) -> None:
+    async def describe(self, _: DescribeGroup, reply: Reply[DescribedGroup]) -> None:
         self.background(self._tell_description, reply)
 
-    async def _tell_description(self, reply: Reply[GroupDescription]) -> None:
+    async def _tell_description(self, reply: Reply[DescribedGroup]) -> None:
         now = trio.current_time()
         view = self._core.view(now)
         reply.resolve(await describe_group(self._name, view, now, self._uuids(), list(self._attachments)))
@@ -297,7 +297,7 @@ class Group(Actor):
         self.background(tell_facts, standing, list(self._attachments), message.member, reply)
 
     @defers(Alter)
-    async def alter(self, message: Alter, reply: Reply[GroupDescription]) -> None:
+    async def alter(self, message: Alter, reply: Reply[DescribedGroup]) -> None:
         await self._reserve_generations()
         settings = self._settings.altered(message.settings)
         altered = deepcopy(self._core)
@@ -310,7 +310,7 @@ class Group(Actor):
         self.background(self._tell_description, reply)
 
     @defers(Reset)
-    async def reset(self, message: Reset, reply: Reply[tuple[ResetPartition, ...]]) -> None:
+    async def reset(self, message: Reset, reply: Reply[tuple[MovedOffset, ...]]) -> None:
         check_start(message.start)
         check_may_reset(self._name, self._seats.present, message)
         self._offsets.expect_changes()
@@ -372,10 +372,10 @@ class Group(Actor):
             self._seats.leave(effect.member, effect.reason)
         self._offsets.expect_changes()
 
-    def _as_membership(self, told: Tell) -> Membership:
+    def _as_membership(self, told: Tell) -> MemberState:
         settings = self._settings
         assignment, revoked = assigned(told.assignment, self._uuids()), assigned(told.revoked, self._uuids())
-        return Membership(told.member, told.generation, settings.to_plain(), assignment, revoked)
+        return MemberState(told.member, told.generation, settings.to_plain(), assignment, revoked)
 
     # Time
 
@@ -421,7 +421,7 @@ class Group(Actor):
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
         place = self._attachments.find(TopicPartition(news.topic, news.partition))
         if place is not None:
-            self._undertaker.call_for(place)
+            self._carrier.call_for(place)
             self._offsets.expect_changes()
 
     async def _look_after_partitions(self) -> None:

@@ -10,21 +10,14 @@ import trio
 
 from goqueue.actors.groups.requests import DescribeGroup, FindGroup
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups.views import DescribedGroup
+from goqueue.core.ledger.views import LaneFigures
 from goqueue.errors import GoQueueError
-from goqueue.net.wire.fields import Scalar
-from goqueue.net.wire.groups import GroupDescription, LaneDescription
-from goqueue.types import Priority
+from goqueue.types import Priority, Scalar
 
 PLACES_MAX = 200
 """Partitions, of all groups together, if each group read all of them."""
 SECONDS_MAX = 1.0
-LANE_COUNTERS = {
-    "lane.PRIORITY.ready": "messages of this priority that queues have before them, where they can be counted",
-    "lane.PRIORITY.in_flight": "those in the hands of consumers",
-    "lane.PRIORITY.served": "handed out since their partitions were opened",
-    "lane.PRIORITY.share": "of all that were served, from 0 to 1",
-    "lane.PRIORITY.oldest_seconds": "how old the oldest is that is not done",
-}
 
 
 async def lane_figures(groups: ActorRef, names: Sequence[str], partitions: int) -> dict[str, Scalar]:
@@ -37,7 +30,7 @@ async def lane_figures(groups: ActorRef, names: Sequence[str], partitions: int) 
     return {}
 
 
-def _figures(described: Sequence[GroupDescription]) -> dict[str, Scalar]:
+def _figures(described: Sequence[DescribedGroup]) -> dict[str, Scalar]:
     rows = [row.lanes for each in described if each.settings.get("mode") == "queue" for row in each.partitions]
     by_lane = [[row[lane] for row in rows if row] for lane in Priority]
     served = sum(each.served for lane in by_lane for each in lane)
@@ -49,14 +42,14 @@ def _figures(described: Sequence[GroupDescription]) -> dict[str, Scalar]:
     return figures
 
 
-async def _describe(groups: ActorRef, name: str) -> GroupDescription | None:
+async def _describe(groups: ActorRef, name: str) -> DescribedGroup | None:
     try:
         return await (await groups.call(FindGroup(name))).call(DescribeGroup())
     except GoQueueError:
         return None  # it went meanwhile, or cannot be read; whoever asks for it hears why
 
 
-def _sum(lanes: Sequence[LaneDescription], served_by_all: int) -> dict[str, Scalar]:
+def _sum(lanes: Sequence[LaneFigures], served_by_all: int) -> dict[str, Scalar]:
     ready, served = _total(each.ready for each in lanes), sum(each.served for each in lanes)
     return {
         **({} if ready is None else {"ready": ready}),

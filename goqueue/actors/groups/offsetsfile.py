@@ -118,12 +118,6 @@ class OffsetsFile:
         await self._volume.replace(self._directory, NAME, [contents])
 
 
-async def shown_offset(volume: Volume, data: str, group: str, topic: str, partition: int) -> int | None:
-    """The committed offset that the file shows; None when there is none, or the file is not sound."""
-    fields = await read_offsets(volume, f"{data}/{OFFSETS}/{group}/{NAME}")
-    return offset_in(fields, topic, None, partition)
-
-
 def remove_offsets(volume: Volume, data: str, group: str) -> None:
     """The group is gone. What else lies in its folder stays."""
     folder = f"{data}/{OFFSETS}/{group}"

@@ -8,16 +8,16 @@ from uuid import UUID
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import DescribedGroup, MemberState, MovedOffset
 from goqueue.core.why.facts import GroupFacts
 from goqueue.errors import GoQueueError
-from goqueue.net.wire.groups import GroupDescription, Membership, ResetPartition
 from goqueue.types import Offset
 
 # To a group.
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Request[Membership]):
+class Join(Request[MemberState]):
     member: str
     client: str
     subscription: Subscription
@@ -31,7 +31,7 @@ class Join(Request[Membership]):
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitMembership(Request[Membership]):
+class AwaitMembership(Request[MemberState]):
     """A heartbeat: answered when the member has something else than in `generation`, or at `deadline`."""
 
     member: str
@@ -63,18 +63,18 @@ class CheckEmpty(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeGroup(Request[GroupDescription]):
+class DescribeGroup(Request[DescribedGroup]):
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Alter(Request[GroupDescription]):
+class Alter(Request[DescribedGroup]):
     settings: dict[str, Any]
     force: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Reset(Request[tuple[ResetPartition, ...]]):
+class Reset(Request[tuple[MovedOffset, ...]]):
     topic: str | None
     partition: int | None
     start: str

@@ -15,15 +15,15 @@ from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Tell
 from goqueue.core.groups.member import fenced
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import MemberState
 from goqueue.errors import GoQueueError, UnknownMember
-from goqueue.net.wire.groups import Membership
 
 HEARTBEATS_PER_SESSION = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    reply: Reply[Membership]
+    reply: Reply[MemberState]
     deadline: float
 
 
@@ -44,7 +44,7 @@ class _Seat:
 
 
 class Seats:
-    def __init__(self, as_membership: Callable[[Tell], Membership]) -> None:
+    def __init__(self, as_membership: Callable[[Tell], MemberState]) -> None:
         self._as_membership = as_membership
         self._seats: dict[str, _Seat] = {}
 
@@ -109,7 +109,7 @@ class Seats:
             seat.had |= told.assignment
             self._answer(seat)
 
-    def membership_of(self, member: str) -> Membership:
+    def membership_of(self, member: str) -> MemberState:
         told = self._seats[member].told
         assert told is not None, "whoever joins is told something"
         return self._as_membership(told)
@@ -128,7 +128,7 @@ class Seats:
 
     # Heartbeats
 
-    def wait(self, message: AwaitMembership, reply: Reply[Membership]) -> None:
+    def wait(self, message: AwaitMembership, reply: Reply[MemberState]) -> None:
         seat = self._seats[message.member]
         self._answer(seat)
         seat.connection = message.connection

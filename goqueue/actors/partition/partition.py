@@ -327,7 +327,7 @@ class Partition(DelayDesk):
 
     @defers(Fetch)
     async def fetch(self, message: Fetch, reply: Reply[LogSlice]) -> None:
-        self.note_fetch(message)
+        self.note_fetch(message.reader, message.offset)
         if self._is_warm(message.offset):
             reply.resolve(await self._slice(message))
         else:
@@ -347,14 +347,14 @@ class Partition(DelayDesk):
         try:
             return await self.log.read(message.offset, message.bytes_max)
         except DamagedData as damage:
-            self.note_damage(message, damage)
+            self.note_damage(message.reader, message.offset, damage)
             raise
 
     @defers(AwaitMore)
     async def await_more(self, message: AwaitMore, reply: Reply[None]) -> None:
         if message.offset == self.log.high_watermark and message.deadline > trio.current_time():
             self._readers.wait(reply, message.offset, message.deadline)
-            self.note_fetch_wait(message, reply)
+            self.note_fetch_wait(message.reader, message.deadline, reply)
             self.keeper.note_awaited()
         else:
             reply.resolve(None)

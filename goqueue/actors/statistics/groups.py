@@ -7,11 +7,10 @@ those add to `expired` and `dead_letters` themselves.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.delivery.requests import Taken
-from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun
+from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets
 from goqueue.core.ledger.entries import Expired
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.slices.readcache import CacheBudget
-from goqueue.net.wire.groups import Action
 from goqueue.types import LANE_COUNT, Priority
 
 GROUP_COUNTERS = {
@@ -61,12 +60,13 @@ class GroupCounts:
     room: CacheBudget = field(default_factory=CacheBudget)
     """For what partitions keep of what they have read."""
 
-    def note_taken(self, taken: Taken) -> None:
-        counts = [(run.attempt, run.size) for run in taken.runs]
-        for attempt, size in counts or [(attempt, len(offsets)) for attempt, offsets in taken.sets]:
-            self.delivered += size
-            self.again += size if attempt > FRESH_ATTEMPT else 0
-        self.bytes += len(taken.data)
+    def note_delivered(self, runs: Sequence[AttemptRun], sets: AttemptSets, size: int) -> None:
+        """By runs, or by sets in their place, in so many bytes."""
+        counts = [(run.attempt, run.size) for run in runs]
+        for attempt, messages in counts or [(attempt, len(offsets)) for attempt, offsets in sets]:
+            self.delivered += messages
+            self.again += messages if attempt > FRESH_ATTEMPT else 0
+        self.bytes += size
 
     def note_served(self, counts: Sequence[int]) -> None:
         """So many of each priority."""
@@ -98,3 +98,12 @@ class GroupCounts:
             "groups.ledgers_lost": self.ledgers_lost,
             "groups.bytes_kept": self.room.bytes_kept,
         }
+
+
+LANE_COUNTERS = {
+    "lane.PRIORITY.ready": "messages of this priority that queues have before them, where they can be counted",
+    "lane.PRIORITY.in_flight": "those in the hands of consumers",
+    "lane.PRIORITY.served": "handed out since their partitions were opened",
+    "lane.PRIORITY.share": "of all that were served, from 0 to 1",
+    "lane.PRIORITY.oldest_seconds": "how old the oldest is that is not done",
+}

@@ -10,19 +10,16 @@ from dataclasses import dataclass, field
 
 import trio
 
-from goqueue.actors.groups.lanefigures import LANE_COUNTERS
-from goqueue.actors.partition.requests import Produced
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts
-from goqueue.actors.statistics.groups import GROUP_COUNTERS, GroupCounts
+from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts
 from goqueue.actors.statistics.refusallog import RefusalLog
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
-from goqueue.net.wire.fields import Scalar
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.views import LogSlice
 from goqueue.storage.log.volume import Volume
-from goqueue.types import Offset
+from goqueue.types import Offset, Scalar
 
 THRESHOLDS_MS = (20, 100, 1_000)
 REFUSED = "refused."
@@ -124,16 +121,13 @@ class Statistics:
 
     # What happened
 
-    def note_outcome(self, outcome: Produced | BaseException, partition: str = "") -> None:
-        """Of a batch; the partition by its name, where it was found."""
-        if isinstance(outcome, Produced):
-            self.repeats += not outcome.append_time
-        elif isinstance(outcome, GoQueueError):
-            if partition:
-                self.refusals.note(partition, outcome)
-            self.refused[outcome.code] = self.refused.get(outcome.code, 0) + 1
-            if isinstance(outcome, BatchRefused):
-                self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in outcome.records)
+    def note_refused(self, error: GoQueueError, partition: str = "") -> None:
+        """A batch was refused; the partition by its name, where it was found."""
+        if partition:
+            self.refusals.note(partition, error)
+        self.refused[error.code] = self.refused.get(error.code, 0) + 1
+        if isinstance(error, BatchRefused):
+            self.repeats += sum(isinstance(each.error, DuplicateMessage) for each in error.records)
 
     def note_child(self, report: ChildReport) -> None:
         if report.fate is Fate.RESTARTING:

@@ -4,12 +4,12 @@ from collections.abc import Awaitable
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.backup.copying import Outcome, back_up
 from goqueue.cli.backup.copying import restore as restore_copy
-from goqueue.cli.output import JSON, Column, output_option, printable, readable, write_json, write_table
-from goqueue.cli.progress import progress_bar
-from goqueue.cli.running import Exit, Misuse, end, run
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, printable, readable, write_json, write_table
+from goqueue.cli.program.progress import progress_bar
+from goqueue.cli.program.running import Exit, Misuse, end, run
 from goqueue.errors import DirectoryNotEmpty, GoQueueError, UnknownFormat
 from goqueue.storage.backup.backup import CopiedPartition
 from goqueue.storage.disk.disk import RealDisk

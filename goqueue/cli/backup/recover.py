@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from goqueue.cli.backup.copying import mounted
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.running import Misuse, run
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.running import Misuse, run
 from goqueue.environment import SystemClock
 from goqueue.errors import GoQueueError
 from goqueue.storage.directory.datadirectory import LOCK, recovery_command

@@ -4,11 +4,11 @@ from dataclasses import asdict
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.backup.copying import mounted
-from goqueue.cli.output import JSON, output_option, printable, write_json
-from goqueue.cli.running import Misuse, run
-from goqueue.client.reading.topics import RestoredPartition
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, output_option, printable, write_json
+from goqueue.cli.program.running import Misuse, run
+from goqueue.client.link.topics import RestoredPartition
 from goqueue.errors import GoQueueError
 from goqueue.storage.backup.source import BackupSource
 from goqueue.storage.disk.disk import RealDisk

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.bench.delay import measure_delays
 from goqueue.cli.bench.times import Times, histogram
 from goqueue.cli.bench.work import (
@@ -23,8 +22,9 @@ from goqueue.cli.bench.work import (
     read_all,
     topic_of_its_own,
 )
-from goqueue.cli.output import JSON, Column, acks_option, output_option, printable, write_json, write_table
-from goqueue.cli.progress import Bar, progress_bar
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, acks_option, output_option, printable, write_json, write_table
+from goqueue.cli.program.progress import Bar, progress_bar
 from goqueue.client.client import Client
 from goqueue.types import Acks
 

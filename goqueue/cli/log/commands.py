@@ -7,9 +7,9 @@ import click
 from goqueue.cli.log.reportview import write_report_json, write_report_table
 from goqueue.cli.log.rowfields import fields_of
 from goqueue.cli.log.rowview import columns_for, is_damage, write_row
-from goqueue.cli.output import JSON, output_option, write_json, write_titles
-from goqueue.cli.progress import progress_bar
-from goqueue.cli.running import Exit, Misuse, end, run
+from goqueue.cli.program.output import JSON, output_option, write_json, write_titles
+from goqueue.cli.program.progress import progress_bar
+from goqueue.cli.program.running import Exit, Misuse, end, run
 from goqueue.storage.disk.disk import RealDisk
 from goqueue.storage.verification.dump import FileKind, dump, kind_of
 from goqueue.storage.verification.segmentdump import Selection

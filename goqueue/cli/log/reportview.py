@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.output import Column, printable, write_json, write_table
+from goqueue.cli.program.output import Column, printable, write_json, write_table
 from goqueue.storage.verification.findings import Finding, Report
 
 SEGMENT_COLUMNS = [

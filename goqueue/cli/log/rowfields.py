@@ -4,7 +4,7 @@ from dataclasses import asdict
 from enum import IntFlag
 from typing import Any, assert_never
 
-from goqueue.cli.output import json_bytes, readable
+from goqueue.cli.program.output import json_bytes, readable
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.log.producers import ProducerStates, WrittenBatch
 from goqueue.core.records.batch import Attribute, Envelope

@@ -7,7 +7,7 @@ import click
 
 from goqueue.cli.log.reportview import spans
 from goqueue.cli.log.rowfields import Fields, fields_of, flag_names, lane_names, payloads_in
-from goqueue.cli.output import PREVIEW_WIDTH, Column, preview, printable, readable, write_cells
+from goqueue.cli.program.output import PREVIEW_WIDTH, Column, preview, printable, readable, write_cells
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.log.producers import ProducerState
 from goqueue.core.records.batch import Attribute, Envelope

@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.consumegroup import check_nothing_is_damaged, check_there, consume_as_member
-from goqueue.cli.output import JSON, output_option, printable
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, output_option, printable
+from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.reading.message import Message

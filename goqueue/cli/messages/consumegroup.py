@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 import click
 
-from goqueue.cli.output import printable
+from goqueue.cli.program.output import printable
 from goqueue.client.client import Client
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import DeliveredMessage

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, TypeAlias
 import click
 import trio
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.messages.input import message_in_json, message_in_line
-from goqueue.cli.output import JSON, acks_option, output_option, printable
-from goqueue.cli.progress import progress_bar
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, acks_option, output_option, printable
+from goqueue.cli.program.progress import progress_bar
+from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
 from goqueue.client.producing.content import check_content, priority_of
 from goqueue.client.producing.producer import Producer, name_of

@@ -5,7 +5,7 @@ PySpark is imported when one of them runs. Until then it may be missing: it is t
 
 import click
 
-from goqueue.cli.lazy import CommandsInFiles
+from goqueue.cli.program.lazy import CommandsInFiles
 
 FILES = {
     "ingest": "spark.ingest",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.progress import Bar, progress_bar
-from goqueue.cli.running import Exit, Misuse, end
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.progress import Bar, progress_bar
+from goqueue.cli.program.running import Exit, Misuse, end
 from goqueue.cli.spark.session import spark_options, spark_session
 from goqueue.cli.spark.signals import Interrupted, Signals
 from goqueue.errors import GoQueueError

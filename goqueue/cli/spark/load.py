@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goqueue.cli.asking import BrokerAddress, ask, broker_options
-from goqueue.cli.output import JSON, Column, output_option, printable, write_json, write_table
-from goqueue.cli.progress import progress_bar
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
+from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
+from goqueue.cli.program.progress import progress_bar
+from goqueue.cli.program.running import Misuse
 from goqueue.cli.spark.session import spark_options, spark_session
 from goqueue.cli.spark.signals import Interrupted, Signals
 from goqueue.client.client import Client

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from goqueue.cli.output import printable
-from goqueue.cli.running import Misuse
+from goqueue.cli.program.output import printable
+from goqueue.cli.program.running import Misuse
 from goqueue.cli.spark.signals import Signals
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark import register

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import click
 
-from goqueue.cli.running import Exit
+from goqueue.cli.program.running import Exit
 from goqueue.cli.spark.java import Java
 
 CODES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}

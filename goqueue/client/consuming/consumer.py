@@ -10,13 +10,13 @@ lost. However the block is left, what was not settled is given back at once, and
 """
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
 from reprlib import repr as shortened
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import trio
 
@@ -37,10 +37,9 @@ from goqueue.client.consuming.receiving import MESSAGES_MAX, Receiving
 from goqueue.client.consuming.settling import Settling, Word
 from goqueue.client.consuming.stock import Stock, leased_seconds
 from goqueue.client.link.arguments import TEXT_NEEDED, check_seconds_between, check_whole, is_text
-from goqueue.client.link.link import Link
+from goqueue.client.link.caller import Caller
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import Closed, GoQueueError, GroupConflict, InvalidMessage, StaleReceipt
-from goqueue.net.wire.groups import Action
-from goqueue.net.wire.kinds import Request
 
 ITERATION_AHEAD = 500
 """So many messages an iteration has ahead at most."""
@@ -57,17 +56,6 @@ Settled: TypeAlias = Delivered | Sequence[Delivered]
 """What can be settled: one message or many."""
 
 
-class Host(Protocol):
-    """What a consumer needs of its client."""
-
-    name: str
-    link: Link | None
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
-
-    def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None: ...
-
-
 class State(Enum):
     NEW = "new"
     OPEN = "open"
@@ -77,7 +65,7 @@ class State(Enum):
 class Consumer:
     """Made by `client.consumer`; enter it to receive."""
 
-    def __init__(self, client: Host, options: ConsumerOptions) -> None:
+    def __init__(self, client: Caller, options: ConsumerOptions) -> None:
         self._client = client
         self._options = options
         self._state = State.NEW

@@ -9,16 +9,15 @@ is the answer.
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import trio
 
-from goqueue.client.link.link import Link
+from goqueue.client.link.caller import Caller
 from goqueue.core.waiting.idle import QuietSpell
 from goqueue.core.why.words import listed
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.groups import Because, Why
-from goqueue.net.wire.kinds import Request
 
 logger = logging.getLogger("goqueue.client")
 
@@ -31,12 +30,6 @@ OF_A_PAUSE = frozenset({"not_asking", "busy"})
 """What the broker takes a pause for."""
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    link: Link | None
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Paused(NamedTuple):

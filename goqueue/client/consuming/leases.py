@@ -18,8 +18,8 @@ import trio
 from goqueue.client.consuming.delivery import Delivered, Delivery, Portion
 from goqueue.client.consuming.settling import Settling, Word
 from goqueue.client.consuming.stock import Stock, leased_seconds
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError
-from goqueue.net.wire.groups import Action
 
 logger = logging.getLogger("goqueue.client")
 

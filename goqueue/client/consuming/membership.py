@@ -11,18 +11,17 @@ the place from then on: the broker refuses this one with `Fenced`, and it does n
 import logging
 import re
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import trio
 
 from goqueue.client.consuming.options import ConsumerOptions, start_text
-from goqueue.client.link.link import Link
+from goqueue.client.link.caller import Caller
 from goqueue.errors import Fenced, GoQueueError, UnknownGroup, UnknownMember
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.groups import AssignedPartition, Heartbeat, JoinGroup, LeaveGroup
 from goqueue.net.wire.groups import Membership as MembershipNotice
-from goqueue.net.wire.kinds import Request
 
 logger = logging.getLogger("goqueue.client")
 
@@ -32,13 +31,6 @@ PAUSE_SECONDS = 1.0
 CLIENT_NAME_MAX = 100
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    name: str
-    link: Link | None
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Membership:

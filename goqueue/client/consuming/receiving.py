@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import trio
 
@@ -27,7 +27,8 @@ from goqueue.client.consuming.delivery import Delivery, Origin
 from goqueue.client.consuming.membership import Membership
 from goqueue.client.consuming.names import Names
 from goqueue.client.consuming.stock import Stock, leased_seconds
-from goqueue.client.link.link import Link, Pending
+from goqueue.client.link.caller import Caller
+from goqueue.client.link.link import Pending
 from goqueue.core.waiting.idle import QuietSpell
 from goqueue.errors import Fenced, GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.wire.errors import ConnectionLost, GoingAway
@@ -40,7 +41,6 @@ from goqueue.net.wire.groups import (
     ReceivePartition,
     count_named,
 )
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Buffer
 
 
@@ -111,12 +111,6 @@ OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
 
 AnswerT = TypeVar("AnswerT")
 OpenDelivery: TypeAlias = Callable[[Origin, Names, Buffer], Delivery]
-
-
-class Caller(Protocol):
-    link: Link | None
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Asker(NamedTuple):

@@ -6,17 +6,18 @@ now.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import trio
 
 from goqueue.client.consuming.delivery import Delivery, Portion
 from goqueue.client.consuming.stock import Stock
+from goqueue.client.link.caller import Caller
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.receipts import Receipt
 from goqueue.errors import GoQueueError, StaleReceipt
 from goqueue.net.wire.failures import error_of, final
-from goqueue.net.wire.groups import Action, DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
-from goqueue.net.wire.kinds import Request
+from goqueue.net.wire.groups import DeliveryRun, Settle, Settled, SettledDelivery, SettleDelivery
 from goqueue.net.wire.messages import Error
 from goqueue.types import Offset
 
@@ -27,10 +28,6 @@ REPEAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Word(NamedTuple):

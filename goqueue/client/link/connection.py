@@ -6,12 +6,11 @@ a call that was under way is asked again. What cannot be done within 30 s fails 
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import trio
 
+from goqueue.client.link.caller import AnswerT, Sending
 from goqueue.client.link.link import Link
-from goqueue.client.producing.sender import Sender
 from goqueue.environment import Network
 from goqueue.errors import Closed, GoQueueError, Unavailable
 from goqueue.net.transport.keepalive import OF_CLIENTS, kept_alive
@@ -26,8 +25,6 @@ logger = logging.getLogger("goqueue.client")
 RECONNECT_SECONDS_MIN, RECONNECT_SECONDS_MAX = 0.05, 2.0
 CALL_SECONDS_MAX = PATIENCE_SECONDS
 
-AnswerT = TypeVar("AnswerT")
-
 
 class Connected:
     def __init__(self, host: str, port: int, name: str, network: Network) -> None:
@@ -41,7 +38,7 @@ class Connected:
         self._connected = trio.Event()
         self._is_closed = False
         self.patience_seconds = PATIENCE_SECONDS
-        self.senders: dict[Sender, None] = {}
+        self.senders: dict[Sending, None] = {}
         """Those who want to know when there is a connection again."""
         self._tasks: trio.Nursery | None = None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.client.link.moments import Moment, due_of
 from goqueue.client.producing.content import acks_of, all_sound, check_content, priority_of
 from goqueue.client.producing.outcome import Outcome
@@ -28,7 +29,7 @@ from goqueue.nursery import PlainNursery
 from goqueue.types import Acks, Microseconds, Priority
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client
+    pass
 
 BUFFER_MESSAGES = 100_000
 DELIVERY_SECONDS_MAX = 120.0
@@ -39,7 +40,7 @@ class Producer:
 
     def __init__(
         self,
-        client: "Client",
+        client: Caller,
         topic: str,
         *,
         acks: Acks | int | str = Acks.ALL,

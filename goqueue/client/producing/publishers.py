@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.client.producing.producer import DELIVERY_SECONDS_MAX, Producer
 from goqueue.errors import DeliveryTimeout, Unavailable
 from goqueue.types import Acks
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client
+    pass
 
 READY_MAX = 256
 PAUSE_SECONDS = 0.1
@@ -17,7 +18,7 @@ PAUSE_SECONDS = 0.1
 
 
 class Publishers:
-    def __init__(self, client: "Client") -> None:
+    def __init__(self, client: Caller) -> None:
         self._client = client
         self._ready: dict[tuple[str, Acks], Producer] = {}
         self._opening: dict[tuple[str, Acks], trio.Event] = {}

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, cast
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Link
 from goqueue.client.producing.outcome import Outcome, produced_in
-from goqueue.client.producing.sendingrow import Row
+from goqueue.client.producing.partitionqueue import Row
 from goqueue.client.producing.topic import FollowedTopic
 from goqueue.client.producing.troubles import SendTroubles
 from goqueue.client.reading.message import RepeatedPublished
@@ -45,8 +46,7 @@ from goqueue.net.wire.kinds import Answer
 from goqueue.types import Acks
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client
-    from goqueue.client.reading.topics import Topic
+    from goqueue.client.link.topics import Topic
 
 logger = logging.getLogger("goqueue.producer")
 
@@ -59,7 +59,7 @@ NOBODY = wire.ProducerReady(0, 0)
 class Sender:
     def __init__(
         self,
-        client: "Client",
+        client: Caller,
         topic: "Topic",
         acks: Acks,
         gathering: Gathering,

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.core.sending.partitioner import Partitioner
 from goqueue.errors import GoQueueError, UnknownTopic
 
 if TYPE_CHECKING:
-    from goqueue.client.client import Client
-    from goqueue.client.reading.topics import Topic
+    from goqueue.client.link.topics import Topic
 
 REFRESH_SECONDS = 30.0
 """How old what is known of a topic may become while it is used: then it is asked for again."""
@@ -19,7 +19,7 @@ REFRESH_SECONDS = 30.0
 class FollowedTopic:
     def __init__(
         self,
-        client: "Client",
+        client: Caller,
         topic: "Topic",
         on_refreshed: Callable[[bool], None],
         on_gone: Callable[[UnknownTopic], None],

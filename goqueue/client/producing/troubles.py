@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.core.refusals import Refusal, Refusals
 from goqueue.errors import DeliveryTimeout, DeliveryUnknown, GoQueueError, Unavailable
 
 if TYPE_CHECKING:
-    from goqueue.client.link.connection import Connected
+    pass
 
 logger = logging.getLogger("goqueue.producer")
 
 
 class SendTroubles:
-    def __init__(self, client: "Connected") -> None:
+    def __init__(self, client: Caller) -> None:
         self._client = client
         self._partitions: dict[int, Refusals] = {}
         self._current: set[int] = set()

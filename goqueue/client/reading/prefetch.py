@@ -1,19 +1,13 @@
 """A fetch that is asked for before it is wanted, so that the broker is at it while the program works."""
 
-from typing import Protocol
-
-from goqueue.client.link.link import Link, Pending
+from goqueue.client.link.caller import Caller
+from goqueue.client.link.link import Pending
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.messages import Fetch, Fetched
 
 
-class Linked(Protocol):
-    link: Link | None
-    """The connection, while there is one."""
-
-
 class AskedAhead:
-    def __init__(self, client: Linked) -> None:
+    def __init__(self, client: Caller) -> None:
         self._client = client
         self._asked: tuple[Fetch, Pending] | None = None
 

@@ -10,24 +10,22 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import chain
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.client.link.link import Link
+from goqueue.client.link.caller import Caller
 from goqueue.client.link.moments import UNREADABLE, clamped_microseconds_of
 from goqueue.client.reading.message import Message, Slice
 from goqueue.client.reading.prefetch import AskedAhead
 from goqueue.core.sending.partitioner import check_partition
-from goqueue.environment import WallClock
 from goqueue.errors import Closed, DamagedData, GoQueueError, InvalidMessage, OffsetOutOfRange
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import PATIENCE_SECONDS, error_of, final
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Microseconds, Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.reading.topics import Topic
+    from goqueue.client.link.topics import Topic
 
 Start: TypeAlias = Offset | float | str | datetime
 WAIT_MS = 10_000
@@ -41,17 +39,6 @@ REFRESH_SECONDS = 30.0
 
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    """What a reader needs of its client."""
-
-    clock: WallClock
-    link: Link | None
-
-    async def topic(self, name: str) -> "Topic": ...
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Reader:

@@ -6,16 +6,16 @@ so there is one under way at a time; the next leaves as soon as one has come, un
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import trio
 
+from goqueue.client.link.caller import Caller
 from goqueue.client.link.connection import CALL_SECONDS_MAX, RECONNECT_SECONDS_MAX, RECONNECT_SECONDS_MIN
 from goqueue.errors import DataLost, GoQueueError, OffsetOutOfRange, UnknownTopic
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_of, final
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 WAIT_MS = 10_000
@@ -24,10 +24,6 @@ AHEAD_BYTES_MAX = 4 * BYTES_MAX
 """So much lies here before no more is asked for."""
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 @dataclass(frozen=True, slots=True)

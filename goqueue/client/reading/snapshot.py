@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.client.client import Client
+from goqueue.client.link.caller import Caller
 from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, body_is_sound, parse_envelope
 from goqueue.errors import CorruptMessage, DamagedData, GoQueueError, OffsetOutOfRange, Unavailable
 from goqueue.net.wire import messages as wire
@@ -50,11 +50,11 @@ class Damaged:
 Piece: TypeAlias = Batches | Removed | Damaged
 
 
-async def take_snapshot(client: Client) -> wire.Snapshot:
+async def take_snapshot(client: Caller) -> wire.Snapshot:
     return await client.call(wire.TakeSnapshot(), wire.Snapshot)
 
 
-async def piece_at(client: Client, topic: bytes, partition: int, offset: Offset) -> Piece:
+async def piece_at(client: Caller, topic: bytes, partition: int, offset: Offset) -> Piece:
     """What lies at this offset, below the partition's end. `UnknownTopic` once its topic is deleted."""
     request = wire.Fetch(WAIT_MS, BYTES_MAX, (wire.FetchPartition(topic, partition, 0, offset),))
     deadline = trio.current_time() + PATIENCE_SECONDS

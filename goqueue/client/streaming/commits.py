@@ -8,12 +8,13 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import trio
 
 from goqueue.client.consuming.delivery import Delivered
 from goqueue.client.consuming.membership import Membership
+from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.inflight import Hands
 from goqueue.client.streaming.partition import Key, StreamPartition, moves_of, stream_of
 from goqueue.errors import GoQueueError, InvalidMessage, StaleGeneration
@@ -27,14 +28,9 @@ from goqueue.net.wire.groups import (
     OffsetsCommitted,
     ReceivePartition,
 )
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Commits:

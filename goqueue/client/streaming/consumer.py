@@ -13,7 +13,7 @@ import inspect
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -23,7 +23,6 @@ from goqueue.client.consuming.consumer import (
     LEAVE_SECONDS_MAX,
     LEAVE_SECONDS_MAX_WITHOUT_LINK,
     Consumer,
-    Host,
     Settled,
     State,
     check_receive,
@@ -32,6 +31,7 @@ from goqueue.client.consuming.delivery import OF_TRIO, Delivered, DeliveredMessa
 from goqueue.client.consuming.explaining import Explaining, Paused
 from goqueue.client.consuming.options import ConsumerOptions, OnPartitions, Start
 from goqueue.client.link.arguments import check_any_partition, refusal
+from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.commits import STALE_SECONDS_MAX, Commits, Committing, first_error
 from goqueue.client.streaming.fetching import PAUSE_SECONDS, Fetching
 from goqueue.client.streaming.inflight import Elsewhere, Hands
@@ -40,12 +40,11 @@ from goqueue.client.streaming.partition import Key, Owner, StreamPartition, stre
 from goqueue.client.streaming.seeking import chosen, offset_of
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX
 from goqueue.core.waiting.idle import QuietSpell
-from goqueue.environment import WallClock
 from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration, UnknownGroup
 from goqueue.net.wire.groups import AssignedPartition
 
 if TYPE_CHECKING:
-    from goqueue.client.reading.topics import Topic
+    pass
 
 logger = logging.getLogger("goqueue.client")
 
@@ -53,19 +52,11 @@ OUTDATED = (StaleGeneration, UnknownGroup)
 """A partition does not know yet what this member was told: that is under way, and no news for the program."""
 
 
-class StreamHost(Host, Protocol):
-    """What it needs of its client beyond what all consumers need."""
-
-    clock: WallClock
-
-    async def topic(self, name: str) -> "Topic": ...
-
-
 class StreamConsumer(Consumer):
     """Made by `client.consumer(..., mode="stream")`. It shares its names and its life with a queue's, no more."""
 
-    def __init__(self, client: StreamHost, options: ConsumerOptions) -> None:
-        self._client: StreamHost = client
+    def __init__(self, client: Caller, options: ConsumerOptions) -> None:
+        self._client: Caller = client
         self._options = options
         self._state = State.NEW
         self._is_patient = False

@@ -7,17 +7,16 @@ given up only when the partitions that are to be read, or their places, have cha
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import trio
 
-from goqueue.client.reading.prefetch import AskedAhead, Linked
+from goqueue.client.link.caller import Caller
+from goqueue.client.reading.prefetch import AskedAhead
 from goqueue.client.streaming.partition import Owner, StreamPartition, StreamSlice
-from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import PATIENCE_SECONDS, error_of, final
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 logger = logging.getLogger("goqueue.client")
@@ -28,12 +27,6 @@ PAUSE_SECONDS, REST_MS = 1.0, 1_000
 """After a failure."""
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Linked, Protocol):
-    clock: WallClock
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 class Fetching:

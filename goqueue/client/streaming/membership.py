@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
-from goqueue.client.consuming.membership import HEARTBEAT_SECONDS, Caller, Membership
+from goqueue.client.consuming.membership import HEARTBEAT_SECONDS, Membership
 from goqueue.client.consuming.options import ConsumerOptions
+from goqueue.client.link.caller import Caller
 from goqueue.errors import Fenced, GoQueueError, UnknownGroup, UnknownMember
 from goqueue.net.wire.groups import AssignedPartition, Heartbeat
 from goqueue.net.wire.groups import Membership as MembershipNotice

@@ -1,28 +1,22 @@
 """Offsets that are committed by readers outside of a group, who share out the work by themselves."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
 from goqueue.client.link.arguments import check_any_partition, check_offset, refusal
+from goqueue.client.link.caller import Caller
 from goqueue.client.link.connection import CALL_SECONDS_MAX, RECONNECT_SECONDS_MAX, RECONNECT_SECONDS_MIN
 from goqueue.core.names import check_group_name, check_topic_name
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.groups import CommitOffsets, CommitPartition, OffsetsCommitted
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.reading.topics import Topic
+    pass
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    async def topic(self, name: str) -> "Topic": ...
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 async def commit_from_outside(client: Caller, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:

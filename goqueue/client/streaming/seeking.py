@@ -1,28 +1,22 @@
 """Which partitions of a stream a program means, and which offset."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from goqueue.client.consuming.options import Start, start_text
 from goqueue.client.link.arguments import check_any_partition, check_offset, refusal
+from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.partition import Key, StreamPartition
 from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import OffsetOutOfRange, StaleGeneration, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.groups import AssignedPartition
-from goqueue.net.wire.kinds import Request
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
-    from goqueue.client.reading.topics import Topic
+    pass
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Caller(Protocol):
-    async def topic(self, name: str) -> "Topic": ...
-
-    async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT: ...
 
 
 def chosen(

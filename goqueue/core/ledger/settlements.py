@@ -107,3 +107,13 @@ class SettledDeliveries:
 
     def items(self) -> Iterator[tuple[int, Settlements]]:
         return ((nonce, settled) for nonce in self._by_nonce if (settled := self.get(nonce)) is not None)
+
+
+class Action(IntEnum):
+    ACK = 0
+    NACK = 1
+    """`delay_ms` replaces the backoff."""
+    REJECT = 2
+    RELEASE = 3
+    EXTEND = 4
+    """`delay_ms` is how long the lease lasts from now. Without runs: all of the delivery that is not settled."""

@@ -100,3 +100,15 @@ class Progress:
         """What is not done before here. Those that nobody has looked at count as if all were to be handed out, but
         for so many that are known not to be."""
         return max(0, end - self.next_fresh - self.ahead - hidden) + self.handed_out
+
+
+class LaneFigures(NamedTuple):
+    """One lane of a partition, as a group has it."""
+
+    ready: int | None
+    """To be delivered, as far as is known without reading the log; None: some."""
+    in_flight: int
+    served: int
+    """Delivered since the partition was opened."""
+    oldest_ms: int | None
+    """The age of the first message that is not done."""

@@ -18,13 +18,19 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from goqueue.core.records.record import FLAGS_FROM_CLIENTS, MESSAGE_ID_HEADER, Flag, headers_at, walk_records
+from goqueue.core.records.record import (
+    FLAGS_FROM_CLIENTS,
+    MESSAGE_ID_HEADER,
+    MESSAGE_ID_SIZE_MAX,
+    Flag,
+    headers_at,
+    walk_records,
+)
 from goqueue.errors import InvalidMessage
 from goqueue.types import Buffer, Microseconds, Offset
 
 REMEMBERED_FOR: Microseconds = 120 * 1_000_000
 IDS_MAX = 100_000
-ID_SIZE_MAX = 128
 _DELAYED = int(Flag.DELAYED)
 
 
@@ -45,9 +51,10 @@ class NotedId(NamedTuple):
 def check_message_id(message_id: object) -> bytes:
     if not isinstance(message_id, bytes):
         raise InvalidMessage(f"a message id is bytes, not {type(message_id).__name__}")
-    if not 1 <= len(message_id) <= ID_SIZE_MAX:
+    if not 1 <= len(message_id) <= MESSAGE_ID_SIZE_MAX:
         raise InvalidMessage(
-            f"a message id has 1 to {ID_SIZE_MAX} bytes, not {len(message_id)}; shorten it, or send a digest of it"
+            f"a message id has 1 to {MESSAGE_ID_SIZE_MAX} bytes, not {len(message_id)}; "
+            "shorten it, or send a digest of it"
         )
     return message_id
 

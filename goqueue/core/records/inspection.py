@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgpack
 from crc32c import crc32c
 
-from goqueue.core.log.messageids import ID_SIZE_MAX
 from goqueue.core.records.columns import find_sound, shape_of
 from goqueue.core.records.record import (
     BROKER_HEADER_PREFIX,
@@ -28,6 +27,7 @@ from goqueue.core.records.record import (
     HEADERS_SIZE_MAX,
     MAGIC,
     MESSAGE_ID_HEADER,
+    MESSAGE_ID_SIZE_MAX,
     TIMESTAMP_MAX,
     VALUE_SIZE_MAX,
     VERSION,
@@ -45,7 +45,7 @@ COPIED_SIZE_MAX = 4_096
 COLUMNS_FROM = 128
 """Records: fewer are walked faster than they are compared by columns."""
 _LANE_WORDS = frozenset(priority << 8 for priority in range(LANE_COUNT))
-_SIZES = {MESSAGE_ID_HEADER: (1, ID_SIZE_MAX), EXPIRES_AT_HEADER: (EXPIRES_AT.size, EXPIRES_AT.size)}
+_SIZES = {MESSAGE_ID_HEADER: (1, MESSAGE_ID_SIZE_MAX), EXPIRES_AT_HEADER: (EXPIRES_AT.size, EXPIRES_AT.size)}
 """Of the broker's headers that clients may set: how many bytes each may have."""
 
 

@@ -49,6 +49,7 @@ HEADERS_SIZE_MAX = 64 * 1024
 BROKER_HEADERS_SIZE_MAX = 4 * 1024
 BROKER_HEADER_PREFIX = "goqueue-"
 MESSAGE_ID_HEADER = "goqueue-message-id"
+MESSAGE_ID_SIZE_MAX = 128
 """The id that a client gave a message, 1 to 128 bytes: a repeat within two minutes is not written again."""
 EXPIRES_AT_HEADER = "goqueue-expires-at"
 """When a message expires: 8 bytes, µs since 1970. Readers pass over it from then on."""

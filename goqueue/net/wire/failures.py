@@ -17,16 +17,9 @@ from goqueue.errors import (
     Unavailable,
 )
 from goqueue.net.wire.errors import ConnectionLost, GoingAway
-from goqueue.net.wire.fields import (
-    INTEGER_MAX,
-    INTEGER_MIN,
-    LIST_COUNT_MAX,
-    NAME_SIZE_MAX,
-    PROSE_SIZE_MAX,
-    SCALARS,
-    Scalar,
-)
+from goqueue.net.wire.fields import INTEGER_MAX, INTEGER_MIN, LIST_COUNT_MAX, NAME_SIZE_MAX, PROSE_SIZE_MAX, SCALARS
 from goqueue.net.wire.messages import BadRecordNote, Error
+from goqueue.types import Scalar
 
 # With these an error stays well below the size of a message, whatever its author put into it.
 DETAILS_MAX = 64

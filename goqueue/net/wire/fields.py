@@ -5,7 +5,9 @@ Integers end at 2⁶³−1, which every language has.
 """
 
 from types import NoneType
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple
+
+from goqueue.types import Scalar
 
 
 class Range(NamedTuple):
@@ -47,7 +49,6 @@ Secret = Annotated[bytes, Size(0, 8192)]
 Blob = Annotated[bytes, Size(0, 2**31 - 1)]
 """Records. The frame or message around it bounds it before it is read."""
 
-Scalar: TypeAlias = str | bytes | int | float | bool | None
 SCALAR_SIZE_MAX = 65_536
 """Of a text or of bytes in a map."""
 PROPERTIES_MAX = 1024

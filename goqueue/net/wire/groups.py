@@ -8,9 +8,9 @@ leaving are those of all groups.
 """
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Annotated, NamedTuple
 
+from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Uuid
 from goqueue.net.wire.messages import Error
 
@@ -158,16 +158,6 @@ class Received(NamedTuple):
     """One entry for each partition of the request, in its order."""
 
     partitions: Annotated[tuple[ReceivedPartition, ...], Many]
-
-
-class Action(IntEnum):
-    ACK = 0
-    NACK = 1
-    """`delay_ms` replaces the backoff."""
-    REJECT = 2
-    RELEASE = 3
-    EXTEND = 4
-    """`delay_ms` is how long the lease lasts from now. Without runs: all of the delivery that is not settled."""
 
 
 class SettleDelivery(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import msgpack
 from msgpack.exceptions import UnpackException
 
-from goqueue.net.wire.fields import NAME_SIZE_MAX, Count, Range, Scalar, Size, is_scalar
-from goqueue.types import Buffer
+from goqueue.net.wire.fields import NAME_SIZE_MAX, Count, Range, Size, is_scalar
+from goqueue.types import Buffer, Scalar
 
 SMALL_SIZE_MAX = 4 * 1024
 """At the worst, each byte is an empty array: half a megabyte, for a moment."""

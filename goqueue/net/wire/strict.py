@@ -16,16 +16,8 @@ import msgpack
 from msgpack.exceptions import OutOfData, StackError, UnpackException
 
 from goqueue.net.wire.errors import ProtocolError
-from goqueue.net.wire.fields import (
-    NAME_SIZE_MAX,
-    SCALAR_SIZE_MAX,
-    Count,
-    Range,
-    Scalar,
-    Size,
-    is_scalar,
-)
-from goqueue.types import Buffer
+from goqueue.net.wire.fields import NAME_SIZE_MAX, SCALAR_SIZE_MAX, Count, Range, Size, is_scalar
+from goqueue.types import Buffer, Scalar
 
 NIL = 0xC0
 WORDS = {

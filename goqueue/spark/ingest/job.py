@@ -25,8 +25,8 @@ from pyspark.sql.types import StructType
 from goqueue.blocking import Client
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark.connecting import connected
-from goqueue.spark.datasource import FORMAT
 from goqueue.spark.files import Files
+from goqueue.spark.format.datasource import FORMAT
 from goqueue.spark.ingest.checkpoint import Checkpoint
 from goqueue.spark.ingest.claims import Claim
 from goqueue.spark.ingest.evolution import evolved
@@ -36,8 +36,8 @@ from goqueue.spark.ingest.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, Ta
 from goqueue.spark.options import JSON_SCHEMA, SourceOptions, source_options
 from goqueue.spark.reading.planning import STARTING, refuse_strangers, stream_start
 from goqueue.spark.reading.progress import tell_at_the_end
+from goqueue.spark.reading.topics import Reach, reaches
 from goqueue.spark.told import our_error, reason_of
-from goqueue.spark.topics import Reach, reaches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

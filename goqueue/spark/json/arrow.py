@@ -13,20 +13,24 @@ So this is what has to be true of a message that is taken:
 - Arrow takes NaN and Infinity, times of many spellings and texts that are not UTF-8. These are looked for.
 - Java has limits for what is nested or has many digits; a message that comes near to them is walked.
 
-What a value must keep to (bounds, lengths, patterns) is asked of it later (jsoncolumns.keeps_limits).
+What a value must keep to (bounds, lengths, patterns) is asked of it later (`keeps_limits` of columns.py).
 """
 
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from goqueue.spark.json.types import Field, Kind, Limits, Plain, Record, Scalar, Sequenced
-from goqueue.spark.reading.records import Longs, Truths
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Truths: TypeAlias = npt.NDArray[np.bool_]
 
 PIECE_MIN = 64
 SIZE_MAX = 64 * 1024

@@ -21,7 +21,7 @@ from uuid import UUID
 from goqueue.client.reading.slices import cut_back, removed
 from goqueue.errors import DataLost
 from goqueue.spark.reading.ranges import OffsetRange
-from goqueue.spark.topics import Reach
+from goqueue.spark.reading.topics import Reach
 from goqueue.types import Offset
 
 

@@ -8,7 +8,7 @@ from goqueue.client.reading.slices import removed
 from goqueue.errors import InvalidConfig
 from goqueue.spark.options import EARLIEST, LATEST, Bound, SourceOptions
 from goqueue.spark.reading.ranges import OffsetRange, split
-from goqueue.spark.topics import Reach, bytes_each, offset_at, reaches, refuse_no_topics
+from goqueue.spark.reading.topics import Reach, bytes_each, offset_at, reaches, refuse_no_topics
 from goqueue.types import Offset
 
 STARTING, ENDING = "startingOffsets", "endingOffsets"

@@ -7,16 +7,14 @@ batch is walked record by record, by their lengths. So nothing is ever guessed.
 A batch has been checked by its CRC; that its records are sound was checked when the broker took it.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from goqueue.core.records.record import HEADER_SIZE, MAGIC, VERSION, walk_records
+from goqueue.spark.json.arrow import Longs, Truths
 from goqueue.types import Buffer
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Truths: TypeAlias = npt.NDArray[np.bool_]
 
 HEAD = np.dtype(
     {

@@ -16,7 +16,8 @@ from goqueue.client.reading.message import HIDDEN, sound_batches
 from goqueue.core.records.batch import ENVELOPE_SIZE, ZSTD, Attribute, Envelope, records_of
 from goqueue.core.records.record import EXPIRES_AT, EXPIRES_AT_HEADER, HEADER_SIZE, HEADERS_LENGTH, Flag
 from goqueue.errors import CorruptMessage
-from goqueue.spark.reading.records import Bodies, Longs, Truths, find_records
+from goqueue.spark.json.arrow import Longs, Truths
+from goqueue.spark.reading.records import Bodies, find_records
 from goqueue.types import Buffer, Microseconds, Offset
 
 UNPACKED_SIZE_MAX = 4 * 1024 * 1024

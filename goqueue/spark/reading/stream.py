@@ -44,7 +44,7 @@ from goqueue.spark.reading.planning import refuse_strangers, sized, stream_start
 from goqueue.spark.reading.progress import Progress
 from goqueue.spark.reading.ranges import split
 from goqueue.spark.reading.source import RangePartition, read_range
-from goqueue.spark.topics import Reach, epoch_at, reaches, reaches_left
+from goqueue.spark.reading.topics import Reach, epoch_at, reaches, reaches_left
 from goqueue.types import Offset
 
 if TYPE_CHECKING:

@@ -74,3 +74,9 @@ def offset_in(fields: Mapping[str, Any], topic: str, uuid: UUID | None, number: 
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return offset if is_this and type(offset) is int and offset >= 0 else None
+
+
+async def shown_offset(volume: Volume, data: str, group: str, topic: str, partition: int) -> int | None:
+    """The committed offset that the file shows; None when there is none, or the file is not sound."""
+    fields = await read_offsets(volume, f"{data}/{OFFSETS}/{group}/{NAME}")
+    return offset_in(fields, topic, None, partition)

@@ -11,10 +11,10 @@ from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import AddPartitions, DeleteTopic, DescribeTopics
 from goqueue.core.ledger.entries import Departed
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.environment import Space
 from goqueue.errors import DiskFull, UnknownTopic
-from goqueue.net.wire.groups import Action
 from goqueue.storage.journals.file import HEAD_SIZE, Kind, decode_frame, unpack_entries
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority

@@ -11,9 +11,10 @@ from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.groups.requests import FindGroup, ListGroups
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.topics.requests import DeleteTopic
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Flag
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
-from goqueue.net.wire.groups import Action, Redrive
+from goqueue.net.wire.groups import Redrive
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.shelves import WatchedDisk, broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience, records

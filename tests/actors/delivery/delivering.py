@@ -27,8 +27,8 @@ from goqueue.actors.runtime.root import running
 from goqueue.config import LogConfig
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
-from goqueue.net.wire.groups import Action
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk

@@ -18,8 +18,8 @@ from goqueue.actors.delivery.requests import (
 )
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import DiskFull, UnknownGroup
-from goqueue.net.wire.groups import Action
 from goqueue.storage.journals import ledgers as ledgerjournal
 from goqueue.storage.journals.file import HEAD_SIZE
 from goqueue.testing.clock import SimulatedClock

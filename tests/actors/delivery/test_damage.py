@@ -11,9 +11,9 @@ from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.partition.requests import DeleteBefore
 from goqueue.core.ledger.damage import DamagedRange
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import NotDamaged
-from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, OTHER, Desk, desk, handed_out, offsets, run
 from tests.actors.delivery.test_deadletters import confirm, leaving, some_leaving

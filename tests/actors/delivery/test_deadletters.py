@@ -10,8 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, SkipDamaged, TakeDeadLetters
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import decode_records, encode_record
-from goqueue.net.wire.groups import Action
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import NAME
 from goqueue.storage.log.log import Log

@@ -9,9 +9,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.delivery.requests import AssignPartition, FindCommitted, ForgetGroup, ReleaseMember, ResetLedger
 from goqueue.actors.partition.requests import Produce
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import InvalidConfig, StaleGeneration, StaleReceipt, UnknownGroup
-from goqueue.net.wire.groups import Action
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks

@@ -19,9 +19,9 @@ from goqueue.actors.delivery.handing import HandingOut
 from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.partition.requests import Produce
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Flag, encode_record
 from goqueue.errors import ActorDied
-from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import Desk, desk, handed_out, run
 

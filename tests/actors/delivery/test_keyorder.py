@@ -9,7 +9,7 @@ from goqueue.actors.delivery.requests import AssignPartition, GatherLedgerFacts,
 from goqueue.actors.partition.requests import Maintain
 from goqueue.core.ledger.keys import LOOK_AHEAD_MAX
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.net.wire.groups import Action
+from goqueue.core.ledger.settlements import Action
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
 from goqueue.testing.disk import SimulatedDisk

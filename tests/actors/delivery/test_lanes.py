@@ -12,9 +12,9 @@ from goqueue.actors.delivery import view
 from goqueue.actors.delivery.requests import GatherLedgerFacts, ResetLedger, Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.shares import LANES, WEIGHTS
 from goqueue.core.records.record import encode_record
-from goqueue.net.wire.groups import Action
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
 from goqueue.testing.clock import SimulatedClock

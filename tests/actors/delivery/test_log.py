@@ -9,10 +9,10 @@ from trio.testing import MockClock
 from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.config import HOUR, LogConfig
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.batch import Attribute, compress
 from goqueue.core.records.record import EXPIRES_AT, EXPIRES_AT_HEADER, Flag, encode_record
 from goqueue.errors import DiskFull
-from goqueue.net.wire.groups import Action
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, OTHER, Desk, desk, held, offsets, run, values

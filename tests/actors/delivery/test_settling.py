@@ -8,8 +8,8 @@ from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Nacked, Rejected
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.offsetset import Run
-from goqueue.net.wire.groups import Action
 
 NONCE = 7
 BOTH = (AttemptRun(0, 1, 1),)

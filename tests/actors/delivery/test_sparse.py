@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.delivery.gathering import SPARSE_BYTES_MIN, SPARSE_TIMES
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.net.wire.groups import Action
+from goqueue.core.ledger.settlements import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import desk, held, offsets, run, values
 

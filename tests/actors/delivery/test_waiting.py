@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AssignPartition, ForgetGroup, ReleaseMember, ResetLedger, Take
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import StaleGeneration, UnknownGroup
-from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
 from tests.actors.delivery.delivering import GROUP, OTHER, Desk, desk, offsets, run

@@ -22,11 +22,12 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
 from goqueue.actors.statistics.statistics import CountTopics, Statistics, TopicCounts
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
+from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, MovedOffset
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
 from goqueue.net.transport.transport import memory_transport_pair
-from goqueue.net.wire.groups import GroupDescription, GroupPartition, Membership, ReceivePartition, ResetPartition
+from goqueue.net.wire.groups import ReceivePartition
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -34,8 +35,8 @@ from tests.actors.front.bareclient import BareClient
 
 TOPIC = bytes(range(16))
 EMPTY = partition.Taken(0, (), b"", is_alone=False, alone_waits=False)
-MEMBERSHIP = Membership("m", 3, {}, ())
-PARTITION = GroupPartition("orders", 0, None, 0, 0, 0, 0, 0, 0, 0, None)
+MEMBERSHIP = MemberState("m", 3, {}, ())
+PARTITION = DescribedPartition("orders", 0, None, 0, 0, 0, 0, 0, 0, 0, None)
 
 Settled: TypeAlias = tuple[AttemptRun, ...] | GoQueueError
 
@@ -134,7 +135,7 @@ class StageGroup(Actor):
     def __init__(self) -> None:
         self.heard: list[Request[Any]] = []
         self.refusal: GoQueueError | None = None
-        self.waiting: list[Reply[Membership]] = []
+        self.waiting: list[Reply[MemberState]] = []
         self.gate: trio.Event | None = None
         """Until it is open, nobody joins."""
         self.partitions = 0
@@ -149,14 +150,14 @@ class StageGroup(Actor):
             raise self.refusal
 
     @answers(ask.Join)
-    async def join(self, message: ask.Join) -> Membership:
+    async def join(self, message: ask.Join) -> MemberState:
         self._note(message)
         if self.gate is not None:
             await self.gate.wait()
         return MEMBERSHIP
 
     @defers(ask.AwaitMembership)
-    async def await_membership(self, message: ask.AwaitMembership, reply: Reply[Membership]) -> None:
+    async def await_membership(self, message: ask.AwaitMembership, reply: Reply[MemberState]) -> None:
         self._note(message)
         self.waiting.append(reply)
 
@@ -169,19 +170,19 @@ class StageGroup(Actor):
         self._note(message)
 
     @answers(ask.DescribeGroup)
-    async def describe(self, message: ask.DescribeGroup) -> GroupDescription:
+    async def describe(self, message: ask.DescribeGroup) -> DescribedGroup:
         self._note(message)
-        return GroupDescription(self.name, "stable", 3, {}, (), (PARTITION,) * self.partitions)
+        return DescribedGroup(self.name, "stable", 3, {}, (), (PARTITION,) * self.partitions)
 
     @answers(ask.Alter)
-    async def alter(self, message: ask.Alter) -> GroupDescription:
+    async def alter(self, message: ask.Alter) -> DescribedGroup:
         self._note(message)
-        return GroupDescription(self.name, "empty", 3, message.settings, (), ())
+        return DescribedGroup(self.name, "empty", 3, message.settings, (), ())
 
     @answers(ask.Reset)
-    async def reset(self, message: ask.Reset) -> tuple[ResetPartition, ...]:
+    async def reset(self, message: ask.Reset) -> tuple[MovedOffset, ...]:
         self._note(message)
-        return (ResetPartition("orders", 0, 5, 0),)
+        return (MovedOffset("orders", 0, 5, 0),)
 
 
 class StageGroups(Actor):

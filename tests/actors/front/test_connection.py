@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.front.answers import BYTES_WAITING_MAX
 from goqueue.actors.front.connection import UNFINISHED_BYTES_MAX, Connection
 from goqueue.actors.front.polls import QUESTIONS_MAX, READS_MAX
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.net.session.events import AnswerReceived, RequestFailed, SessionClosed
@@ -282,7 +283,7 @@ async def test_messages_are_received_and_acked_by_a_member_of_a_group(
         assert isinstance(received, group.Received)
         [delivery] = received.partitions
         assert delivery.runs == (group.DeliveryRun(0, 1, 1),)
-        ack = group.SettleDelivery(topic.uuid, 0, delivery.nonce, int(group.Action.ACK), delivery.runs)
+        ack = group.SettleDelivery(topic.uuid, 0, delivery.nonce, int(Action.ACK), delivery.runs)
         assert await client.ask(group.Settle("billing", (ack,))) == group.Settled((group.SettledDelivery(None),))
         rest = await client.ask(asked)
         assert isinstance(rest, group.Received)

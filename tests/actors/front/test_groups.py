@@ -10,6 +10,7 @@ from goqueue.actors.front import members
 from goqueue.actors.front.groups import HEARTBEAT_SECONDS_MAX
 from goqueue.actors.groups import requests as ask
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError, GroupConflict, PartitionUnavailable, UnknownMember
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.groups import Why
@@ -155,7 +156,7 @@ async def test_heartbeats_and_settles_pass_receives_that_wait(autojump_clock: Mo
         for _ in range(100):
             await stage.client.post(wire.Receive("g", "m", 3, 30_000, 1, 1, 1_000, False, stage.where[:1]))
         await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
-        ack = wire.SettleDelivery(TOPIC, 1, 7, int(wire.Action.ACK), (wire.DeliveryRun(1, 2, 1),))
+        ack = wire.SettleDelivery(TOPIC, 1, 7, int(Action.ACK), (wire.DeliveryRun(1, 2, 1),))
         settle = await stage.client.post(wire.Settle("g", (ack,)))
         await wait_all_tasks_blocked()
         assert len(stage.group.heard_of(ask.AwaitMembership)) == 1

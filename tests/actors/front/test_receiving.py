@@ -20,9 +20,9 @@ from goqueue.actors.front.receiving import (
     take_what_is_there,
 )
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.groups import Action
 from tests.actors.front.connectionstage import TOPIC, Stage, StagePartition, alive, delivery, staged
 
 WISH = Wish("g", "m", 3, messages_max=100, bytes_max=1_000, visibility=30.0, is_busy=False, lasts_max=100)

@@ -9,9 +9,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.front import session as desk
 from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import PartitionUnavailable
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.groups import Action, DeliveryRun, DeliverySet, OffsetChunk, SettledDelivery, SettleDelivery
+from goqueue.net.wire.groups import DeliveryRun, DeliverySet, OffsetChunk, SettledDelivery, SettleDelivery
 from tests.actors.front.connectionstage import TOPIC, Stage, delivery, staged
 
 ACK = SettleDelivery(TOPIC, 0, 77, int(Action.ACK), (DeliveryRun(10, 509, 1),))

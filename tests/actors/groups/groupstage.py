@@ -35,10 +35,10 @@ from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
 from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import MemberState
 from goqueue.core.ledger.views import Progress
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownTopic
-from goqueue.net.wire.groups import Membership
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
@@ -237,10 +237,10 @@ def join(
     return Join(member, "client", subscription, settings, start, session, static, connection, instance)
 
 
-def heartbeat(held: Membership, seconds: float = 3.0, connection: int = 1, instance: int = 0) -> AwaitMembership:
+def heartbeat(held: MemberState, seconds: float = 3.0, connection: int = 1, instance: int = 0) -> AwaitMembership:
     deadline = trio.current_time() + seconds
     return AwaitMembership(held.member, held.generation, deadline, connection, instance)
 
 
-def parts(held: Membership) -> list[Place]:
+def parts(held: MemberState) -> list[Place]:
     return [(each.topic, each.partition) for each in held.assignment]

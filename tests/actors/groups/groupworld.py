@@ -11,9 +11,10 @@ from goqueue.actors.partition.requests import Fetch
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import CreateTopic, DescribeTopics, FindPartition, TopicView
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import DescribedGroup, MemberState
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Record
 from goqueue.errors import UnknownTopic
-from goqueue.net.wire.groups import Action, GroupDescription, Membership
 from tests.storage.logs import records_in
 
 
@@ -22,7 +23,7 @@ class Consumer:
     """A member of a group that takes from one partition and settles there."""
 
     broker: Broker
-    held: Membership
+    held: MemberState
     group: str
 
     async def take(self, topic: str, number: int = 0, count: int = 100, visibility: float = 30.0) -> Taken:
@@ -71,7 +72,7 @@ async def records(broker: Broker, topic: str, number: int = 0) -> list[Record]:
         offset = slice_.next_offset
 
 
-async def described(broker: Broker, group: str = "billing") -> GroupDescription:
+async def described(broker: Broker, group: str = "billing") -> DescribedGroup:
     return await (await broker.groups.call(FindGroup(group))).call(DescribeGroup())
 
 

@@ -11,8 +11,8 @@ from trio.testing import MockClock
 
 from goqueue.actors.groups.requests import Leave, MemberLost
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups.views import MemberState
 from goqueue.errors import PartitionUnavailable, UnknownMember
-from goqueue.net.wire.groups import Membership
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groups.groupstage import Place, Stage, heartbeat, join, on_stage, parts
 
@@ -35,7 +35,7 @@ class Crowd:
         self._stage = stage
         self._group = group
         self._wanted = wanted
-        self.held: dict[str, Membership] = {}
+        self.held: dict[str, MemberState] = {}
         self._scopes: dict[str, trio.CancelScope] = {}
 
     async def join(self, member: str, nursery: trio.Nursery) -> None:

@@ -13,7 +13,8 @@ from trio.testing import MockClock
 from goqueue.actors.groups.requests import FindGroup, Join, ListGroups, RemoveGroup, Reset
 from goqueue.actors.node.broker import Broker
 from goqueue.core.groups.subscription import Subscription
-from goqueue.net.wire.groups import Action, GroupPartition, Membership
+from goqueue.core.groups.views import DescribedPartition, MemberState
+from goqueue.core.ledger.settlements import Action
 from goqueue.storage.verification.findings import Kind
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.determinism import run_deterministically
@@ -45,13 +46,13 @@ async def worked(disk: SimulatedDisk, *, is_orderly: bool = False) -> SimulatedD
     return disk if is_orderly else image
 
 
-async def join_at_the_end(running: Broker, group: str = "billing") -> Membership:
+async def join_at_the_end(running: Broker, group: str = "billing") -> MemberState:
     ref = await running.groups.call(FindGroup(group, create=True))
     settings = {"max_deliveries": 8}
     return await ref.call(Join("ann", "client", Subscription.to("orders"), settings, "latest", 600.0, True, 1))
 
 
-async def standing(running: Broker, group: str = "billing") -> GroupPartition:
+async def standing(running: Broker, group: str = "billing") -> DescribedPartition:
     await join_at_the_end(running, group)
     [view] = (await described(running, group)).partitions
     return view

@@ -9,8 +9,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.delivery.requests import AttachGroup, ReleaseMember
 from goqueue.actors.groups.requests import AwaitMembership, Leave, MemberLost
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups.views import MemberState
 from goqueue.errors import GroupConflict, InvalidConfig, StaleGeneration, UnknownMember
-from goqueue.net.wire.groups import Membership
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groups.groupstage import heartbeat, join, on_stage, parts
 from tests.actors.runtime.troupe import start_call
@@ -21,7 +21,7 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk(Random(0))
 
 
-async def settled(group: ActorRef, held: Membership, connection: int = 1) -> Membership:
+async def settled(group: ActorRef, held: MemberState, connection: int = 1) -> MemberState:
     """What the member has once it has heard all there is."""
     while True:
         newer = await group.call(heartbeat(held, 0.01, connection))

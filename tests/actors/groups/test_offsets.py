@@ -10,9 +10,9 @@ from trio.testing import MockClock
 from goqueue.actors.delivery.requests import AssignPartition, FindCommitted
 from goqueue.actors.groups.requests import CommitFromOutside, Leave, OutsideCommit, RemoveGroup, Reset
 from goqueue.actors.partition.requests import Maintain, Produce
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import PartitionUnavailable
-from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.shelves import broker
 from tests.actors.groups.groupstage import Stage, join, on_stage

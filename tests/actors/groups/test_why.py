@@ -12,10 +12,10 @@ from goqueue.actors.groups.requests import Alter, AwaitMembership, FindGroup, Ga
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import DELAY_BIT, encode_record
 from goqueue.core.why.rules import Explanation, explain
 from goqueue.errors import UnknownMember
-from goqueue.net.wire.groups import Action
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
 from tests.actors.delivery.shelves import broker

@@ -14,8 +14,9 @@ from goqueue.actors.groups.requests import (
     Reset,
 )
 from goqueue.actors.topics.requests import AddPartitions, DeleteTopic
+from goqueue.core.groups.views import MovedOffset
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import StaleGeneration, UnknownMember
-from goqueue.net.wire.groups import Action, ResetPartition
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.shelves import broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience
@@ -143,5 +144,5 @@ async def test_a_reset_goes_back(disk: SimulatedDisk, autojump_clock: MockClock)
         await who.settle("orders", 0, await who.take("orders"), Action.ACK)
         group = await running.groups.call(FindGroup("billing"))
         told = await group.call(Reset("orders", 0, "offset:1", dry_run=False, force=True))
-        assert told == (ResetPartition("orders", 0, 3, 1),)
+        assert told == (MovedOffset("orders", 0, 3, 1),)
         assert await handed_out(who) == [1, 2]

@@ -15,7 +15,7 @@ from goqueue.cli import main
 from goqueue.cli.bench.times import Times, histogram
 from goqueue.cli.bench.work import Load, OpenLoop, Publishing, read_all, topic_of_its_own
 from goqueue.storage.disk.disk import RealDisk
-from tests.cli.test_running import on_a_terminal
+from tests.cli.program.test_running import on_a_terminal
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback
 from tests.process.children import child

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import goqueue
 from goqueue.cli import main
-from goqueue.cli.asking import BrokerAddress, ask
+from goqueue.cli.program.asking import BrokerAddress, ask
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.test_topic import Shell
 from tests.process.brokers import broker_on_loopback

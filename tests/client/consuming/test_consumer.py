@@ -7,6 +7,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
+from goqueue.core.ledger.settlements import Action
 from goqueue.errors import PartitionUnavailable, Unavailable
 from goqueue.net.wire import groups as wire
 from tests.client.consuming.world import FakeBroker, at_work, consuming, numbered, values_of
@@ -232,7 +233,7 @@ async def test_each_word_reaches_the_broker(autojump_clock: MockClock) -> None:
         with pytest.raises(goqueue.InvalidConfig, match="seconds"):
             await messages[5].extend(-1)
         said = [each for settle in broker.of_kind(wire.Settle) for each in settle.deliveries]
-    assert [(wire.Action(each.action).name, each.delay_ms, each.reason) for each in said] == [
+    assert [(Action(each.action).name, each.delay_ms, each.reason) for each in said] == [
         ("ACK", None, ""),
         ("NACK", 2500, "not now"),
         ("NACK", None, ""),

@@ -7,6 +7,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.link.link import Link, Pending
+from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire import groups as wire
 from tests.client.consuming.world import FakeBroker, consuming, numbered, values_of
 
@@ -153,4 +154,4 @@ async def test_an_answer_that_comes_after_its_partition_has_moved_is_given_back(
         pending.settle(wire.Received(tuple(taken)))
         await wait_all_tasks_blocked()
         assert broker.partitions[1].leases == {}
-        assert len(broker.said(wire.Action.RELEASE)) == 1
+        assert len(broker.said(Action.RELEASE)) == 1

@@ -11,7 +11,7 @@ from goqueue.client.consuming import leases as consumerleases
 from goqueue.client.consuming.consumer import ITERATION_AHEAD, Consumer
 from goqueue.client.consuming.delivery import OF_TRIO
 from goqueue.client.consuming.parcel import Parcel
-from goqueue.net.wire import groups as wire
+from goqueue.core.ledger.settlements import Action
 from tests.client.consuming.world import FakeBroker, consuming, numbered, values_of
 
 
@@ -104,7 +104,7 @@ async def test_received_messages_are_extended_only_when_asked_for(autojump_clock
         async with consuming(broker, auto_extend=auto_extend) as consumer:
             await consumer.receive()
             await trio.sleep(100)
-        assert bool(broker.said(wire.Action.EXTEND)) is bool(auto_extend)
+        assert bool(broker.said(Action.EXTEND)) is bool(auto_extend)
 
 
 async def test_what_another_surface_has_in_its_hands_keeps_its_lease(

@@ -10,6 +10,7 @@ import trio
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.link.link import Link, Pending
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, StaleGeneration, UnknownMember
 from goqueue.net.wire import groups as wire
@@ -18,6 +19,7 @@ from goqueue.net.wire.groups import Because, Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done
 from goqueue.nursery import PlainNursery
+from tests.client.callers import BareCaller
 from tests.client.reading.test_message import sealed
 
 UUID = bytes(range(16))
@@ -83,19 +85,19 @@ class FakePartition:
             for offset in range(run.first, run.last + 1):
                 if (asked.nonce, offset) in self.leases and self.attempts[offset] == run.attempt:
                     self._settle_one(asked, offset, now)
-                elif not (asked.action == wire.Action.ACK and self.done.get(offset) == f"ACK {asked.nonce}"):
+                elif not (asked.action == Action.ACK and self.done.get(offset) == f"ACK {asked.nonce}"):
                     stale.append(offset)
         return stale
 
     def _settle_one(self, asked: wire.SettleDelivery, offset: int, now: float) -> None:
-        if asked.action == wire.Action.EXTEND:
+        if asked.action == Action.EXTEND:
             self.leases[asked.nonce, offset] = now + (asked.delay_ms or 0) / 1000
-        elif asked.action == wire.Action.RELEASE:
+        elif asked.action == Action.RELEASE:
             self.give_back(asked.nonce, offset)
             self.attempts[offset] -= 1
         else:
             del self.leases[asked.nonce, offset]
-            self.done[offset] = f"{wire.Action(asked.action).name} {asked.nonce}"
+            self.done[offset] = f"{Action(asked.action).name} {asked.nonce}"
 
 
 class FakeLink:
@@ -122,12 +124,11 @@ class FakeLink:
         return pending
 
 
-class FakeBroker:
+class FakeBroker(BareCaller):
     """What a consumer takes for its client."""
 
-    name = "tests"
-
     def __init__(self, partitions: int = 1) -> None:
+        super().__init__()
         self.link: Link | None = cast(Link, FakeLink(self))
         self.partitions = [FakePartition() for _ in range(partitions)]
         self.assigned = list(range(partitions))
@@ -170,7 +171,7 @@ class FakeBroker:
     def of_kind(self, kind: type[Any]) -> list[Any]:
         return [request for request in self.asked if isinstance(request, kind)]
 
-    def said(self, action: wire.Action) -> list[wire.SettleDelivery]:
+    def said(self, action: Action) -> list[wire.SettleDelivery]:
         return [each for settle in self.of_kind(wire.Settle) for each in settle.deliveries if each.action == action]
 
     async def call(self, request: Request, kind: type[Any]) -> Any:

@@ -10,16 +10,15 @@ import trio
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.client.link.link import Link
+from goqueue.client.link.topics import Partition, Topic
 from goqueue.client.reading.reader import WAIT_MS, Reader
-from goqueue.client.reading.topics import Partition, Topic
 from goqueue.core.records.record import Flag, encode_record
-from goqueue.environment import SystemClock, WallClock
 from goqueue.errors import DamagedData, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.kinds import Request
 from goqueue.testing.disk import SimulatedDisk
+from tests.client.callers import BareCaller
 from tests.client.reading.test_message import sealed
 from tests.client.test_client import Machine, machine
 from tests.process.brokers import broker_on_loopback
@@ -323,13 +322,11 @@ async def test_over_real_sockets_a_restarted_broker_is_found_again() -> None:
 # A broker of our own, for what a real one shows rarely
 
 
-class Scripted:
+class Scripted(BareCaller):
     """Answers each fetch with the next slice."""
 
-    link: Link | None = None
-    clock: WallClock = SystemClock()
-
     def __init__(self, *slices: wire.FetchedPartition, end: int = 10) -> None:
+        super().__init__()
         self._slices = list(slices)
         self._topic = Topic("orders", UUID(int=1), {}, [Partition(0, 0, end)])
         self.asked: list[int] = []

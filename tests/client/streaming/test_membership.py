@@ -7,21 +7,19 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.client.consuming.options import ConsumerOptions
-from goqueue.client.link.link import Link
 from goqueue.client.streaming.membership import StreamMembership
 from goqueue.errors import Fenced, GoQueueError, UnknownMember
 from goqueue.net.wire.groups import AssignedPartition, Heartbeat, JoinGroup, Membership
+from tests.client.callers import BareCaller
 
 PARTITION = AssignedPartition("orders", bytes(16), 0)
 
 
-class ForgetfulBroker:
+class ForgetfulBroker(BareCaller):
     """It is restarted after each join but the last, and knows nobody then."""
 
-    name = "tests"
-    link: Link | None = None
-
     def __init__(self, assignments: Sequence[tuple[AssignedPartition, ...]], refusal: GoQueueError) -> None:
+        super().__init__()
         self._assignments, self._refusal = assignments, refusal
         self.joins = 0
 

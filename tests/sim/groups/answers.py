@@ -9,7 +9,8 @@ from typing import Any
 import trio
 
 import goqueue
-from goqueue.net.wire.groups import Action, AskOffsets, CommitOffsets, Settle
+from goqueue.core.ledger.settlements import Action
+from goqueue.net.wire.groups import AskOffsets, CommitOffsets, Settle
 
 LOST_ODDS = 0.25
 """Of answers to nacks, rejects and releases. Acks are said twice by some members anyway."""

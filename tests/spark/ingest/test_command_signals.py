@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from goqueue import blocking
-from goqueue.cli.running import Exit
+from goqueue.cli.program.running import Exit
 from goqueue.cli.spark.signals import Interrupted, Signals
 from tests.spark.sessions import prepare_environment
 

@@ -25,7 +25,7 @@ from goqueue.spark.reading.offsets import (
     to_look_at,
 )
 from goqueue.spark.reading.ranges import OffsetRange
-from goqueue.spark.topics import Reach
+from goqueue.spark.reading.topics import Reach
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 LIMITS = st.none() | st.integers(1, 30)

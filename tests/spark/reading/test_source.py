@@ -14,8 +14,8 @@ from goqueue.errors import DataLost, GoQueueError
 from goqueue.spark.options import source_options
 from goqueue.spark.reading.ranges import OffsetRange
 from goqueue.spark.reading.source import GoQueueReader, RangePartition
+from goqueue.spark.reading.topics import bytes_each
 from goqueue.spark.schema import source_schema
-from goqueue.spark.topics import bytes_each
 from tests.spark.broker import BrokerProcess
 
 if TYPE_CHECKING:

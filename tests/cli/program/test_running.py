@@ -11,12 +11,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from goqueue.cli.output import preview, printable, readable
-from goqueue.cli.running import Misuse, run
+from goqueue.cli.program.output import preview, printable, readable
+from goqueue.cli.program.running import Misuse, run
 from goqueue.errors import DiskFailed, UnknownFormat
 from tests.cli.directories import flip, segments
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AT_HOME = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 

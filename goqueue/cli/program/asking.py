@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 import trio
 
-from goqueue.cli.output import printable
-from goqueue.cli.running import Misuse, run
+from goqueue.cli.program.output import printable
+from goqueue.cli.program.running import Misuse, run
 from goqueue.client.client import Client, connect
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.net.wire import messages as wire

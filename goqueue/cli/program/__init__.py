@@ -1,0 +1,1 @@
+"""What all commands share: the broker they ask, what they print, how they run and end."""

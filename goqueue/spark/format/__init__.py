@@ -1,0 +1,1 @@
+"""The format `goqueue`, as Spark sees it."""
