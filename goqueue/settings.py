@@ -111,7 +111,7 @@ class Settings(BaseSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     settings: Settings
     origins: Mapping[str, str]
     """Of each setting: who said so."""
@@ -128,7 +128,7 @@ class _Place:
         return self.file or self.named(key)
 
 
-def load(flags: Mapping[str, str], file: str | None = None) -> Loaded:
+def load(flags: Mapping[str, str], file: str | None = None) -> LoadedSettings:
     """The settings that hold. `InvalidConfig` names every unknown key and bad value at once."""
     faults: list[str] = []
     places = [_file_place(file, faults), _environment_place(faults), _Place(flags, flag_of)]
@@ -137,7 +137,7 @@ def load(flags: Mapping[str, str], file: str | None = None) -> Loaded:
         raise InvalidConfig("; ".join(faults), faults=faults)
     values = {key: value for place in places for key, value in place.values.items()}
     origins = {key: place.origin(key) for place in places for key in place.values}
-    return Loaded(Settings(**values), {key: origins.get(key, DEFAULT) for key in Settings.model_fields})
+    return LoadedSettings(Settings(**values), {key: origins.get(key, DEFAULT) for key in Settings.model_fields})
 
 
 def _file_place(file: str | None, faults: list[str]) -> _Place:

@@ -11,14 +11,14 @@ from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
 from goqueue.client.consuming.consumer import Consumer as TrioConsumer
 from goqueue.client.consuming.consumer import Settled
-from goqueue.client.consuming.delivery import OF_TRIO, Delivered, DeliveredMessage
+from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, LeasedMessage
 from goqueue.client.consuming.options import Start
 from goqueue.client.consuming.parcel import Parcel
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.working.rules import Handle, Worked, Working
+from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.host import Host
-from goqueue.portal.shelf import Shelf
-from goqueue.portal.streamshelf import StreamShelf
+from goqueue.portal.streambuffer import StreamBuffer
 
 
 class Consumer:
@@ -28,11 +28,11 @@ class Consumer:
         self._loop = loop
         self._consumer = consumer
         self._host = Host("consumer", lambda: consumer, client.thread, within=client)
-        self._shelf: Shelf[DeliveredMessage] = Shelf(consumer.next_batch)
-        self._at_work: MutableMapping[Any, Delivered] = WeakKeyDictionary()
-        self._stream: StreamShelf[DeliveredMessage] | None = None
+        self._buffer: MessageBuffer[DeliveredMessage] = MessageBuffer(consumer.next_batch)
+        self._at_work: MutableMapping[Any, LeasedMessage] = WeakKeyDictionary()
+        self._stream: StreamBuffer[DeliveredMessage] | None = None
         if isinstance(consumer, StreamConsumer):
-            self._shelf = self._stream = StreamShelf(consumer.next_batch)
+            self._buffer = self._stream = StreamBuffer(consumer.next_batch)
             consumer.serve_stream(self, OF_TRIO, self._stream)
         else:
             consumer.serve(self, OF_TRIO, self._in_hand)
@@ -50,7 +50,7 @@ class Consumer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._shelf.close(self._host.thread)
+        self._buffer.close(self._host.thread)
         await leave(self._host, failed=kind is not None)
 
     # Receiving
@@ -84,23 +84,23 @@ class Consumer:
     async def _next(self) -> DeliveredMessage:
         while True:
             try:
-                message = self._shelf.items.popleft()
+                message = self._buffer.items.popleft()
             except IndexError:
-                await ask(self._host, self._shelf.fill)
+                await ask(self._host, self._buffer.fill)
             else:
                 if message.delivery.holds(message.offset):  # else it was lost while it lay here
                     return message
 
-    async def _next_of(self, stream: "StreamShelf[DeliveredMessage]") -> DeliveredMessage:
+    async def _next_of(self, stream: "StreamBuffer[DeliveredMessage]") -> DeliveredMessage:
         while (message := stream.take()) is None:
             await ask(self._host, stream.fill)
         return message
 
-    def _in_hand(self) -> list[Delivered]:
+    def _in_hand(self) -> list[LeasedMessage]:
         """What lies here and what is worked on. In the Trio thread, while others take and settle."""
         while True:
             try:
-                return [*self._shelf.items.copy(), *self._at_work.values()]
+                return [*self._buffer.items.copy(), *self._at_work.values()]
             except RuntimeError:  # somebody took one at this moment
                 continue
 
@@ -128,7 +128,7 @@ class Consumer:
 
     # For streams
 
-    async def commit(self, message: Delivered | None = None) -> None:
+    async def commit(self, message: LeasedMessage | None = None) -> None:
         """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
         await ask(self._host, self._consumer.commit, message)
 

@@ -6,8 +6,8 @@ from typing import Any
 from goqueue.aio.asking import ask
 from goqueue.client.reading.message import Message
 from goqueue.client.reading.reader import Reader as TrioReader
+from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.host import Host
-from goqueue.portal.shelf import Shelf
 
 
 class Reader:
@@ -15,7 +15,7 @@ class Reader:
 
     def __init__(self, host: Host[Any], reader: TrioReader) -> None:
         self._host = host
-        self._shelf = Shelf(reader.next_batch)
+        self._buffer = MessageBuffer(reader.next_batch)
 
     async def __aenter__(self) -> "Reader":
         return self
@@ -23,7 +23,7 @@ class Reader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._shelf.close(self._host.thread)
+        self._buffer.close(self._host.thread)
 
     def __aiter__(self) -> "Reader":
         return self
@@ -31,14 +31,14 @@ class Reader:
     async def __anext__(self) -> Message:
         while True:
             try:
-                return self._shelf.items.popleft()
+                return self._buffer.items.popleft()
             except IndexError:
-                if not await ask(self._host, self._shelf.fill):
+                if not await ask(self._host, self._buffer.fill):
                     raise StopAsyncIteration from None
 
     async def next_batch(self) -> list[Message]:
         """As many as are at hand, at least one; [] at the end. Nothing is fetched while there are some."""
-        while not (batch := self._shelf.take_all()):
-            if not await ask(self._host, self._shelf.fill):
+        while not (batch := self._buffer.take_all()):
+            if not await ask(self._host, self._buffer.fill):
                 break
         return batch

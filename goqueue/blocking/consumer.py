@@ -11,14 +11,14 @@ from goqueue.blocking.asking import ask
 from goqueue.blocking.message import OF_THREADS, DeliveredMessage
 from goqueue.client.consuming.consumer import Consumer as TrioConsumer
 from goqueue.client.consuming.consumer import Settled
-from goqueue.client.consuming.delivery import Delivered
+from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.options import Start
 from goqueue.client.consuming.parcel import Parcel
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.working.rules import Handle, Worked, Working
+from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.host import Host
-from goqueue.portal.shelf import Shelf
-from goqueue.portal.streamshelf import StreamShelf
+from goqueue.portal.streambuffer import StreamBuffer
 from goqueue.portal.waiting import leave, wait_for
 
 
@@ -43,11 +43,11 @@ class Consumer:
     def __init__(self, client: Host[Any], consumer: TrioConsumer) -> None:
         self._consumer = consumer
         self._host = Host("consumer", lambda: consumer, client.thread, within=client)
-        self._shelf: Shelf[Any] = Shelf(consumer.next_batch)
-        self._at_work: MutableMapping[_Worker, Delivered] = WeakKeyDictionary()
-        self._stream: StreamShelf[Any] | None = None
+        self._buffer: MessageBuffer[Any] = MessageBuffer(consumer.next_batch)
+        self._at_work: MutableMapping[_Worker, LeasedMessage] = WeakKeyDictionary()
+        self._stream: StreamBuffer[Any] | None = None
         if isinstance(consumer, StreamConsumer):
-            self._shelf = self._stream = StreamShelf(consumer.next_batch)
+            self._buffer = self._stream = StreamBuffer(consumer.next_batch)
             consumer.serve_stream(self, OF_THREADS, self._stream)
         else:
             consumer.serve(self, OF_THREADS, self._in_hand)
@@ -64,7 +64,7 @@ class Consumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._shelf.close(self._host.thread)
+        self._buffer.close(self._host.thread)
         leave(self._host, failed=kind is not None)
 
     # Receiving
@@ -98,24 +98,24 @@ class Consumer:
     def _next(self) -> DeliveredMessage:
         while True:
             try:
-                message: DeliveredMessage = self._shelf.items.popleft()
+                message: DeliveredMessage = self._buffer.items.popleft()
             except IndexError:
-                ask(self._host, self._shelf.fill)
+                ask(self._host, self._buffer.fill)
             else:
                 if message.delivery.holds(message.offset):  # else it was lost while it lay here
                     return message
 
-    def _next_of(self, stream: "StreamShelf[Any]") -> DeliveredMessage:
+    def _next_of(self, stream: "StreamBuffer[Any]") -> DeliveredMessage:
         while (message := stream.take()) is None:
             ask(self._host, stream.fill)
         taken: DeliveredMessage = message
         return taken
 
-    def _in_hand(self) -> list[Delivered]:
+    def _in_hand(self) -> list[LeasedMessage]:
         """What lies here and what is worked on. In the Trio thread, while others take and settle."""
         while True:
             try:
-                return [*self._shelf.items.copy(), *self._at_work.values()]
+                return [*self._buffer.items.copy(), *self._at_work.values()]
             except RuntimeError:  # somebody took one at this moment
                 continue
 
@@ -143,7 +143,7 @@ class Consumer:
 
     # For streams
 
-    def commit(self, message: Delivered | None = None) -> None:
+    def commit(self, message: LeasedMessage | None = None) -> None:
         """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
         ask(self._host, self._consumer.commit, message)
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from goqueue.client.consuming.delivery import Delivered, Kinds
+from goqueue.client.consuming.delivery import Kinds, LeasedMessage
 from goqueue.client.reading.message import FlaggedMessage
 
 if TYPE_CHECKING:
     from goqueue.blocking.consumer import Consumer
 
 
-class DeliveredMessage(Delivered):
+class DeliveredMessage(LeasedMessage):
     """What a consumer hands out. It is to be settled within its lease: acked, nacked, rejected or released."""
 
     __slots__ = ()

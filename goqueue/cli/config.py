@@ -9,7 +9,7 @@ import click
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.errors import InvalidConfig
-from goqueue.settings import Loaded, Settings, flag_of, load
+from goqueue.settings import LoadedSettings, Settings, flag_of, load
 
 Result = TypeVar("Result")
 
@@ -35,7 +35,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _loaded(flags: dict[str, str], file: str | None) -> Loaded:
+def _loaded(flags: dict[str, str], file: str | None) -> LoadedSettings:
     try:
         return load(flags, file)
     except InvalidConfig as error:
@@ -50,7 +50,7 @@ def config() -> None:
 @config.command()
 @settings_options
 @output_option
-def show(loaded: Loaded, output: str) -> None:
+def show(loaded: LoadedSettings, output: str) -> None:
     """Show each setting, its value and where it came from, as `serve` would take them."""
     values = loaded.settings.model_dump()
     if output == JSON:

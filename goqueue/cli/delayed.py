@@ -43,7 +43,7 @@ _STRETCHES = {1: "1 second", 10: "10 seconds", 60: "1 minute", 600: "10 minutes"
 }
 
 
-class Place(click.ParamType[tuple[int, int]]):
+class DelayedOffset(click.ParamType[tuple[int, int]]):
     name = "PARTITION:OFFSET"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
@@ -77,7 +77,7 @@ partition_option = click.option("--partition", type=click.IntRange(min=0), metav
 @click.option(
     "--count", type=click.IntRange(min=1), default=SHOWN, show_default=True, metavar="N", help="So many at most."
 )
-@click.option("--after", type=Place(), help="Go on behind this one.")
+@click.option("--after", type=DelayedOffset(), help="Go on behind this one.")
 @click.option("--finished", is_flag=True, help="Those that were delivered or cancelled, the newest of them.")
 @broker_options
 @output_option

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from goqueue.cli.messages.consume import Place, Time
+from goqueue.cli.messages.consume import StartOffset, Time
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
@@ -159,7 +159,7 @@ def alter(name: str, pairs: Sequence[str], force: bool, broker: BrokerAddress, o
 
 @group.command()
 @click.argument("name")
-@click.option("--to", "place", type=Place(), help="Where to begin again.")
+@click.option("--to", "place", type=StartOffset(), help="Where to begin again.")
 @click.option("--to-time", type=Time(), help="Begin again with messages of this time.")
 @click.option("--topic", help="On this topic only.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="On this partition only.")

@@ -18,7 +18,7 @@ from goqueue.cli.program.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import GoQueueError
 from goqueue.net.transport.origin import Address
-from goqueue.settings import DEFAULT, Loaded, Settings, host_and_port
+from goqueue.settings import DEFAULT, LoadedSettings, Settings, host_and_port
 from goqueue.storage.directory.datadirectory import FORMAT, META, META_SIZE_MAX, Meta
 from goqueue.storage.disk.disk import RealDisk, descriptors_max
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("goqueue.serve")
 @click.command()
 @settings_options
 @output_option
-def serve(loaded: Loaded, output: str) -> None:
+def serve(loaded: LoadedSettings, output: str) -> None:
     """Run a broker until SIGTERM or SIGINT. Port 0 picks a free one."""
     environment = Environment(RealDisk(), TcpNetwork(), SystemClock(), SystemRandom())
     _check_node(loaded)
@@ -42,7 +42,7 @@ def serve(loaded: Loaded, output: str) -> None:
         raise click.ClickException(f"{error}; choose another place") from error
 
 
-def _check_node(loaded: Loaded) -> None:
+def _check_node(loaded: LoadedSettings) -> None:
     """A directory keeps its node's name. Who gave another one has mistaken the directory, or the node."""
     given, said_by = loaded.settings.node, loaded.origins["node"]
     written = _written_node(loaded.settings.data)

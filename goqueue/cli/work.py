@@ -13,7 +13,7 @@ import click
 import trio
 
 import goqueue
-from goqueue.cli.messages.consume import EARLIEST, STRICT, WEIGHTED, Place
+from goqueue.cli.messages.consume import EARLIEST, STRICT, WEIGHTED, StartOffset
 from goqueue.cli.messages.consumegroup import check_there
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
@@ -47,7 +47,9 @@ Surface: TypeAlias = Callable[..., Run]
 @click.option("--trio", TRIO, is_flag=True, help="Run an async function on Trio, as is usual.")
 @click.option("--asyncio", ASYNCIO, is_flag=True, help="Run an async function on asyncio.")
 @click.option("--threads", THREADS, is_flag=True, help="Run a plain function in threads, as is usual.")
-@click.option("--from", "start", type=Place(), default=EARLIEST, show_default=True, help="For a group that is new.")
+@click.option(
+    "--from", "start", type=StartOffset(), default=EARLIEST, show_default=True, help="For a group that is new."
+)
 @click.option("--visibility-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help=LEASE)
 @click.option("--max-deliveries", type=int, metavar="N", help="The group's; then to the dead-letter topic.")
 @click.option("--shared/--not-shared", default=None, help="The group's: every member takes from every partition.")

@@ -46,7 +46,7 @@ class Delayed:
     key: bytes | None
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     partition: int
     offset: Offset
 
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 class DelayedPage(list[Delayed]):
     """Some of them, in order of partitions and offsets; `next` is where the following page begins."""
 
-    def __init__(self, entries: Sequence[Delayed], pending: int, following: Place | None) -> None:
+    def __init__(self, entries: Sequence[Delayed], pending: int, following: PagePosition | None) -> None:
         super().__init__(entries)
         self.pending = pending
         """How many there are in the partitions that were looked at."""
@@ -83,7 +83,7 @@ class DelayedQuestions:
         if state not in ("pending", "finished"):
             raise refusal(f'state={state!r} must be "pending" or "finished"')
         check_whole("limit", limit, 1, 1_000_000)
-        begin = Place(0, 0) if after is None else _behind(after)
+        begin = PagePosition(0, 0) if after is None else _behind(after)
         found, pending = list[Delayed](), 0
         for number in await self._partitions(topic, partition):
             first = begin.offset if number == begin.partition else 0
@@ -97,7 +97,9 @@ class DelayedQuestions:
                     break
                 first = answer.entries[-1].offset + 1
             pending += answer.pending
-        following = Place(found[limit - 1].partition, found[limit - 1].offset) if len(found) > limit else None
+        following = (
+            PagePosition(found[limit - 1].partition, found[limit - 1].offset) if len(found) > limit else None
+        )
         return DelayedPage(found[:limit], pending, following)
 
     async def cancel(self, topic: str, partition: int, offset: Offset) -> bool:
@@ -167,15 +169,15 @@ class DelayedQuestions:
         self._topics[topic] = uuid
 
 
-def _checked(partition: int, offset: Offset) -> Place:
-    return Place(check_any_partition(partition), check_offset("offset", offset))
+def _checked(partition: int, offset: Offset) -> PagePosition:
+    return PagePosition(check_any_partition(partition), check_offset("offset", offset))
 
 
-def _behind(after: object) -> Place:
+def _behind(after: object) -> PagePosition:
     if not isinstance(after, tuple | list) or len(after) != 2:
         raise refusal(f"after={shortened(after)} must be a partition and an offset, as a page's `next` is")
     partition, offset = after
-    return Place(check_any_partition(partition), check_offset("after", offset) + 1)
+    return PagePosition(check_any_partition(partition), check_offset("after", offset) + 1)
 
 
 def _delayed(topic: str, partition: int, entry: wire.DelayedEntry) -> Delayed:

@@ -17,7 +17,7 @@ UNFINISHED, JSON = ".tmp", ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     path: str
     name: str
     size: int
@@ -39,14 +39,14 @@ class Files:
     def exists(self, path: str) -> bool:
         return bool(self._files.exists(self._path_class(path)))
 
-    def in_folder(self, path: str) -> list[Found]:
+    def in_folder(self, path: str) -> list[FoundFile]:
         """By name; nothing where there is no such folder."""
         if not self.exists(path):
             return []
         found = [_found(status) for status in self._files.listStatus(self._path_class(path))]
         return sorted(found, key=lambda each: each.name)
 
-    def below(self, path: str) -> Iterator[Found]:
+    def below(self, path: str) -> Iterator[FoundFile]:
         """All files in it and in its folders."""
         for each in self.in_folder(path):
             if each.is_folder:
@@ -115,6 +115,6 @@ class Versions:
         return f"{self._folder}/{number:010d}{JSON}"
 
 
-def _found(status: Any) -> Found:
+def _found(status: Any) -> FoundFile:
     path = status.getPath()
-    return Found(str(path.toString()), str(path.getName()), int(status.getLen()), bool(status.isDirectory()))
+    return FoundFile(str(path.toString()), str(path.getName()), int(status.getLen()), bool(status.isDirectory()))

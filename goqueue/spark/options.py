@@ -13,7 +13,7 @@ from typing import NamedTuple
 from goqueue.core.names import DEAD_LETTER_SUFFIX, check_group_name, check_publishable, check_topic_name
 from goqueue.net.wire.failures import PATIENCE_SECONDS
 from goqueue.spark.optionvalues import (
-    Faults,
+    OptionFaults,
     address,
     nearest,
     offsets_of,
@@ -126,14 +126,14 @@ class ColumnOptions(NamedTuple):
 
 
 def column_options(options: Mapping[str, str]) -> ColumnOptions:
-    faults, selecting = Faults(_lower(options)), Faults(_lower(options))
+    faults, selecting = OptionFaults(_lower(options)), OptionFaults(_lower(options))
     topics = _subscribed(selecting) or tuple(_assigned(selecting))
     made = _columns(faults, topics, _pattern(selecting))
     faults.tell("the options of this read")
     return made
 
 
-def _columns(faults: Faults, topics: tuple[str, ...], pattern: str | None) -> ColumnOptions:
+def _columns(faults: OptionFaults, topics: tuple[str, ...], pattern: str | None) -> ColumnOptions:
     are_dead_letters = (
         all(name.endswith(DEAD_LETTER_SUFFIX) for name in topics) if topics else _for_dead_letters(pattern)
     )
@@ -149,15 +149,15 @@ def _for_dead_letters(pattern: str | None) -> bool:
     return pattern is not None and pattern.endswith(re.escape(DEAD_LETTER_SUFFIX)) and "|" not in pattern
 
 
-def _pattern(faults: Faults) -> str | None:
+def _pattern(faults: OptionFaults) -> str | None:
     return faults.read("subscribePattern", regular_expression, default=None)
 
 
-def _subscribed(faults: Faults) -> tuple[str, ...]:
+def _subscribed(faults: OptionFaults) -> tuple[str, ...]:
     return faults.read("subscribe", lambda text: topics_of(text, _topic), default=())
 
 
-def _assigned(faults: Faults) -> Mapping[str, tuple[int, ...]]:
+def _assigned(faults: OptionFaults) -> Mapping[str, tuple[int, ...]]:
     return faults.read("assign", lambda text: partitions_of(text, _topic), default={})
 
 
@@ -206,7 +206,7 @@ def sink_options(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     return made
 
 
-def _start(faults: Faults, streaming: bool) -> Bound:
+def _start(faults: OptionFaults, streaming: bool) -> Bound:
     """A batch begins where the topic does, a stream where it ends: as with Kafka."""
     begin = LATEST if streaming else EARLIEST
     word = "startingOffsets"
@@ -214,11 +214,11 @@ def _start(faults: Faults, streaming: bool) -> Bound:
     return _bound(faults, word, "startingTimestamp", names, begin)
 
 
-def _end(faults: Faults) -> Bound:
+def _end(faults: OptionFaults) -> Bound:
     return _bound(faults, "endingOffsets", "endingTimestamp", {"latest": LATEST}, LATEST)
 
 
-def _bound(faults: Faults, offsets: str, timestamp: str, names: Mapping[str, int], otherwise: int) -> Bound:
+def _bound(faults: OptionFaults, offsets: str, timestamp: str, names: Mapping[str, int], otherwise: int) -> Bound:
     """The time wins over the offsets: as with Kafka."""
     given = faults.read(offsets, lambda text: _offsets(text, names), default=otherwise)
     timestamp_ms = faults.read(timestamp, whole_number(0), default=None)
@@ -237,10 +237,10 @@ def _topic(name: str) -> str:
     return check_topic_name(name, by_broker=True)
 
 
-def _faults(options: Mapping[str, str], names: tuple[str, ...]) -> Faults:
+def _faults(options: Mapping[str, str], names: tuple[str, ...]) -> OptionFaults:
     """With the first of them: options that are not known."""
     known = {name.lower() for name in (*names, JSON_SCHEMA)} | SPARKS_OWN
-    faults = Faults(_lower(options))
+    faults = OptionFaults(_lower(options))
     for name in _lower(options):
         if name not in known:
             faults.add(f"there is no option {name}{_hint(name, names)}")

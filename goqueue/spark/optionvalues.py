@@ -18,7 +18,7 @@ LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
 
 
-class Faults:
+class OptionFaults:
     """Options by their names in lower case, and all that is wrong with them."""
 
     def __init__(self, given: Mapping[str, str]) -> None:

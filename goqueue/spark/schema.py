@@ -44,7 +44,7 @@ from pyspark.sql.types import (
 )
 
 from goqueue.spark.json.columns import type_of
-from goqueue.spark.json.types import Record, record_of
+from goqueue.spark.json.types import JsonObject, record_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ def source_schema(
 
 
 @lru_cache(8)
-def record_from(json_schema: str) -> Record:
+def record_from(json_schema: str) -> JsonObject:
     return record_of(json.loads(json_schema))
 
 

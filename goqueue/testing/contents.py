@@ -46,7 +46,7 @@ def lengthen(image: bytearray, size: int) -> None:
 
 
 @dataclass(eq=False, slots=True)
-class Contents:
+class FileContents:
     view: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[Operation] = field(default_factory=list)
@@ -56,9 +56,9 @@ class Contents:
     locked: bool = False
     _begun: int = 0
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Contents":
+    def __deepcopy__(self, memo: dict[int, object]) -> "FileContents":
         """What another process finds: the same bytes; no handles, no locks."""
-        copied = Contents(bytearray(self.view), bytearray(self.durable), list(self.unsynced))
+        copied = FileContents(bytearray(self.view), bytearray(self.durable), list(self.unsynced))
         copied.linked = self.linked
         return copied
 

@@ -33,7 +33,7 @@ class ThreadInSimulation(RuntimeError):
     """Something asked for a real thread, which the virtual clock can not wait for."""
 
 
-class Run(NamedTuple, Generic[Value]):
+class SimulatedRun(NamedTuple, Generic[Value]):
     value: Value
     trace: str
 
@@ -61,7 +61,7 @@ class Trace(trio.abc.Instrument):
 
 def run_deterministically(
     function: Callable[[*Arguments], Awaitable[Value]], *arguments: *Arguments, seed: int
-) -> Run[Value]:
+) -> SimulatedRun[Value]:
     """Like `trio.run`, on a virtual clock from zero; the same seed takes the same steps in any process."""
     trace = Trace()
     clock = trio.testing.MockClock(autojump_threshold=0)
@@ -71,7 +71,7 @@ def run_deterministically(
         _replaced(_threads, "start_thread_soon", _refuse_thread),
     ):
         value = trio.run(function, *arguments, clock=clock, instruments=[trace])
-    return Run(value, trace.hexdigest())
+    return SimulatedRun(value, trace.hexdigest())
 
 
 @contextmanager

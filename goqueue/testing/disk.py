@@ -19,7 +19,7 @@ import trio
 from goqueue.environment import File, Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed, TooManyFiles
 from goqueue.storage.disk.syncing import sync_each
-from goqueue.testing.contents import Contents
+from goqueue.testing.contents import FileContents
 from goqueue.testing.faults import Counts, Faults
 from goqueue.testing.file import SimulatedFile, SimulatedLock
 from goqueue.testing.medium import Medium
@@ -44,7 +44,7 @@ class SimulatedDisk:
         if self.faults.no_descriptors:
             raise TooManyFiles(f"no descriptor is left to open {path}", path=path)
         if create and not self.exists(path):
-            self._create(path, Contents())
+            self._create(path, FileContents())
         return SimulatedFile(path, self._names.find_file(path), self._medium, writable=writable)
 
     def exists(self, path: str) -> bool:
@@ -70,7 +70,7 @@ class SimulatedDisk:
 
     def rename(self, old: str, new: str) -> None:
         replaced = self._names.move(old, new)
-        if isinstance(replaced, Contents):
+        if isinstance(replaced, FileContents):
             self._medium.unlink(replaced)
 
     async def replace(self, old: str, new: str) -> None:

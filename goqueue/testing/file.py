@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from goqueue.errors import DiskFailed, DiskFull
-from goqueue.testing.contents import Contents, Truncate, Write
+from goqueue.testing.contents import FileContents, Truncate, Write
 from goqueue.testing.medium import Medium
 from goqueue.types import Buffer
 
 
 class SimulatedFile:
-    def __init__(self, path: str, contents: Contents, medium: Medium, *, writable: bool) -> None:
+    def __init__(self, path: str, contents: FileContents, medium: Medium, *, writable: bool) -> None:
         self.path = path
         self._contents = contents
         self._medium = medium
@@ -58,18 +58,18 @@ class SimulatedFile:
             self._closed = True
             self._medium.close(self._contents)
 
-    def _report_failure(self, contents: Contents) -> None:
+    def _report_failure(self, contents: FileContents) -> None:
         """Once per open file, as Linux does: whoever asks again is told that all is well."""
         if self._failures_seen < contents.failed_syncs:
             self._failures_seen = contents.failed_syncs
             raise DiskFailed(f"{self.path} could not be synced", path=self.path)
 
-    def _open_contents(self) -> Contents:
+    def _open_contents(self) -> FileContents:
         if self._closed:
             raise ValueError(f"{self.path} is closed")
         return self._contents
 
-    def _writable_contents(self) -> Contents:
+    def _writable_contents(self) -> FileContents:
         contents = self._open_contents()
         if not self._writable:
             raise DiskFailed(f"{self.path} is open for reading only", path=self.path)
@@ -77,8 +77,8 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    def __init__(self, contents: Contents) -> None:
-        self._contents: Contents | None = contents
+    def __init__(self, contents: FileContents) -> None:
+        self._contents: FileContents | None = contents
         contents.locked = True
 
     def release(self) -> None:

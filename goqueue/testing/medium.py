@@ -5,7 +5,7 @@ from random import Random
 import trio
 
 from goqueue.errors import DiskFull
-from goqueue.testing.contents import Contents, Operation
+from goqueue.testing.contents import FileContents, Operation
 from goqueue.testing.faults import Counts, Faults
 
 
@@ -26,27 +26,27 @@ class Medium:
         if not self.free:
             raise DiskFull(f"no room to create {path}", path=path)
 
-    def part_that_fits(self, file: Contents, position: int, data: bytes) -> bytes:
+    def part_that_fits(self, file: FileContents, position: int, data: bytes) -> bytes:
         """All of it, or on a full disk a part of what there is room for. Overwriting needs no room."""
         end_max = len(file.view) + self.free
         if position + len(data) <= end_max:
             return data
         return data[: self.random.randint(0, max(0, end_max - position))]
 
-    def perform(self, file: Contents, operation: Operation) -> None:
+    def perform(self, file: FileContents, operation: Operation) -> None:
         size_before = len(file.view)
         file.perform(operation)
         self.used += len(file.view) - size_before
 
-    def cut(self, file: Contents, size: int) -> None:
+    def cut(self, file: FileContents, size: int) -> None:
         self.used -= max(0, len(file.view) - size)
         file.cut(size)
 
-    def unlink(self, file: Contents) -> None:
+    def unlink(self, file: FileContents) -> None:
         file.linked = False
         self._free_if_unused(file)
 
-    def close(self, file: Contents) -> None:
+    def close(self, file: FileContents) -> None:
         file.handles -= 1
         self._free_if_unused(file)
 
@@ -73,6 +73,6 @@ class Medium:
                 return True
         return False
 
-    def _free_if_unused(self, file: Contents) -> None:
+    def _free_if_unused(self, file: FileContents) -> None:
         if not file.linked and not file.handles:
             self.used -= len(file.view)

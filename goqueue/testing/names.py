@@ -23,7 +23,7 @@ from errno import ENOENT
 from typing import TypeAlias
 
 from goqueue.errors import DiskFailed, UnexpectedFile
-from goqueue.testing.contents import Contents
+from goqueue.testing.contents import FileContents
 
 
 @dataclass(eq=False, slots=True)
@@ -32,11 +32,11 @@ class Folder:
     durable: "dict[str, Node]" = field(default_factory=dict)
 
 
-Node: TypeAlias = Contents | Folder
+Node: TypeAlias = FileContents | Folder
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NamePlace:
     """A name in a folder, whatever it stands for."""
 
     folder: Folder
@@ -44,16 +44,16 @@ class Place:
 
 
 @dataclass(eq=False, slots=True)
-class Change:
+class NameChange:
     node: Node
-    left: Place | None
-    taken: Place | None
-    needs: Sequence[Place]
+    left: NamePlace | None
+    taken: NamePlace | None
+    needs: Sequence[NamePlace]
     number: int
     doomed: bool = False
 
     @property
-    def touches(self) -> list[Place]:
+    def touches(self) -> list[NamePlace]:
         return [place for place in (self.left, self.taken) if place is not None]
 
     @property
@@ -70,7 +70,7 @@ class Change:
 class Names:
     def __init__(self) -> None:
         self.root = Folder()
-        self.changes: list[Change] = []
+        self.changes: list[NameChange] = []
         self._begun = 0
 
     def find(self, path: str) -> Node:
@@ -81,7 +81,7 @@ class Names:
             raise FileNotFoundError(ENOENT, "no such file or directory", path)
         return node
 
-    def find_file(self, path: str) -> Contents:
+    def find_file(self, path: str) -> FileContents:
         node = self.find(path)
         if isinstance(node, Folder):
             raise UnexpectedFile(f"{path} is a directory, where a file is expected; move it away", path=path)
@@ -89,19 +89,19 @@ class Names:
 
     def find_folder(self, path: str) -> Folder:
         node = self.find(path)
-        if isinstance(node, Contents):
+        if isinstance(node, FileContents):
             raise UnexpectedFile(f"{path} is a file, where a directory is expected; move it away", path=path)
         return node
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> NamePlace:
         """Where the path's last name stands or would stand; the folders above it exist."""
         return self._way(path)[-1]
 
-    def link(self, place: Place, node: Node) -> None:
+    def link(self, place: NamePlace, node: Node) -> None:
         place.folder.entries[place.name] = node
         self._note(node, None, place, [place])
 
-    def unlink(self, place: Place) -> None:
+    def unlink(self, place: NamePlace) -> None:
         node = place.folder.entries.pop(place.name)
         self._note(node, place, None, [place])
 
@@ -149,11 +149,11 @@ class Names:
         self.changes.clear()
         _show_durable(self.root)
 
-    def files(self) -> list[Contents]:
-        return [node for node in _below(self.root) if isinstance(node, Contents)]
+    def files(self) -> list[FileContents]:
+        return [node for node in _below(self.root) if isinstance(node, FileContents)]
 
-    def _covered(self, folder: Folder, mark: int) -> list[Change]:
-        needed: set[Place] = set()
+    def _covered(self, folder: Folder, mark: int) -> list[NameChange]:
+        needed: set[NamePlace] = set()
         covered = []
         for change in reversed(self.changes):
             own = change.folder is folder and change.number < mark and not change.doomed
@@ -162,22 +162,24 @@ class Names:
                 covered.append(change)
         return covered[::-1]
 
-    def _note(self, node: Node, left: Place | None, taken: Place | None, needs: Sequence[Place]) -> None:
-        self.changes.append(Change(node, left, taken, needs, self._begun))
+    def _note(
+        self, node: Node, left: NamePlace | None, taken: NamePlace | None, needs: Sequence[NamePlace]
+    ) -> None:
+        self.changes.append(NameChange(node, left, taken, needs, self._begun))
         self._begun += 1
 
-    def _way(self, path: str) -> list[Place]:
+    def _way(self, path: str) -> list[NamePlace]:
         way = list(self._walk(path))
         if not way:
             raise DiskFailed("the root of the disk can not be made, moved or removed", path=path)
         return way
 
-    def _walk(self, path: str) -> Iterator[Place]:
+    def _walk(self, path: str) -> Iterator[NamePlace]:
         """The places from the root to the path's own, which alone may be empty."""
         node: Node | None = self.root
         for name in _parts(path):
             folder = _folder_on_the_way(node, path)
-            yield Place(folder, name)
+            yield NamePlace(folder, name)
             node = folder.entries.get(name)
 
 
@@ -188,12 +190,12 @@ def _parts(path: str) -> list[str]:
 def _folder_on_the_way(node: Node | None, path: str) -> Folder:
     if node is None:
         raise FileNotFoundError(ENOENT, "no such file or directory", path)
-    if isinstance(node, Contents):
+    if isinstance(node, FileContents):
         raise UnexpectedFile(f"{path} leads through a file, where a directory is expected", path=path)
     return node
 
 
-def _check_move(new: str, node: Node, way: Sequence[Place], replaced: Node | None) -> None:
+def _check_move(new: str, node: Node, way: Sequence[NamePlace], replaced: Node | None) -> None:
     if any(place.folder is node for place in way):
         raise DiskFailed(f"{new} lies inside what is to be moved there", path=new)
     if replaced is not None and type(replaced) is not type(node):
@@ -202,9 +204,9 @@ def _check_move(new: str, node: Node, way: Sequence[Place], replaced: Node | Non
         raise DiskFailed(f"{new} is a directory that is not empty", path=new)
 
 
-def _left_behind(folder: Folder) -> list[Place]:
+def _left_behind(folder: Folder) -> list[NamePlace]:
     """What the platter still has in an empty folder: it may have moved on, and must not go with the folder."""
-    return [Place(folder, name) for name in folder.durable]
+    return [NamePlace(folder, name) for name in folder.durable]
 
 
 def _show_durable(folder: Folder) -> None:

@@ -68,7 +68,7 @@ class SimulatedListener(trio.abc.Listener[SimulatedStream]):
         self._changed.unpark_all()
 
 
-class Connection:
+class SimulatedConnection:
     """Both ends, and what can be done to what is between them."""
 
     def __init__(self, client_machine: str, server_machine: str, random: Random, conditions: Conditions) -> None:
@@ -133,13 +133,13 @@ class SimulatedNetwork:
         self._random = random or Random(0)
         self.conditions = conditions or Conditions()
         self._listeners: dict[tuple[str, int], SimulatedListener] = {}
-        self._live: list[Connection] = []
+        self._live: list[SimulatedConnection] = []
         self._isolated: dict[str, Isolation] = {}
         self.connections: list[SimulatedStream] = []
         """The clients' ends, in the order in which they connected."""
 
-    def machine(self, name: str) -> "Machine":
-        return Machine(name, self)
+    def machine(self, name: str) -> "NetworkMachine":
+        return NetworkMachine(name, self)
 
     async def connect(self, host: str, port: int) -> SimulatedStream:
         return await self.connect_from(ANYWHERE, host, port)
@@ -175,7 +175,7 @@ class SimulatedNetwork:
         listener = self._listeners.get((host, port))
         if listener is None or not listener.has_room:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {host}:{port}")
-        connection = Connection(machine, listener.machine, self._random, self.conditions)
+        connection = SimulatedConnection(machine, listener.machine, self._random, self.conditions)
         self._live = [*self.live(), connection]
         self.connections.append(connection.client)
         listener.take(connection.server)
@@ -183,7 +183,7 @@ class SimulatedNetwork:
 
     # What happens to it
 
-    def live(self, machine: str | None = None) -> list[Connection]:
+    def live(self, machine: str | None = None) -> list[SimulatedConnection]:
         """The connections that at least one end believes in; of one machine, or all."""
         self._live = [each for each in self._live if not each.is_over]
         return [each for each in self._live if machine is None or machine in each.machines]
@@ -223,7 +223,7 @@ class SimulatedNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class NetworkMachine:
     """The network as one machine sees it."""
 
     name: str

@@ -10,8 +10,8 @@ draws a mood first, and the extremes are among them.
 
 from random import Random
 
-from goqueue.testing.contents import Contents, Truncate, Write
-from goqueue.testing.names import Names, Place
+from goqueue.testing.contents import FileContents, Truncate, Write
+from goqueue.testing.names import NamePlace, Names
 
 SECTOR = 512
 
@@ -32,7 +32,7 @@ class PowerLoss:
 
     def _strike_names(self, names: Names) -> None:
         kept_odds = self._random.choice(NAME_KEPT_ODDS)
-        lost: set[Place] = set()
+        lost: set[NamePlace] = set()
         for change in names.changes:
             possible = not change.doomed and not any(place in lost for place in change.needs)
             if possible and self._random.random() < kept_odds:
@@ -41,7 +41,7 @@ class PowerLoss:
                 lost.update(change.touches)
         names.show_durable()
 
-    def _strike_contents(self, file: Contents) -> None:
+    def _strike_contents(self, file: FileContents) -> None:
         kept_odds, torn_odds = self._random.choice(KEPT_AND_TORN_ODDS)
         for operation in file.unsynced:
             drawn = self._random.random()

@@ -6,7 +6,7 @@ from random import Random
 from goqueue.errors import OffsetOutOfRange
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import Event, HelloReceived, RequestReceived, SessionClosed
-from goqueue.net.session.machine import Session, State
+from goqueue.net.session.machine import Session, SessionState
 from goqueue.net.wire.kinds import ANSWERS
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import Stats
@@ -24,7 +24,7 @@ def harass_server(seed: int) -> None:
     random = Random(seed)
     limits = random.choice((SMALL, Limits()))
     server = joined(limits, limits)[1] if random.random() < 0.7 else new_server(limits)
-    if random.random() < 0.2 and server.state is State.OPEN:
+    if random.random() < 0.2 and server.state is SessionState.OPEN:
         server.go_away("the end is near")
     for _ in range(FRAMES):
         event = _receive(server, hostile_frame(random))
@@ -40,10 +40,10 @@ def harass_client(seed: int) -> None:
     random = Random(seed)
     limits = random.choice((SMALL, Limits()))
     client = joined(limits, limits)[0] if random.random() < 0.8 else ClientSession(limits)
-    if client.state is State.NEW:
+    if client.state is SessionState.NEW:
         client.hello(HELLO)
     for _ in range(FRAMES):
-        if client.state is State.OPEN and len(client.under_way) < limits.requests_max:
+        if client.state is SessionState.OPEN and len(client.under_way) < limits.requests_max:
             wanted = drawn_body(random, random.choice(list(ANSWERS))) if random.random() < 0.5 else Stats()
             client.request(wanted)  # type: ignore[arg-type]
         _receive(client, hostile_frame(random))
@@ -59,12 +59,14 @@ def _receive(session: Session, frame: bytes) -> Event | None:
     _, peak = tracemalloc.get_traced_memory()
     room = MEMORY_BASE + MEMORY_FACTOR * (len(frame) + gathered)
     assert peak - held <= room, f"{peak - held} bytes for a frame of {len(frame)}"
-    assert isinstance(event, SessionClosed) == (before is not State.CLOSED and session.state is State.CLOSED)
-    if before is State.CLOSED:
+    assert isinstance(event, SessionClosed) == (
+        before is not SessionState.CLOSED and session.state is SessionState.CLOSED
+    )
+    if before is SessionState.CLOSED:
         assert event is None
     return event
 
 
 def _take_what_is_said(session: Session) -> None:
     while (frame := session.next_frame()) is not None:
-        assert len(frame) <= session.limits.frame_size_max or session.state is not State.OPEN
+        assert len(frame) <= session.limits.frame_size_max or session.state is not SessionState.OPEN

@@ -28,7 +28,7 @@ from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
-from tests.actors.delivery.shelves import broker, partition_of
+from tests.actors.delivery.gatherers import broker, partition_of
 from tests.actors.groups.groupworld import consumer
 from tests.storage.logs import NOW, records_in
 

@@ -112,7 +112,7 @@ def test_what_was_lost_on_the_shelf_is_not_handed_out(client: blocking.Client) -
     fill(client, 3)
     with client.consumer("orders", group="billing") as consumer:
         next(consumer)
-        lost, _ = consumer._shelf.items
+        lost, _ = consumer._buffer.items
         lost.delivery.settle([lost.offset])
         assert next(consumer).offset == 2
 

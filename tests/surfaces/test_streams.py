@@ -88,8 +88,8 @@ def test_a_partition_moves_when_the_thread_that_works_on_it_has_committed_it(cli
 def test_what_lies_ready_when_the_consumer_is_left_is_not_committed(client: blocking.Client) -> None:
     fill(client, 10)
     with stream(client) as consumer:
-        ask(consumer._host, consumer._shelf.fill)
-        assert len(consumer._shelf.items) == 10
+        ask(consumer._host, consumer._buffer.fill)
+        assert len(consumer._buffer.items) == 10
     assert committed(client) == 0
 
 

@@ -6,7 +6,7 @@ import trio
 
 from goqueue.errors import DiskFailed
 from goqueue.testing.clock import SimulatedClock
-from goqueue.testing.determinism import Run, run_deterministically
+from goqueue.testing.determinism import SimulatedRun, run_deterministically
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
 from goqueue.testing.file import SimulatedFile
@@ -67,5 +67,5 @@ async def story(seed: int) -> list[str]:
     return told
 
 
-def tell(seed: int) -> Run[list[str]]:
+def tell(seed: int) -> SimulatedRun[list[str]]:
     return run_deterministically(story, seed, seed=seed)

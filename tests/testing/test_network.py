@@ -7,13 +7,13 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from goqueue.testing.network import CONNECT_SECONDS_MAX, Connection, SimulatedNetwork
+from goqueue.testing.network import CONNECT_SECONDS_MAX, SimulatedConnection, SimulatedNetwork
 from goqueue.testing.stream import Conditions, Livelock, SimulatedStream
 
 HOST, PORT = "10.0.0.1", 7710
 
 
-async def joined(network: SimulatedNetwork) -> Connection:
+async def joined(network: SimulatedNetwork) -> SimulatedConnection:
     """Two machines with one connection between them."""
     [listener] = await network.machine("server").listen(HOST, PORT)
     stream = await network.machine("client").connect(HOST, PORT)
@@ -223,7 +223,7 @@ async def test_ends_that_talk_without_a_pause_are_stopped(autojump_clock: MockCl
         await talk_for_ever(connection)
 
 
-async def talk_for_ever(connection: Connection) -> None:
+async def talk_for_ever(connection: SimulatedConnection) -> None:
     while True:
         await connection.client.send_all(b"again")
         await connection.server.receive_some()

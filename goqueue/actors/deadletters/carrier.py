@@ -27,9 +27,9 @@ from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, Topic
 from goqueue.types import Acks
 
 MESSAGES_MAX, BYTES_MAX = 500, 1024 * 1024
-"""Of one departure."""
+"""Of one transfer."""
 ARRIVED_BEFORE = (RepeatTooOld, OutOfOrderSequence)
-"""A departure begins when the one before it has arrived: where later numbers are written, the earlier ones were. A
+"""A transfer begins when the one before it has arrived: where later numbers are written, the earlier ones were. A
 ledger that lost entries asks for one that ended long ago."""
 PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
 """Seconds, doubling, while it cannot be done."""
@@ -43,7 +43,7 @@ class SourceTopic(Protocol):
     def partitions(self) -> int: ...
 
 
-class Source(Protocol):
+class DeadLetterSource(Protocol):
     """A partition that has dead letters of the group. It counts while it is among the group's sources."""
 
     @property
@@ -63,7 +63,7 @@ class DeadLetterCarrier:
         self,
         group: str,
         topics: ActorRef,
-        sources: Container[Source],
+        sources: Container[DeadLetterSource],
         start: Callable[..., object],
         report: Callable[[str], None],
     ) -> None:
@@ -72,10 +72,10 @@ class DeadLetterCarrier:
         self._sources = sources
         self._start = start
         self._report = report
-        self._under_way: set[Source] = set()
-        self._called_again: set[Source] = set()
+        self._under_way: set[DeadLetterSource] = set()
+        self._called_again: set[DeadLetterSource] = set()
 
-    def call_for(self, source: Source) -> None:
+    def call_for(self, source: DeadLetterSource) -> None:
         """Something waits there, perhaps since before a crash: a partition says so when it is attached, too."""
         if source in self._under_way:
             self._called_again.add(source)
@@ -83,7 +83,7 @@ class DeadLetterCarrier:
             self._under_way.add(source)
             self._start(self._serve, source, endless=True)
 
-    async def _serve(self, source: Source) -> None:
+    async def _serve(self, source: DeadLetterSource) -> None:
         pause, is_known = PAUSE_FIRST, False
         try:
             while source in self._sources:
@@ -100,21 +100,21 @@ class DeadLetterCarrier:
         finally:
             self._under_way.discard(source)
 
-    def _note_trouble(self, source: Source, error: GoQueueError, is_known: bool) -> None:
+    def _note_trouble(self, source: DeadLetterSource, error: GoQueueError, is_known: bool) -> None:
         if not is_known and source in self._sources:
             self._report(
                 f"dead letters of group {self._group} wait in partition {source.number} of {source.topic.name}: "
                 f"{error.message}; it is tried again"
             )
 
-    async def _carry_all(self, source: Source) -> None:
+    async def _carry_all(self, source: DeadLetterSource) -> None:
         if source.ref is None:
             raise Unavailable(f"partition {source.number} of {source.topic.name} is not found yet; try again")
         while letters := await source.ref.call(TakeDeadLetters(self._group, MESSAGES_MAX, BYTES_MAX)):
             await self._append(source, letters)
             await source.ref.call(ConfirmDeadLetters(self._group, letters.sequence))
 
-    async def _append(self, source: Source, letters: DeadLetters) -> None:
+    async def _append(self, source: DeadLetterSource, letters: DeadLetters) -> None:
         target = await self._dead_letter_partition(source)
         body = b"".join(
             dead_letter(letter.record, self._story(source, letters, index), index)
@@ -124,7 +124,7 @@ class DeadLetterCarrier:
         with suppress(*ARRIVED_BEFORE):
             await target.call(message)
 
-    def _story(self, source: Source, letters: DeadLetters, index: int) -> Story:
+    def _story(self, source: DeadLetterSource, letters: DeadLetters, index: int) -> Story:
         letter = letters.messages[index]
         return Story(
             topic=source.topic.name,
@@ -137,7 +137,7 @@ class DeadLetterCarrier:
             reason=letter.reason,
         )
 
-    async def _dead_letter_partition(self, source: Source) -> ActorRef:
+    async def _dead_letter_partition(self, source: DeadLetterSource) -> ActorRef:
         """The same number as in its topic, modulo."""
         name = dead_letter_topic(source.topic.name)
         found = await outline_of(self._topics, name)

@@ -38,7 +38,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition
 from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import Choice, Destination
+from goqueue.core.groups.redrive import Destination, RedriveChoice
 from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
@@ -147,7 +147,7 @@ class Redriver:
         return await self._register.call(note)
 
     async def _round(self, wanted: RedriveDeadLetters) -> "_Round":
-        choice = Choice(
+        choice = RedriveChoice(
             Destination.wanted(wanted.to, wanted.all_groups),
             wanted.group,
             None if wanted.offsets is None else frozenset(wanted.offsets),
@@ -229,7 +229,7 @@ class Redriver:
 class _Round:
     """One redrive: what it looks for and how far it is."""
 
-    choice: Choice
+    choice: RedriveChoice
     topics: frozenset[str]
     groups: frozenset[str]
     messages_max: int | None

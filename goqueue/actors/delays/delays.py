@@ -16,10 +16,10 @@ from random import Random
 import trio
 
 from goqueue.actors.delays.listing import delayed_views
-from goqueue.actors.delays.pending import DelayBook
-from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed, MoveDelayed
+from goqueue.actors.delays.pending import DelayedMessages
+from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
 from goqueue.actors.delays.timerrequests import TakeDue, TakeTimer, TimersDue
-from goqueue.actors.delivery.streams import StreamDesk
+from goqueue.actors.delivery.streams import GroupStreams
 from goqueue.actors.runtime.handlers import defers, hears
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
@@ -27,7 +27,7 @@ from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.delays.events import cancel_batch, due_time, move_batch
 from goqueue.core.delays.firing import Original, fired_batch
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.records.batch import Batch
 from goqueue.core.records.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
@@ -45,7 +45,7 @@ COUNTED_AT_ONCE = 1_000
 DISK_FULL_SECONDS = 1.0
 
 
-class DelayDesk(StreamDesk):
+class PartitionDelays(GroupStreams):
     """`open_delays` in its start, `close_delays` in its stop, `show_to_delays` when more is durable."""
 
     def __init__(
@@ -60,7 +60,7 @@ class DelayDesk(StreamDesk):
         delay_counts: DelayCounts,
     ) -> None:
         super().__init__(volume, clock, directory, random, counts)
-        self.delay_book = DelayBook(volume, clock, directory, timers, delay_counts)
+        self.delayed = DelayedMessages(volume, clock, directory, timers, delay_counts)
         self._is_keeping = self._is_ending = False
         self._fell_due = trio.Event()
         self._waiting_for_disk = trio.lowlevel.ParkingLot()
@@ -74,32 +74,32 @@ class DelayDesk(StreamDesk):
         """
 
     @property
-    def delays(self) -> DelayBook:
-        return self.delay_book
+    def delays(self) -> DelayedMessages:
+        return self.delayed
 
     async def open_delays(self) -> None:
-        await self.delay_book.open(self.log, self.name, self.ref)
-        if self.delay_book.is_used:
+        await self.delayed.open(self.log, self.name, self.ref)
+        if self.delayed.is_used:
             self._keep_delays()
 
     async def close_delays(self) -> None:
         self._is_ending = True
-        await self.delay_book.close()
+        await self.delayed.close()
 
     def show_to_delays(self, durable: Offset) -> None:
-        self.delay_book.show(durable)
-        if not self._is_keeping and self.delay_book.has_news.is_set():
+        self.delayed.show(durable)
+        if not self._is_keeping and self.delayed.has_news.is_set():
             self._keep_delays()
         self._waiting_for_disk.unpark_all()
 
     def note_removed(self, below: Offset = 0) -> None:
         super().note_removed(below)
-        self.delay_book.remove_below(self.log.log_start)
+        self.delayed.remove_below(self.log.log_start)
 
     def _keep_delays(self) -> None:
         self._is_keeping = True
         self._fell_due.set()  # what fell due while nobody was there
-        self.background(self.delay_book.keep, endless=True)
+        self.background(self.delayed.keep, endless=True)
         self.background(self._fire_what_is_due, endless=True)
 
     # Firing
@@ -109,25 +109,25 @@ class DelayDesk(StreamDesk):
         self._fell_due.set()
 
     async def _fire_what_is_due(self) -> None:
-        owner = await self.delay_book.owner()
+        owner = await self.delayed.owner()
         while owner is not None:
             await self._fell_due.wait()
             self._fell_due = trio.Event()
             count = FIRED_AT_ONCE
             while count == FIRED_AT_ONCE and not self._is_ending:  # of fewer, the others are told of when they may
-                due = await self.delay_book.ask(TakeDue(owner, FIRED_AT_ONCE))
+                due = await self.delayed.ask(TakeDue(owner, FIRED_AT_ONCE))
                 await self._fire(due)
                 count = len(due)
 
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
         """Never before the wall clock has reached it, though it were set back just now (G8)."""
-        book, now = self.delay_book, self._wall_clock.now()
-        pending = book.delays.pending
+        ledgers, now = self.delayed, self._wall_clock.now()
+        pending = ledgers.delays.pending
         due = [timer for timer in due if timer[0] in pending]  # others' originals are gone
-        book.taken.update(due)
+        ledgers.taken.update(due)
         waiting = [timer for timer in due if timer[1] <= now]
         if len(waiting) < len(due):
-            book.set_again([timer for timer in due if timer[1] > now])
+            ledgers.set_again([timer for timer in due if timer[1] > now])
         while waiting:
             found, unread_from = await read_originals(self.log, [offset for offset, _ in waiting], READ_BYTES_MAX)
             read = [timer for timer in waiting if timer[0] < unread_from]
@@ -137,7 +137,7 @@ class DelayDesk(StreamDesk):
             await self._write_fired(read, found)
 
     async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
-        pending = self.delay_book.delays.pending
+        pending = self.delayed.delays.pending
         ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
         if len(ready) < len(due):
             self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
@@ -147,7 +147,7 @@ class DelayDesk(StreamDesk):
             originals = _originals(ready, found)
             self.append_own(fired_batch(originals), [offset for offset, _ in originals])
         except DiskFull:
-            self.delay_book.set_again(ready)
+            self.delayed.set_again(ready)
             await trio.sleep(DISK_FULL_SECONDS)
 
     def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
@@ -164,7 +164,7 @@ class DelayDesk(StreamDesk):
     async def _cancel(self, offset: Offset) -> bool:
         due = await self._take_timer(offset)
         if due is None:
-            return self.delay_book.delays.was_cancelled(offset)
+            return self.delayed.delays.was_cancelled(offset)
         return await self._change(offset, due, cancel_batch(offset, self._wall_clock.now()))
 
     @defers(MoveDelayed)
@@ -186,22 +186,22 @@ class DelayDesk(StreamDesk):
         self._changing[offset] = trio.Event()
         try:
             await self._until_durable(min(offset + 1, self.log.end_offset))
-            owner = await self.delay_book.owner() if offset in self.delay_book.delays.pending else None
-            due = None if owner is None else await self.delay_book.ask(TakeTimer(owner, offset))
+            owner = await self.delayed.owner() if offset in self.delayed.delays.pending else None
+            due = None if owner is None else await self.delayed.ask(TakeTimer(owner, offset))
         except BaseException:
             self._end_change(offset)
             raise
         if due is None:
             self._end_change(offset)
         else:
-            self.delay_book.taken[offset] = due
+            self.delayed.taken[offset] = due
         return due
 
     async def _change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
         try:
             await self._until_durable(self.append_own(batch))
         except BaseException:
-            self.delay_book.set_again([(offset, due)])
+            self.delayed.set_again([(offset, due)])
             raise
         finally:
             self._end_change(offset)
@@ -217,7 +217,7 @@ class DelayDesk(StreamDesk):
 
     async def _until_applied(self) -> None:
         """What was confirmed, be it with acks=leader, is known to whoever asks."""
-        if self.delay_book.has_unapplied:
+        if self.delayed.has_unapplied:
             await self._until_durable(self.log.end_offset)
 
     @abstractmethod
@@ -227,26 +227,26 @@ class DelayDesk(StreamDesk):
     # Questions
 
     @defers(ListDelayed)
-    async def list_delayed(self, message: ListDelayed, reply: Reply[DelayedPage]) -> None:
+    async def list_delayed(self, message: ListDelayed, reply: Reply[DelayedViews]) -> None:
         self.background(self._answer, reply, self._list, message)
 
-    async def _list(self, message: ListDelayed) -> DelayedPage:
+    async def _list(self, message: ListDelayed) -> DelayedViews:
         await self._until_applied()
-        delays = self.delay_book.delays
+        delays = self.delayed.delays
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
         else:
             changes = await self._pending(message.first, message.count_max)
         views = await delayed_views(self.log, changes)
-        return DelayedPage(views, len(delays.pending))
+        return DelayedViews(views, len(delays.pending))
 
-    async def _pending(self, first: Offset, count_max: int) -> list[Change]:
+    async def _pending(self, first: Offset, count_max: int) -> list[DelayChange]:
         """So many, unless there are fewer; those that are delivered meanwhile are passed over."""
-        delays, found = self.delay_book.delays, list[Change]()
+        delays, found = self.delayed.delays, list[DelayChange]()
         while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
-            timers = zip(offsets, await self.delay_book.due_times(offsets), strict=True)
+            timers = zip(offsets, await self.delayed.due_times(offsets), strict=True)
             found += [
-                Change(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
+                DelayChange(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
             ]
             first = offsets[-1] + 1
         return found
@@ -259,7 +259,7 @@ class DelayDesk(StreamDesk):
         """Some at a time: others want to run."""
         await self._until_applied()
         if not edges:
-            return [len(self.delay_book.delays.pending)]
+            return [len(self.delayed.delays.pending)]
         counts, first = [0] * (len(edges) + 1), 0
         while some := await self._pending(first, COUNTED_AT_ONCE):
             for change in some:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import trio
 
 from goqueue.actors.delays.requests import DelayedView
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.groups.deadletter import one_record
 from goqueue.storage.delays.scan import read_originals
 from goqueue.storage.log.log import Log
@@ -21,7 +21,7 @@ PIECES_MAX = 16
 KEY_BYTES_MAX = 512 * 1024
 
 
-async def delayed_views(log: Log, changes: Sequence[Change]) -> list[DelayedView]:
+async def delayed_views(log: Log, changes: Sequence[DelayChange]) -> list[DelayedView]:
     """As many of these, which are in order of offsets, as a page has room for."""
     views: list[DelayedView] = []
     key_bytes = pieces = 0
@@ -41,7 +41,7 @@ async def delayed_views(log: Log, changes: Sequence[Change]) -> list[DelayedView
     return views
 
 
-def _view(change: Change, record: bytes | None) -> DelayedView:
+def _view(change: DelayChange, record: bytes | None) -> DelayedView:
     original = None if record is None else one_record(record)
     is_pending = change.state is DelayState.PENDING
     return DelayedView(

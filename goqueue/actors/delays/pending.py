@@ -26,12 +26,12 @@ from goqueue.actors.delays.timerrequests import (
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
-from goqueue.core.delays.events import Delayed, DelayEvent, Moved
-from goqueue.core.delays.pending import Change, Delays, DelayState
+from goqueue.core.delays.events import DelayedRecord, DelayEvent, Moved
+from goqueue.core.delays.pending import DelayChange, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import WallClock
 from goqueue.errors import ActorDied, Closed, DiskFull, StorageError
-from goqueue.storage.delays.index import DelayIndex, Loaded
+from goqueue.storage.delays.index import DelayIndex, LoadedIndex
 from goqueue.storage.delays.scan import apply_delays
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
@@ -48,7 +48,7 @@ TOLD_AT_ONCE = 1_000
 """Entries for the index, changes for the timers, due times that are asked for: a few milliseconds of work."""
 
 
-class DelayBook:
+class DelayedMessages:
     def __init__(
         self, volume: Volume, clock: WallClock, directory: str, timers: ActorRef | None, counts: DelayCounts
     ) -> None:
@@ -63,7 +63,7 @@ class DelayBook:
         self._name = ""
         self._log: Log | None = None
         self._unapplied: deque[DelayEvent] = deque()
-        self._entries: list[Change] = []
+        self._entries: list[DelayChange] = []
         self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
         self._gone = OffsetSet()
         """Originals that are gone and may have timers still. Nobody waits for that: what is not pending does not
@@ -126,7 +126,7 @@ class DelayBook:
             await self._load_timers(self._timers, loaded)
         return loaded.applied_to
 
-    async def _load_timers(self, timers: ActorRef, loaded: Loaded) -> None:
+    async def _load_timers(self, timers: ActorRef, loaded: LoadedIndex) -> None:
         owner, count = await self._open_timers(timers), len(loaded.offsets)
         for begin in range(0, count, LOADED_AT_ONCE):
             end = begin + LOADED_AT_ONCE
@@ -159,7 +159,7 @@ class DelayBook:
         now, appended = self._clock.now(), list(events)
         self._unapplied.extend(appended)
         for event in appended:
-            if isinstance(event, Delayed | Moved) and event.due < now:
+            if isinstance(event, DelayedRecord | Moved) and event.due < now:
                 self._asked_at[event.offset] = now
 
     def show(self, durable: Offset) -> None:
@@ -169,12 +169,12 @@ class DelayBook:
             shown.append(self._unapplied.popleft())
         self._count(self._apply(shown))
 
-    def _apply(self, events: Sequence[DelayEvent]) -> list[Change]:
+    def _apply(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
         changes = self.delays.apply_all(events)
         self._note(changes)
         return changes
 
-    def _note(self, changes: Sequence[Change]) -> None:
+    def _note(self, changes: Sequence[DelayChange]) -> None:
         if changes:
             self._entries += changes
             self._reached = changes[-1].at
@@ -185,7 +185,7 @@ class DelayBook:
             ]
             self.has_news.set()
 
-    def _count(self, changes: Sequence[Change]) -> None:
+    def _count(self, changes: Sequence[DelayChange]) -> None:
         now, taken, counts = self._clock.now(), self.taken, self._counts
         for state, offset, _, _ in changes:
             due = taken.pop(offset, None)

@@ -38,7 +38,7 @@ class DelayedView:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayedPage:
+class DelayedViews:
     views: Sequence[DelayedView]
     """None only when there are no more."""
     pending: int
@@ -46,7 +46,7 @@ class DelayedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class ListDelayed(Request[DelayedPage]):
+class ListDelayed(Request[DelayedViews]):
     """From this offset on, so many at most, in order of offsets: those pending, or those that are no longer."""
 
     first: Offset

@@ -50,7 +50,7 @@ FORGOTTEN_AT_ONCE = 1_000
 
 
 @dataclass(slots=True, eq=False)
-class Owner:
+class TimerOwner:
     name: str
     listener: ActorRef
     due: OrderedDict[Offset, Microseconds] = field(default_factory=OrderedDict)
@@ -78,7 +78,7 @@ class Timers(Actor):
         self._reached = clock.now()
         self._look_at = trio.current_time() + LOOK_SECONDS_MAX
         self._rests_until = -math.inf
-        self._owners: dict[int, Owner] = {}
+        self._owners: dict[int, TimerOwner] = {}
         self._numbers: dict[str, int] = {}
         self._next_number = 1
         self._forgotten: list[int] = []
@@ -97,7 +97,7 @@ class Timers(Actor):
         if message.name in self._numbers:
             self._forget(self._numbers[message.name])
         number, self._next_number = self._next_number, self._next_number + 1
-        self._owners[number] = Owner(message.name, message.listener)
+        self._owners[number] = TimerOwner(message.name, message.listener)
         self._numbers[message.name] = number
         return number
 

@@ -8,7 +8,7 @@ messages that nobody has done. The offset that it shows is told, and an operator
 
 import logging
 
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.delivery.view import start_in
 from goqueue.actors.statistics.groups import GroupCounts
@@ -24,17 +24,17 @@ logger = logging.getLogger("goqueue.ledgers")
 
 class LedgerBeginning:
     def __init__(
-        self, book: LedgerBook, volume: Volume, clock: WallClock, directory: str, counts: GroupCounts
+        self, ledgers: Ledgers, volume: Volume, clock: WallClock, directory: str, counts: GroupCounts
     ) -> None:
         self._counts = counts
-        self._book = book
+        self._ledgers = ledgers
         self._volume = volume
         self._clock = clock
         self._data, _, self._topic, number = directory.rsplit("/", 3)
         self._number = int(number)
 
     async def find_or_begin(self, log: Log, message: AttachGroup) -> GroupHere:
-        here = self._book.groups.get(message.group)
+        here = self._ledgers.groups.get(message.group)
         if here is not None and here.written.group_id == message.group_id:
             return here
         return await self._begin(log, message)
@@ -42,14 +42,14 @@ class LedgerBeginning:
     async def _begin(self, log: Log, message: AttachGroup) -> GroupHere:
         """A ledger for this group, in the place of one that was deleted, if there is one."""
         offset, lost = await start_in(log, parse_start(message.start)), None
-        is_known = message.group in self._book.groups
+        is_known = message.group in self._ledgers.groups
         if message.is_expected:
             offset, lost = log.log_start, await self._tell_lost(message, log)
-        elif not is_known and self._book.is_doubtful and offset > log.log_start:
+        elif not is_known and self._ledgers.is_doubtful and offset > log.log_start:
             logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
             offset, lost = log.log_start, LostProgress(self._clock.now())
         self._counts.ledgers_lost += lost is not None
-        return self._book.begin(
+        return self._ledgers.begin(
             message.group,
             message.group_id,
             message.settings,

@@ -8,7 +8,7 @@ the log.
 import trio
 
 from goqueue.actors.delivery.facts import PendingDelays
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import LedgerView
 from goqueue.actors.delivery.view import LogMemory, view_of
 from goqueue.core.ledger.shares import LANES
@@ -18,24 +18,24 @@ from goqueue.storage.log.log import Log
 
 
 class LedgerBoard:
-    def __init__(self, book: LedgerBook, log: Log, clock: WallClock, delays: PendingDelays) -> None:
-        self.book = book
+    def __init__(self, ledgers: Ledgers, log: Log, clock: WallClock, delays: PendingDelays) -> None:
+        self.ledgers = ledgers
         self.log = log
         self._memory = LogMemory(log)
         self._clock = clock
         self._delays = delays
 
     def has(self, group: str) -> bool:
-        return group in self.book.groups
+        return group in self.ledgers.groups
 
     def at_rest(self, group: str) -> LedgerView | None:
         """The view of a group that has all of the log behind it; None when it has not, and has to be looked at."""
-        here = self.book.groups.get(group)
+        here = self.ledgers.groups.get(group)
         return None if here is None else view_at_rest(here, self.log)
 
     async def view(self, group: str) -> LedgerView | None:
         """None when the group has not begun here."""
-        here = self.book.groups.get(group)
+        here = self.ledgers.groups.get(group)
         return None if here is None else await view_of(here, self._memory, self._clock, self._delays.hidden)
 
 
@@ -45,7 +45,7 @@ def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
     if ledger.committed < end or log.high_watermark < end:
         return None
     progress = ledger.progress(trio.current_time())
-    if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.departing:
+    if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.in_transfer:
         return None
     served = ledger.shares.served
     lanes = tuple(LaneFigures(0, 0, served[lane], None) for lane in LANES)

@@ -1,6 +1,6 @@
 """Messages on their way from a group to the dead-letter topic, as the partition sees it.
 
-A departure has a sequence of its own, which is durable before anybody is given its messages: so whoever appends
+A transfer has a sequence of its own, which is durable before anybody is given its messages: so whoever appends
 them again after a crash is answered with the first offset, and no other messages are ever taken for them.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from math import inf
 
-from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogShelf
+from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogGatherer
 from goqueue.actors.delivery.ledgers import GroupHere
 from goqueue.actors.delivery.requests import DeadLetter, DeadLetters
 from goqueue.core.ledger.deadletters import DeadRun
@@ -30,23 +30,21 @@ def producer_of(here: GroupHere, sequence: int) -> Producer:
     return Producer(here.written.producer_id, 0, sequence)
 
 
-async def under_way(here: GroupHere, shelf: LogShelf) -> DeadLetters | None:
-    """The departure that has begun, whole: the same messages, as many as the first time."""
-    departure = here.ledger.departure_under_way
-    if departure is None:
+async def under_way(here: GroupHere, gatherer: LogGatherer) -> DeadLetters | None:
+    """The transfer that has begun, whole: the same messages, as many as the first time."""
+    transfer = here.ledger.transfer_under_way
+    if transfer is None:
         return None
-    found = await _look_up(shelf, departure.runs, reads_max=inf)
+    found = await _look_up(gatherer, transfer.runs, reads_max=inf)
     here.held_letters = _held(here.ledger, found.damages)
-    letters = [
-        _letter(run, offset, found.records.get(offset)) for run in departure.runs for offset in _offsets(run)
-    ]
-    return DeadLetters(tuple(letters), producer_of(here, departure.sequence), departure.sequence)
+    letters = [_letter(run, offset, found.records.get(offset)) for run in transfer.runs for offset in _offsets(run)]
+    return DeadLetters(tuple(letters), producer_of(here, transfer.sequence), transfer.sequence)
 
 
 def _held(ledger: Ledger, damages: Iterable[DamagedData]) -> Run | None:
     """Letters that a repair may bring back are not sent without their content; those that were given up are."""
     ranges = (Run(damage.offset, damage.end_offset - 1) for damage in damages)
-    return next((each for each in ranges if ledger.departing_within(each)), None)
+    return next((each for each in ranges if ledger.in_transfer_within(each)), None)
 
 
 def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
@@ -64,13 +62,15 @@ class NextToLeave:
     damages: list[DamagedData] = field(default_factory=list)
 
 
-async def next_to_leave(here: GroupHere, shelf: LogShelf, messages_max: int, bytes_max: int) -> NextToLeave | None:
+async def next_to_leave(
+    here: GroupHere, gatherer: LogGatherer, messages_max: int, bytes_max: int
+) -> NextToLeave | None:
     """So many messages and bytes at most, but one; None when none waits. What lies behind the end of the shelf is
     not gone, and waits for a later one."""
-    runs = [run for run in here.ledger.next_departures(messages_max) if run.last < shelf.end]
+    runs = [run for run in here.ledger.next_dead_letters(messages_max) if run.last < gatherer.end]
     if not runs:
         return None
-    found = await _look_up(shelf, runs, reads_max=READS_MAX)
+    found = await _look_up(gatherer, runs, reads_max=READS_MAX)
     looked_at = [offset for run in runs for offset in _offsets(run) if offset < found.looked_to]
     damaged = OffsetSet((each.offset, each.end_offset - 1) for each in found.damages)
     gone = [offset for offset in looked_at if offset not in found.records and offset not in damaged]
@@ -84,7 +84,7 @@ class _Found:
     damages: list[DamagedData] = field(default_factory=list)
 
 
-async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -> _Found:
+async def _look_up(gatherer: LogGatherer, runs: Sequence[DeadRun], reads_max: float) -> _Found:
     """The records of these runs that are there, in order, with so many reads at most."""
     found, reads = _Found(), 0
     for run in runs:
@@ -92,7 +92,7 @@ async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -
         while at <= run.last:
             if reads >= reads_max:
                 return found
-            piece, reads = await _read(shelf, at), reads + 1
+            piece, reads = await _read(gatherer, at), reads + 1
             if isinstance(piece, LogSlice):
                 found.records.update(records_at(piece.data, [Run(at, run.last)]))
             elif isinstance(piece, DamagedData):
@@ -102,9 +102,9 @@ async def _look_up(shelf: LogShelf, runs: Sequence[DeadRun], reads_max: float) -
     return found
 
 
-async def _read(shelf: LogShelf, offset: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
+async def _read(gatherer: LogGatherer, offset: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
     try:
-        return await shelf.read(offset, SPARSE_READ_BYTES)
+        return await gatherer.read(offset, SPARSE_READ_BYTES)
     except OffsetOutOfRange as error:  # retention was here
         return error
 
@@ -115,10 +115,10 @@ def _end_of(found: LogSlice | DamagedData | OffsetOutOfRange) -> Offset:
     return found.end_offset if isinstance(found, DamagedData) else int(found.details["start"])
 
 
-def departure(ledger: Ledger, chosen: NextToLeave) -> Entry:
+def transfer(ledger: Ledger, chosen: NextToLeave) -> Entry:
     if chosen.gone:
         return ledger.pass_over(chosen.gone, "no longer in the log")
-    return ledger.begin_departure(ledger.next_sequence, chosen.leaving)
+    return ledger.begin_transfer(ledger.next_sequence, chosen.leaving)
 
 
 def _offsets(run: DeadRun) -> range:

@@ -16,12 +16,12 @@ from typing import Any, TypeVar, TypeVarTuple
 import trio
 
 from goqueue.actors.delivery.beginning import LedgerBeginning
-from goqueue.actors.delivery.deadletters import departure, next_to_leave, under_way
+from goqueue.actors.delivery.deadletters import next_to_leave, transfer, under_way
 from goqueue.actors.delivery.facts import PendingDelays, gather_facts
 from goqueue.actors.delivery.gathering import Gathered
 from goqueue.actors.delivery.handing import HandingOut, nothing
-from goqueue.actors.delivery.lanes import GatheredLanes, LaneShelf
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.lanes import GatheredLanes, LaneGatherer
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import (
     AssignPartition,
@@ -50,7 +50,7 @@ from goqueue.actors.delivery.requests import (
 )
 from goqueue.actors.delivery.settling import leaves, settled
 from goqueue.actors.delivery.view import LogMemory, start_in, view_of
-from goqueue.actors.delivery.waiting import WaitingDesk
+from goqueue.actors.delivery.waiting import DeliveryWaiting
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
@@ -88,7 +88,7 @@ def refusing(reply: Reply[Any]) -> Iterator[None]:
         reply.fail(error)
 
 
-class LedgerDesk(WaitingDesk):
+class GroupDelivery(DeliveryWaiting):
     """The base of a partition. `open_ledgers` in its start, `close_ledgers` in its stop."""
 
     def __init__(
@@ -96,16 +96,16 @@ class LedgerDesk(WaitingDesk):
     ) -> None:
         super().__init__()
         self._counts = counts
-        self.book = LedgerBook(volume, clock, directory, random, self.note_change)
+        self.ledgers = Ledgers(volume, clock, directory, random, self.note_change)
         self._wall_clock = clock
-        self._beginning = LedgerBeginning(self.book, volume, clock, directory, counts)
+        self._beginning = LedgerBeginning(self.ledgers, volume, clock, directory, counts)
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
         self._indexes = BatchIndexes()
         self._ahead, self._recent = StretchCache(counts.room), BatchCache(counts.room)
-        self.handing = HandingOut(self.book, clock, random, self._indexes, counts)
+        self.handing = HandingOut(self.ledgers, clock, random, self._indexes, counts)
         place = f"{self._topic}/{self._number}"
-        self.mending = Mending(self.book, place, clock, self._indexes, self)
+        self.mending = Mending(self.ledgers, place, clock, self._indexes, self)
 
     @property
     @abstractmethod
@@ -113,10 +113,10 @@ class LedgerDesk(WaitingDesk):
         """What waits here for its time, for who asks why nothing comes."""
 
     async def open_ledgers(self) -> None:
-        await self.book.open_if_there(self.log)
-        self._counts.ledgers_lost += self.book.lost_count
-        if self.book.is_open:
-            self.background(self.book.keep, endless=True)
+        await self.ledgers.open_if_there(self.log)
+        self._counts.ledgers_lost += self.ledgers.lost_count
+        if self.ledgers.is_open:
+            self.background(self.ledgers.keep, endless=True)
 
     async def close_ledgers(self) -> None:
         """Everything journaled is durable (G15)."""
@@ -124,45 +124,45 @@ class LedgerDesk(WaitingDesk):
         for keeper in (self._ahead, self._recent):
             keeper.forget_all()
             self._counts.room.note(keeper, 0)
-        await self.book.close()
+        await self.ledgers.close()
 
     # Who reads here
 
     @defers(AttachGroup)
     async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
         here = await self._found_or_begun(message)
-        self.book.change_settings(here, message.settings, message.group_settings)
+        self.ledgers.change_settings(here, message.settings, message.group_settings)
         here.listener = message.listener
         here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
-        if here.ledger.next_departures(1) or here.ledger.departure_under_way is not None:
+        if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:
             self.tell_that_some_leave(here)
         self.mending.take_up(here, self.log)
         # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
         # earliest stays the same, and nobody waits for a thousand syncs: it is durable soon, as what follows it.
         if may_miss(message.start):
-            self.background(self._answer, reply, self.book.commit)
+            self.background(self._answer, reply, self.ledgers.commit)
         else:
             reply.resolve(None)
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
         """The group, made anew if need be, be it in the place of one that was deleted."""
-        if not self.book.is_open:
-            await self.book.open()
-            self.background(self.book.keep, endless=True)
+        if not self.ledgers.is_open:
+            await self.ledgers.open()
+            self.background(self.ledgers.keep, endless=True)
         return await self._beginning.find_or_begin(self.log, message)
 
     @answers(IsLedgerDurable)
     async def is_ledger_durable(self, message: IsLedgerDurable) -> bool:
-        return self.book.is_durable(message.group)
+        return self.ledgers.is_durable(message.group)
 
     @answers(ListLedgers)
     async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:
-        return self.book.holders()
+        return self.ledgers.holders()
 
     @answers(AssignPartition)
     async def assign(self, message: AssignPartition) -> None:
-        self._assign(self.book.find(message.group), message.member, message.generation)
+        self._assign(self.ledgers.find(message.group), message.member, message.generation)
 
     def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
         here.assign(member, generation)
@@ -170,13 +170,13 @@ class LedgerDesk(WaitingDesk):
 
     @defers(ForgetGroup)
     async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
-        here = self.book.groups.get(message.group)
+        here = self.ledgers.groups.get(message.group)
         if here is None or here.written.group_id != message.group_id:
             reply.resolve(None)
             return
-        self.book.forget(here)
+        self.ledgers.forget(here)
         self.waits.let_go(here.name)
-        self.background(self._answer, reply, self.book.commit)
+        self.background(self._answer, reply, self.ledgers.commit)
 
     # Taking
 
@@ -200,7 +200,7 @@ class LedgerDesk(WaitingDesk):
         return here
 
     def _check_owner(self, group: str, member: str, generation: int, instance: int) -> GroupHere:
-        here = self.book.find(group)
+        here = self.ledgers.find(group)
         here.check_owner(member, generation, instance, f"{self._topic}/{self._number}")
         return here
 
@@ -230,22 +230,22 @@ class LedgerDesk(WaitingDesk):
             self.call_next(here)
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
-        shelf, ledger = self._shelf(), here.ledger
-        shelf.recent = self._recent if ledger.settings.key_order else None
+        gatherer, ledger = self._gatherer(), here.ledger
+        gatherer.recent = self._recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
-                keyed = await shelf.read_keys(ledger.unsettled())
+                keyed = await gatherer.read_keys(ledger.unsettled())
                 ledger.keys.learn(ledger.unsettled(), keyed)
             if ledger.committed < self.log.log_start:
-                self.book.note_removed(here, self.log.log_start)
+                self.ledgers.note_removed(here, self.log.log_start)
             self.mending.note_known(here, self.log)
-            shelf.set_aside = ledger.damage.set_aside
-            plan = self._plan_for(here, message, shelf)
+            gatherer.set_aside = ledger.damage.set_aside
+            plan = self._plan_for(here, message, gatherer)
             if not self._is_worth_a_look(here, plan) or not reply.wanted:
                 break
             removals, reader = here.removals, self._reader(here)
             try:
-                gathered = await self._gather(here, message, plan, shelf, reader)
+                gathered = await self._gather(here, message, plan, gatherer, reader)
             except OffsetOutOfRange:  # retention was here
                 continue
             if self._check_may_take(message) is not here:
@@ -258,7 +258,7 @@ class LedgerDesk(WaitingDesk):
                     return
         reply.resolve(nothing(plan))
 
-    def _plan_for(self, here: GroupHere, message: Take, shelf: LaneShelf) -> Plan:
+    def _plan_for(self, here: GroupHere, message: Take, gatherer: LaneGatherer) -> Plan:
         ledger = here.ledger
         return ledger.plan(
             trio.current_time(),
@@ -266,7 +266,7 @@ class LedgerDesk(WaitingDesk):
             message.messages_max if message.bytes_max > 0 else 0,
             is_busy=message.is_busy,
             lasts_max=message.lasts_max,
-            fresh=shelf.fresh_lanes(ledger.fresh_places, ledger.next_fresh),
+            fresh=gatherer.fresh_lanes(ledger.fresh_places, ledger.next_fresh),
         )
 
     def _is_worth_a_look(self, here: GroupHere, plan: Plan) -> bool:
@@ -275,33 +275,33 @@ class LedgerDesk(WaitingDesk):
         return self.has(here, plan) or (is_idle and here.ledger.next_fresh < self.log.high_watermark)
 
     async def _gather(
-        self, here: GroupHere, message: Take, plan: Plan, shelf: LaneShelf, reader: Reader
+        self, here: GroupHere, message: Take, plan: Plan, gatherer: LaneGatherer, reader: Reader
     ) -> Gathered | GatheredLanes:
         if plan.dealt is not None:
             places = here.ledger.fresh_places
-            return await shelf.gather_lanes(plan, plan.dealt, places, reader, message.bytes_max)
-        gathered = await shelf.gather(plan, reader, message.bytes_max, here.last_batch)
+            return await gatherer.gather_lanes(plan, plan.dealt, places, reader, message.bytes_max)
+        gathered = await gatherer.gather(plan, reader, message.bytes_max, here.last_batch)
         here.last_batch = gathered.last_batch
         return gathered
 
     def _reader(self, here: GroupHere) -> Reader:
         return Reader(here.name, self._wall_clock.now())
 
-    def _shelf(self) -> LaneShelf:
-        return LaneShelf(self.log, self._indexes, self._ahead)
+    def _gatherer(self) -> LaneGatherer:
+        return LaneGatherer(self.log, self._indexes, self._ahead)
 
     # What the log cannot read
 
     @defers(SkipDamaged)
     async def skip_damaged(self, message: SkipDamaged, reply: Reply[SkippedHere]) -> None:
-        here = self.book.find(message.group)
+        here = self.ledgers.find(message.group)
         self.background(self._answer, reply, self.mending.skip, here, self.log, message)
 
     # Settling
 
     @answers(SettleRuns)
     async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
-        here, now = self.book.find(message.group), trio.current_time()
+        here, now = self.ledgers.find(message.group), trio.current_time()
         entry, stale = settled(here.ledger, now, message, self._topic)
         if entry is not None:
             self._write(here, [entry], now)
@@ -309,7 +309,7 @@ class LedgerDesk(WaitingDesk):
 
     @answers(ReleaseMember)
     async def release_member(self, message: ReleaseMember) -> None:
-        here, now = self.book.find(message.group), trio.current_time()
+        here, now = self.ledgers.find(message.group), trio.current_time()
         if message.has_left:
             self._send_away(here, message)
         # A member that keeps its place may be another consumer than the one that held these, and died: that counts.
@@ -327,7 +327,7 @@ class LedgerDesk(WaitingDesk):
 
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
-        here, now = self.book.find(message.group), trio.current_time()
+        here, now = self.ledgers.find(message.group), trio.current_time()
         here.note_replaced(message.member, message.before, message.instance)
         self.waits.let_go(here.name, lambda member: member == message.member)
         lost = here.ledger.expire_member(message.member)
@@ -339,7 +339,7 @@ class LedgerDesk(WaitingDesk):
 
     def _write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         if entries:
-            self.book.write(here, entries, now)
+            self.ledgers.write(here, entries, now)
             self._spread(here, entries)
 
     def _spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
@@ -356,45 +356,45 @@ class LedgerDesk(WaitingDesk):
 
     @defers(TakeDeadLetters)
     async def take_dead_letters(self, message: TakeDeadLetters, reply: Reply[DeadLetters | None]) -> None:
-        self.background(self._answer, reply, self._dead_letters, self.book.find(message.group), message)
+        self.background(self._answer, reply, self._dead_letters, self.ledgers.find(message.group), message)
 
     async def _dead_letters(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
-        while self.book.find(message.group) is here:
-            letters = await under_way(here, self._shelf())
+        while self.ledgers.find(message.group) is here:
+            letters = await under_way(here, self._gatherer())
             if here.held_letters is not None:
                 self.mending.watch(here, self.log)
                 return None
             if letters is not None:
-                await self.book.commit()  # its number is never given to others, whatever happens to the machine
+                await self.ledgers.commit()  # its number is never given to others, whatever happens to the machine
                 return letters
-            self.book.note_removed(here, self.log.log_start)
+            self.ledgers.note_removed(here, self.log.log_start)
             removals = here.removals
-            chosen = await next_to_leave(here, self._shelf(), message.messages_max, message.bytes_max)
+            chosen = await next_to_leave(here, self._gatherer(), message.messages_max, message.bytes_max)
             if chosen is None:
                 return None
             if here.removals == removals and not self.mending.note(here, chosen.damages, self.log):
-                self._write(here, [departure(here.ledger, chosen)], trio.current_time())
+                self._write(here, [transfer(here.ledger, chosen)], trio.current_time())
         return None
 
     @answers(ConfirmDeadLetters)
     async def confirm_dead_letters(self, message: ConfirmDeadLetters) -> None:
         """A repeat finds none under way, and changes nothing."""
-        here = self.book.find(message.group)
-        departure = here.ledger.departure_under_way
-        if departure is not None and departure.sequence == message.sequence:
-            self._write(here, [here.ledger.departed(departure.sequence)], trio.current_time())
-            self._counts.dead_letters += departure.size
+        here = self.ledgers.find(message.group)
+        transfer = here.ledger.transfer_under_way
+        if transfer is not None and transfer.sequence == message.sequence:
+            self._write(here, [here.ledger.transferred(transfer.sequence)], trio.current_time())
+            self._counts.dead_letters += transfer.size
 
     # For operators
 
     @answers(FindCommitted)
     async def find_committed(self, message: FindCommitted) -> Offset | None:
-        here = self.book.groups.get(message.group)
+        here = self.ledgers.groups.get(message.group)
         return None if here is None else here.ledger.committed
 
     @defers(DescribeLedger)
     async def describe_ledger(self, message: DescribeLedger, reply: Reply[LedgerView | None]) -> None:
-        here = self.book.groups.get(message.group)
+        here = self.ledgers.groups.get(message.group)
         if here is None:
             reply.resolve(None)
         else:
@@ -403,7 +403,7 @@ class LedgerDesk(WaitingDesk):
 
     @defers(GatherLedgerFacts)
     async def gather_facts(self, message: GatherLedgerFacts, reply: Reply[LedgerFacts | None]) -> None:
-        here, name = self.book.groups.get(message.group), TopicPartition(self._topic, self._number)
+        here, name = self.ledgers.groups.get(message.group), TopicPartition(self._topic, self._number)
         if here is None:
             reply.resolve(None)
         else:
@@ -411,17 +411,17 @@ class LedgerDesk(WaitingDesk):
 
     @defers(ResetLedger)
     async def reset(self, message: ResetLedger, reply: Reply[tuple[Offset, Offset]]) -> None:
-        here = self.book.find(message.group)
+        here = self.ledgers.find(message.group)
         offsets = here.ledger.committed, await start_in(self.log, parse_start(message.start))
         if message.dry_run:
             reply.resolve(offsets)
         else:
-            self.book.forgive_loss(here)
+            self.ledgers.forgive_loss(here)
             self._write(here, [here.ledger.reset(offsets[1])], trio.current_time())
             self.background(self._answer, reply, self._commit_and_say, offsets)
 
     async def _commit_and_say(self, offsets: tuple[Offset, Offset]) -> tuple[Offset, Offset]:
-        await self.book.commit()
+        await self.ledgers.commit()
         return offsets
 
     async def _answer(
@@ -434,15 +434,15 @@ class LedgerDesk(WaitingDesk):
     # Time, and the log
 
     def next_ledger_deadline(self) -> float | None:
-        leases, waits = self.book.deadlines.next(), self.waits.next_deadline()
+        leases, waits = self.ledgers.deadlines.next(), self.waits.next_deadline()
         return waits if leases is None else leases if waits is None else min(leases, waits)
 
     def tick_ledgers(self, now: float) -> None:
         self.tick_waits(now)
-        for here, expired in self.book.tick(now):
+        for here, expired in self.ledgers.tick(now):
             self._counts.note_expired(expired)
             self._spread(here, expired)
 
     def note_removed(self, below: Offset = 0) -> None:
         """Retention, or somebody's wish, took what was before the log's start now, or before `below`."""
-        self.book.note_removed_from_all(max(below, self.log.log_start))
+        self.ledgers.note_removed_from_all(max(below, self.log.log_start))

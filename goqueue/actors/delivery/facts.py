@@ -6,14 +6,14 @@ from typing import Protocol
 
 import trio
 
-from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
+from goqueue.actors.delivery.ledgers import GroupHere, StreamPosition
 from goqueue.actors.delivery.requests import LedgerFacts
 from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.batchindex import key_at
-from goqueue.core.why.facts import KeyRow, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
+from goqueue.core.why.facts import KeyBacklog, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
 from goqueue.core.why.words import shown_key
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
@@ -31,11 +31,11 @@ async def gather_facts(
     here: GroupHere, log: Log, name: TopicPartition, clock: WallClock, delays: "PendingDelays"
 ) -> LedgerFacts:
     """One key is read for it, from the log: groups know keys by their hashes only."""
-    row, due = await _longest_row(here.ledger, log), await delays.next_due()
+    row, due = await _longest_backlog(here.ledger, log), await delays.next_due()
     wall = clock.now()
     found = _facts_of(here, log, name, delays, now=trio.current_time(), wall=wall)
     due_in = None if due is None else max(0, due - wall) / _MILLION
-    return replace(found, partition=replace(found.partition, longest_row=row, next_due_in=due_in))
+    return replace(found, partition=replace(found.partition, longest_backlog=row, next_due_in=due_in))
 
 
 class PendingDelays(Protocol):
@@ -78,7 +78,7 @@ def _facts_of(
         oldest_lease=_oldest_lease(ledger, now, wall),
         waiting=progress.waiting,
         next_retry_in=_until(ledger.next_retry(), now),
-        leaving=progress.leaving + progress.departing,
+        leaving=progress.leaving + progress.in_transfer,
         alone_waits=ledger.plan(now, "", 1, is_busy=True).alone_waiting,
         delayed=len(delays.pending),
         damaged=sum(each.messages for each in damaged),
@@ -92,8 +92,8 @@ def _facts_of(
     return LedgerFacts(partition, ledger.in_flight_by_member(), ledger.held_alone(), here.askers.ago(now))
 
 
-async def _longest_row(ledger: Ledger, log: Log) -> KeyRow | None:
-    row = ledger.keys.longest_row()
+async def _longest_backlog(ledger: Ledger, log: Log) -> KeyBacklog | None:
+    row = ledger.keys.longest_backlog()
     if row is None:
         return None
     offset, waiting = row
@@ -102,21 +102,21 @@ async def _longest_row(ledger: Ledger, log: Log) -> KeyRow | None:
     except (DamagedData, OffsetOutOfRange):
         return None
     key = key_at(found.data, offset)
-    return None if key is None else KeyRow(shown_key(key), offset, waiting)
+    return None if key is None else KeyBacklog(shown_key(key), offset, waiting)
 
 
-def _read_to(place: StreamPlace | None, next_fresh: Offset, end: Offset) -> Offset:
+def _read_to(place: StreamPosition | None, next_fresh: Offset, end: Offset) -> Offset:
     """A stream's owner has fetched to there; everybody else, to what is committed or handed out."""
     return next_fresh if place is None else max(next_fresh, min(place.offset, end))
 
 
-def _damage_ahead(log: Log, place: StreamPlace | None, offset: Offset) -> list[DamagedRange]:
+def _damage_ahead(log: Log, place: StreamPosition | None, offset: Offset) -> list[DamagedRun]:
     """What a stream cannot read from here on, as far as is known."""
     known = {(each.offset, each.end_offset - 1): each.path for each in log.damage_met}
     if place is not None and place.damage is not None:
         known.setdefault((place.damage.first, place.damage.last), "")
     ahead = [(max(first, offset), min(last, log.high_watermark - 1), path) for (first, last), path in known.items()]
-    return [DamagedRange(*each, each[1] - each[0] + 1) for each in sorted(ahead) if each[0] <= each[1]]
+    return [DamagedRun(*each, each[1] - each[0] + 1) for each in sorted(ahead) if each[0] <= each[1]]
 
 
 def _lane_wait(ledger: Ledger, now: float) -> LaneWait | None:

@@ -42,7 +42,7 @@ KEYS_READ_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)
-class Found:
+class FoundMessages:
     """What there is of those that come again."""
 
     again: list[AttemptRun] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Gathered(Found):
+class Gathered(FoundMessages):
     scanned_to: Offset = 0
     fresh: list[Run] = field(default_factory=list)
     parts: list[Buffer] = field(default_factory=list)
@@ -94,7 +94,7 @@ def joined_parts(parts: list[Buffer]) -> Buffer:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-class LogShelf:
+class LogGatherer:
     """A log, as far as a group sees it."""
 
     def __init__(self, log: Log, indexes: BatchIndexes) -> None:
@@ -120,7 +120,9 @@ class LogShelf:
             await self._gather_fresh(gathered, plan, beside, reader, bytes_max)
         return gathered
 
-    async def gather_again(self, gathered: Found, runs: Sequence[AttemptRun], reader: Reader, room: int) -> bool:
+    async def gather_again(
+        self, gathered: FoundMessages, runs: Sequence[AttemptRun], reader: Reader, room: int
+    ) -> bool:
         """Whether all of them were looked at: what is fresh comes behind them."""
         for _ in range(READS_MAX):
             if not runs or room <= 0:
@@ -227,7 +229,9 @@ def _are_inside(runs: Sequence[AttemptRun], chosen: Deliverable) -> bool:
     return bool(chosen.runs) and base_offset(chosen.data) <= runs[0].first
 
 
-def _sort_out(gathered: Found, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader) -> list[AttemptRun]:
+def _sort_out(
+    gathered: FoundMessages, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader
+) -> list[AttemptRun]:
     """Those of the wanted that are there; the others are gone."""
     there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
     if not offsets_of(wanted).without(there):  # as most often

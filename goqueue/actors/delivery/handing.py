@@ -12,7 +12,7 @@ import trio
 
 from goqueue.actors.delivery.gathering import Gathered
 from goqueue.actors.delivery.lanes import GatheredLanes, LaneFound
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import Take, Taken
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
@@ -65,9 +65,9 @@ class HandingOut:
     """
 
     def __init__(
-        self, book: LedgerBook, clock: WallClock, random: Random, indexes: BatchIndexes, counts: GroupCounts
+        self, ledgers: Ledgers, clock: WallClock, random: Random, indexes: BatchIndexes, counts: GroupCounts
     ) -> None:
-        self._book = book
+        self._ledgers = ledgers
         self._counts = counts
         self._clock = clock
         self._random = random
@@ -79,7 +79,7 @@ class HandingOut:
         """Settle the reply with a delivery. An unsettled reply means: look again, something was passed over."""
         now = trio.current_time()
         if gathered.gone:
-            self._book.write(here, [here.ledger.pass_over(gathered.gone, "no longer in the log")], now)
+            self._ledgers.write(here, [here.ledger.pass_over(gathered.gone, "no longer in the log")], now)
         if isinstance(gathered, Gathered):
             decided = self._from_one_lane(here, message, plan, gathered, now)
         else:
@@ -93,7 +93,7 @@ class HandingOut:
     def _journal_and_answer(self, here: GroupHere, decided: HandOut, now: float, reply: Reply[Taken]) -> None:
         """Nothing that may fail stands between the two."""
         if decided.entries:
-            self._book.write(here, decided.entries, now)
+            self._ledgers.write(here, decided.entries, now)
         for look in decided.looked:
             here.ledger.keys.note(look)
         if decided.taken is not None:

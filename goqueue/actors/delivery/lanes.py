@@ -8,14 +8,14 @@ it was allotted goes to the others, so that nobody waits while there is work (G9
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.delivery.gathering import READS_MAX, Found, LogShelf, end_of, joined_parts
+from goqueue.actors.delivery.gathering import READS_MAX, FoundMessages, LogGatherer, end_of, joined_parts
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, split_messages
 from goqueue.core.ledger.shares import ENDLESS, LANES, Counts
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader, base_offset
-from goqueue.core.slices.lanestretch import LaneStretch, OfLane, Wanted, cut_lane
+from goqueue.core.slices.lanestretch import LaneStretch, OfLane, WantedRecords, cut_lane
 from goqueue.core.slices.readcache import StretchCache
 from goqueue.errors import DamagedData
 from goqueue.storage.log.log import Log
@@ -28,7 +28,7 @@ WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
 
 
 @dataclass(slots=True)
-class LaneFound(Found):
+class LaneFound(FoundMessages):
     lane: int = 0
     place: Offset = 0
     """Everything of the lane below was looked at."""
@@ -105,7 +105,7 @@ class GatheredLanes:
         return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
 
 
-class LaneShelf(LogShelf):
+class LaneGatherer(LogGatherer):
     def __init__(self, log: Log, indexes: BatchIndexes, ahead: StretchCache) -> None:
         super().__init__(log, indexes)
         self._ahead = ahead
@@ -203,7 +203,7 @@ class LaneShelf(LogShelf):
             found.place = min(end_of(read), end)
             return None
         found.place = max(found.place, start)
-        return cut_lane(read.data, read.next_offset, Wanted(lane, found.place, wanted), reader, self.indexes)
+        return cut_lane(read.data, read.next_offset, WantedRecords(lane, found.place, wanted), reader, self.indexes)
 
 
 def _how_far(wanted: int, plan: Plan) -> int:

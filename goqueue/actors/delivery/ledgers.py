@@ -24,12 +24,12 @@ from goqueue.core.ledger.entries import (
     Committed,
     CutBack,
     Damaged,
-    Departing,
     Entry,
     Expired,
     PassedOver,
     Removed,
     Reset,
+    TransferBegun,
 )
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
@@ -62,7 +62,7 @@ ROUNDS_PER_CLAIM = 5
 """While somebody writes all the time: what is durable is claimed at every fifth sync."""
 
 
-class StreamPlace(NamedTuple):
+class StreamPosition(NamedTuple):
     """How far the owner of a stream has fetched. How far its program is, only its commits say."""
 
     offset: Offset
@@ -95,7 +95,7 @@ class GroupHere:
     askers: Askers = field(default_factory=Askers)
     last_delivery: tuple[str, float] | None = None
     """To whom, and when in Trio's time."""
-    place: StreamPlace | None = None
+    place: StreamPosition | None = None
     """Of a stream: how far its owner has fetched."""
     knows_damage: bool = False
     """What was found when the log was opened is in the ledger."""
@@ -142,7 +142,7 @@ class GroupHere:
         """Of a stream's owner: it has all that lies below."""
         if self.place is not None and self.place.offset < offset:
             self.last_delivery = (member, now)
-        self.place = StreamPlace(offset)
+        self.place = StreamPosition(offset)
         self.askers.note(member, now)
 
     def note_left(self, member: str, instance: int) -> None:
@@ -159,7 +159,7 @@ class GroupHere:
         self.place = self.place if member != self.member else None
 
 
-class LedgerBook:
+class Ledgers:
     def __init__(
         self, volume: Volume, clock: WallClock, directory: str, random: Random, note_change: Callable[[], None]
     ) -> None:
@@ -301,8 +301,8 @@ class LedgerBook:
         self._note_deadline(here)
 
     def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
-        """A departure begins under an id whose numbers are free; one that is spent gives way to a new one."""
-        begins = written.is_spent and any(isinstance(entry, Departing) for entry in entries)
+        """A transfer begins under an id whose numbers are free; one that is spent gives way to a new one."""
+        begins = written.is_spent and any(isinstance(entry, TransferBegun) for entry in entries)
         return [draw_producer_id(self._random)] if begins else []
 
     def begin(

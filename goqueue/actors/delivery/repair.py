@@ -12,7 +12,7 @@ from typing import Protocol, TypeVarTuple, Unpack
 
 import trio
 
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import SkipDamaged, SkippedHere
 from goqueue.core.ledger.entries import Entry, Repaired, Reset, Skipped
 from goqueue.core.offsetset import Run
@@ -37,7 +37,7 @@ READS_MAX = 1_000
 """Of damaged ranges in one look."""
 
 
-class Desk(Protocol):
+class RepairHost(Protocol):
     def write_now(self, here: GroupHere, entries: Sequence[Entry]) -> None:
         """Journal them, and tell who waits for what follows from them."""
 
@@ -52,12 +52,14 @@ class Desk(Protocol):
 class Mending:
     """Of one partition."""
 
-    def __init__(self, book: LedgerBook, place: str, clock: WallClock, indexes: BatchIndexes, desk: Desk) -> None:
-        self._book = book
+    def __init__(
+        self, ledgers: Ledgers, place: str, clock: WallClock, indexes: BatchIndexes, host: RepairHost
+    ) -> None:
+        self._ledgers = ledgers
         self._place = place
         self._clock = clock
         self._indexes = indexes
-        self._desk = desk
+        self._host = host
 
     # Noting
 
@@ -93,7 +95,7 @@ class Mending:
         entry = here.ledger.damage.note(trio.current_time(), first, last, path) if first <= last else None
         if entry is None:
             return False
-        self._desk.write_now(here, [entry])
+        self._host.write_now(here, [entry])
         logger.warning(
             "group %s cannot have %d messages of %s: offsets %d to %d of %s are damaged; "
             "restore the file, or give them up with: goqueue group skip %s %s %d-%d",
@@ -116,14 +118,14 @@ class Mending:
         """See to it that somebody looks, while something is damaged."""
         if _needs_watch(here) and not here.is_watched:
             here.is_watched = True
-            self._desk.background(self._watch, here, log, endless=True)
+            self._host.background(self._watch, here, log, endless=True)
 
     async def _watch(self, here: GroupHere, log: Log) -> None:
         """Until nothing is damaged, or the group is gone."""
         with suppress(Closed):
-            while _needs_watch(here) and self._book.groups.get(here.name) is here:
+            while _needs_watch(here) and self._ledgers.groups.get(here.name) is here:
                 if here.held_letters is not None:
-                    self._desk.tell_that_some_leave(here)
+                    self._host.tell_that_some_leave(here)
                 await trio.sleep(await self._look(here, log))
         here.is_watched = False
 
@@ -152,17 +154,17 @@ class Mending:
         except DamagedData as damage:
             return max(damage.end_offset, at + 1)
         except OffsetOutOfRange:  # retention was here
-            self._book.note_removed(here, log.log_start)
+            self._ledgers.note_removed(here, log.log_start)
             return max(log.log_start, at + 1)
         reader, last = Reader(here.name, self._clock.now()), max(at, found.next_offset - 1)
         lanes = messages_by_lane(found.data, Run(at, last), reader, self._indexes)
-        if self._book.groups.get(here.name) is here:
+        if self._ledgers.groups.get(here.name) is here:
             self._bring_back(here, here.ledger.damage.repair(at, last, lanes))
         return last + 1
 
     def _bring_back(self, here: GroupHere, entry: Repaired | None) -> None:
         if entry is not None:
-            self._desk.write_now(here, [entry])
+            self._host.write_now(here, [entry])
             span = (entry.first, entry.last)
             logger.warning(
                 "offsets %d to %d of %s can be read again: group %s gets them", *span, self._place, here.name
@@ -182,9 +184,9 @@ class Mending:
             for entry in entries:
                 skipped.apply(entry, trio.current_time())
         else:
-            self._desk.write_now(here, entries)
-            self._desk.tell_that_some_leave(here)
-            await self._book.commit()
+            self._host.write_now(here, entries)
+            self._host.tell_that_some_leave(here)
+            await self._ledgers.commit()
         after = skipped.progress(trio.current_time())
         return SkippedHere(after.removed_unacked - before.removed_unacked, before.committed, after.committed)
 

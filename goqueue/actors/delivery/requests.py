@@ -268,12 +268,12 @@ class DeadLetters:
     messages: tuple[DeadLetter, ...]
     producer: Producer
     sequence: int
-    """Of the departure, by which it is confirmed."""
+    """Of the transfer, by which it is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeDeadLetters(Request[DeadLetters | None]):
-    """The departure that is under way, after a crash too; else the next to leave; None when there is none."""
+    """The transfer that is under way, after a crash too; else the next to leave; None when there is none."""
 
     group: str
     messages_max: int

@@ -5,8 +5,8 @@ Whoever commits owns the partition, as whoever takes does: an owner that is to l
 
 import trio
 
-from goqueue.actors.delivery.delivery import LedgerDesk
-from goqueue.actors.delivery.ledgers import GroupHere, StreamPlace
+from goqueue.actors.delivery.delivery import GroupDelivery
+from goqueue.actors.delivery.ledgers import GroupHere, StreamPosition
 from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset, StreamReader, StreamStanding
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.messages import Reply
@@ -15,7 +15,7 @@ from goqueue.errors import DamagedData, GroupConflict, OffsetOutOfRange
 from goqueue.types import Offset
 
 
-class StreamDesk(LedgerDesk):
+class GroupStreams(GroupDelivery):
     # Who reads, for those who ask why nothing comes
 
     def note_fetch(self, reader: StreamReader | None, offset: Offset) -> None:
@@ -31,11 +31,11 @@ class StreamDesk(LedgerDesk):
     def note_damage(self, reader: StreamReader | None, offset: Offset, damage: DamagedData) -> None:
         here = self._read_by_owner(reader)
         if here is not None:
-            here.place = StreamPlace(offset, Run(damage.offset, damage.end_offset - 1))
+            here.place = StreamPosition(offset, Run(damage.offset, damage.end_offset - 1))
 
     def _read_by_owner(self, reader: StreamReader | None) -> GroupHere | None:
         """Whoever else names itself may be late, or not tell the truth: nothing follows from it."""
-        here = None if reader is None else self.book.groups.get(reader.group)
+        here = None if reader is None else self.ledgers.groups.get(reader.group)
         if here is None or reader is None or not here.is_stream:
             return None
         is_gone = (reader.member, reader.instance) in here.gone
@@ -52,7 +52,7 @@ class StreamDesk(LedgerDesk):
 
     def _check_may_commit(self, message: CommitOffset) -> GroupHere:
         if message.member is None:
-            here = self.book.find(message.group)
+            here = self.ledgers.find(message.group)
         else:
             here = self._check_owner(message.group, message.member, message.generation, message.instance)
         if not here.is_stream:
@@ -76,5 +76,5 @@ class StreamDesk(LedgerDesk):
 
     @answers(CommittedOffset)
     async def committed_offset(self, message: CommittedOffset) -> StreamStanding:
-        ledger = self.book.find(message.group).ledger
+        ledger = self.ledgers.find(message.group).ledger
         return StreamStanding(ledger.committed, ledger.resets)

@@ -13,7 +13,7 @@ import trio
 from goqueue.actors.delivery.ledgers import GroupHere
 from goqueue.actors.delivery.requests import LedgerView
 from goqueue.core.groups.start import Start
-from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.shares import LANES, Counts
 from goqueue.core.ledger.views import LaneFigures, Progress
@@ -130,7 +130,7 @@ def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
     """A stream keeps no damage in its ledger: what lies before it and is known counts."""
     found = [(max(each.offset, progress.committed), each.end_offset - 1, each.path) for each in log.damage_met]
     damages = tuple(
-        DamagedRange(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last
+        DamagedRun(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last
     )
     damaged = sum(each.messages for each in damages)
     return replace(progress, damaged=damaged, damages=damages, ahead=progress.ahead + damaged)

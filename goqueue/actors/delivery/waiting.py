@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from goqueue.actors.delivery.ledgers import GroupHere, LedgerBook
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.core.ledger.views import Plan
-from goqueue.core.waiting.members import DeliveryWaits
+from goqueue.core.waiting.members import MemberWaits
 from goqueue.storage.log.log import Log
 
 TURN_SECONDS = 0.02
@@ -25,7 +25,7 @@ TURN_SECONDS = 0.02
 
 class WaitingMembers:
     def __init__(self) -> None:
-        self._waits: DeliveryWaits[Reply[None]] = DeliveryWaits()
+        self._waits: MemberWaits[Reply[None]] = MemberWaits()
         self._turns: dict[str, float] = {}
         """Until when somebody of a shared group who was let go is waited for."""
 
@@ -76,10 +76,10 @@ class WaitingMembers:
         return waits if turns is None else turns if waits is None else min(waits, turns)
 
 
-class WaitingDesk(Actor):
+class DeliveryWaiting(Actor):
     """The part of a partition at which members wait."""
 
-    book: LedgerBook
+    ledgers: Ledgers
 
     def __init__(self) -> None:
         self.waits = WaitingMembers()
@@ -94,7 +94,7 @@ class WaitingDesk(Actor):
 
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        here, now = self.book.find(message.group), trio.current_time()
+        here, now = self.ledgers.find(message.group), trio.current_time()
         may_wait = here.may_wait(message.member, message.instance)
         if not may_wait or message.deadline <= now or self._has_for(here, message.member):
             reply.resolve(None)
@@ -117,7 +117,7 @@ class WaitingDesk(Actor):
     def show_to_members(self) -> None:
         """There is more to see."""
         for group in self.waits.groups():
-            self.call_next(self.book.find(group))
+            self.call_next(self.ledgers.find(group))
 
     def call_next(self, here: GroupHere) -> None:
         """Whoever of the group may find something; of a shared one, who is next."""
@@ -141,8 +141,8 @@ class WaitingDesk(Actor):
     def tick_waits(self, now: float) -> None:
         self.waits.let_go_late(now)
         for group in self.waits.missed_turns(now):
-            if group in self.book.groups:
-                self.call_next(self.book.groups[group])
+            if group in self.ledgers.groups:
+                self.call_next(self.ledgers.groups[group])
 
 
 def _resolve(replies: Iterable[Reply[None]]) -> None:

@@ -19,7 +19,7 @@ BYTES_WAITING_MAX = 2 * 1024 * 1024
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
 
 
-class Speaker:
+class AnswerWriter:
     def __init__(self, session: ServerSession, transport: Transport) -> None:
         self._session = session
         self._transport = transport

@@ -18,12 +18,12 @@ from typing import Any
 import trio
 
 from goqueue.actors.front import delays, deliveries, groups, records, streams, topics
-from goqueue.actors.front.answers import ENDINGS, Speaker
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.answers import ENDINGS, AnswerWriter
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.node.broker import Broker
 from goqueue.errors import GoQueueError
 from goqueue.net.session.events import HelloReceived, RequestReceived, SessionClosed
-from goqueue.net.session.machine import State
+from goqueue.net.session.machine import SessionState
 from goqueue.net.session.server import ServerSession
 from goqueue.net.transport.transport import Transport
 from goqueue.net.wire.groups import CommitOffsets, JoinGroup, Receive, Settle
@@ -38,7 +38,7 @@ UNFINISHED_BYTES_MAX = 256 * 1024 * 1024
 HELLO_SECONDS_MAX = 10.0
 LAST_WORDS_SECONDS_MAX = 1.0
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Awaitable[Answer]]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Awaitable[Answer]]] = {
     **topics.ANSWERED,
     **records.ANSWERED,
     **groups.ANSWERED,
@@ -63,8 +63,8 @@ class Connection:
         self._statistics = broker.statistics
         self._transport = transport
         self._session = ServerSession(broker.cluster, broker.node, room=self._common.room)
-        self._speaker = Speaker(self._session, transport)
-        self._desk = Desk(broker, self._speaker, next(self._common.numbers))
+        self._answers = AnswerWriter(self._session, transport)
+        self._broker_session = BrokerSession(broker, self._answers, next(self._common.numbers))
 
     async def run(self) -> None:
         """Until either end closes. Never raises for what the other end does."""
@@ -72,7 +72,7 @@ class Connection:
         self._statistics.connections += 1
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._speaker.write, nursery.cancel_scope)
+                nursery.start_soon(self._answers.write, nursery.cancel_scope)
                 with suppress(*ENDINGS):
                     await self._read(nursery)
                 async with self._common.leaving:
@@ -81,23 +81,23 @@ class Connection:
         finally:
             self._session.forget_parts()
             self._statistics.connections -= 1
-            self._desk.members.lose_all(self._desk.number)
-            self._speaker.end()
+            self._broker_session.members.lose_all(self._broker_session.number)
+            self._answers.end()
         with trio.move_on_after(LAST_WORDS_SECONDS_MAX), suppress(*ENDINGS):
-            await self._speaker.flush()
+            await self._answers.flush()
         await self._transport.aclose()
 
     @property
     def bytes_waiting(self) -> int:
         """Of answers that the client has not taken."""
-        return self._speaker.bytes_waiting
+        return self._answers.bytes_waiting
 
     async def go_away(self, reason: str) -> None:
         """Take no more requests; return when those under way are answered. Who waits for more is sent away."""
-        if self._session.state is State.OPEN:
-            self._speaker.go_away(reason)
-            self._desk.polls.send_away()
-            await self._speaker.wait_until_drained()
+        if self._session.state is SessionState.OPEN:
+            self._answers.go_away(reason)
+            self._broker_session.polls.send_away()
+            await self._answers.wait_until_drained()
 
     async def _read(self, nursery: trio.Nursery) -> None:
         with trio.CancelScope(deadline=trio.current_time() + HELLO_SECONDS_MAX) as patience:
@@ -110,29 +110,29 @@ class Connection:
                     await self._take(event.correlation, event.request, nursery)
                 elif isinstance(event, SessionClosed):
                     return
-                self._speaker.speak_up()
-                await self._speaker.wait_for_room()
+                self._answers.speak_up()
+                await self._answers.wait_for_room()
 
     async def _take(self, correlation: int, request: Request, nursery: trio.Nursery) -> None:
         """What has an order is handed on here, in the order of the frames; everything else may take its time."""
         self._statistics.requests += 1
         if isinstance(request, Produce):
-            await records.take_produce(self._desk, correlation, request)
+            await records.take_produce(self._broker_session, correlation, request)
         elif isinstance(request, Settle):
-            await deliveries.take_settle(self._desk, correlation, request)
+            await deliveries.take_settle(self._broker_session, correlation, request)
         elif isinstance(request, CommitOffsets) and request.member is not None:
-            await streams.take_commit(self._desk, correlation, request)
+            await streams.take_commit(self._broker_session, correlation, request)
         elif isinstance(request, Receive):
-            nursery.start_soon(deliveries.serve_receive, self._desk, correlation, request)
+            nursery.start_soon(deliveries.serve_receive, self._broker_session, correlation, request)
         else:
             if isinstance(request, JoinGroup):
-                self._desk.joins.begin((request.group, request.member))
+                self._broker_session.joins.begin((request.group, request.member))
             nursery.start_soon(self._serve, correlation, request)
 
     async def _serve(self, correlation: int, request: Request) -> None:
         try:
-            answer = await ANSWERED[type(request)](self._desk, request)
+            answer = await ANSWERED[type(request)](self._broker_session, request)
         except GoQueueError as error:
-            self._speaker.refuse(correlation, error)
+            self._answers.refuse(correlation, error)
         else:
-            self._speaker.answer_now(correlation, answer, is_last=not self._desk.is_settling)
+            self._answers.answer_now(correlation, answer, is_last=not self._broker_session.is_settling)

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedView, ListDelayed, MoveDelayed
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.session import BrokerSession
 from goqueue.core.records.record import DELAY_BIT, DELAY_MAX, TIMESTAMP_MAX
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire import delays as wire
 
 
-async def list_delayed(desk: Desk, request: wire.ListDelayed) -> wire.DelayedEntries:
+async def list_delayed(session: BrokerSession, request: wire.ListDelayed) -> wire.DelayedEntries:
     """One at a time on a connection, as with descriptions: each reads the messages themselves."""
-    ref = await desk.partition(request.topic, request.partition)
-    async with desk.describing:
+    ref = await session.partition(request.topic, request.partition)
+    async with session.describing:
         page = await ref.call(ListDelayed(request.first, request.count_max, request.finished))
     return wire.DelayedEntries(tuple(map(_entry, page.views)), page.pending)
 
@@ -30,13 +30,13 @@ def _entry(view: DelayedView) -> wire.DelayedEntry:
     )
 
 
-async def cancel_delayed(desk: Desk, request: wire.CancelDelayed) -> wire.DelayChanged:
-    ref = await desk.partition(request.topic, request.partition)
+async def cancel_delayed(session: BrokerSession, request: wire.CancelDelayed) -> wire.DelayChanged:
+    ref = await session.partition(request.topic, request.partition)
     return wire.DelayChanged(await ref.call(CancelDelayed(request.offset)))
 
 
-async def move_delayed(desk: Desk, request: wire.MoveDelayed) -> wire.DelayChanged:
-    ref = await desk.partition(request.topic, request.partition)
+async def move_delayed(session: BrokerSession, request: wire.MoveDelayed) -> wire.DelayChanged:
+    ref = await session.partition(request.topic, request.partition)
     return wire.DelayChanged(await ref.call(MoveDelayed(request.offset, _due(request))))
 
 
@@ -51,15 +51,15 @@ def _due(request: wire.MoveDelayed) -> int:
     raise InvalidMessage("the delay is too long, or ends beyond the year 3111")
 
 
-async def count_delayed(desk: Desk, request: wire.CountDelayed) -> wire.DelayedCounts:
+async def count_delayed(session: BrokerSession, request: wire.CountDelayed) -> wire.DelayedCounts:
     if any(late < early for early, late in zip(request.edges, request.edges[1:], strict=False)):
         raise InvalidMessage("the times between which is counted have to rise")
-    ref = await desk.partition(request.topic, request.partition)
-    async with desk.describing:
+    ref = await session.partition(request.topic, request.partition)
+    async with session.describing:
         return wire.DelayedCounts(tuple(await ref.call(CountDelayed(request.edges))))
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.ListDelayed: list_delayed,
     wire.CancelDelayed: cancel_delayed,
     wire.MoveDelayed: move_delayed,

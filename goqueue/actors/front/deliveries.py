@@ -23,8 +23,8 @@ from goqueue.actors.front.receiving import (
     leads_on,
     take_what_is_there,
 )
-from goqueue.actors.front.records import FETCH_BYTES_MAX, Gathering
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.records import FETCH_BYTES_MAX, AnswerGathering
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets
@@ -50,28 +50,30 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 # Receiving
 
 
-async def serve_receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
+async def serve_receive(session: BrokerSession, correlation: int, request: wire.Receive) -> None:
     try:
         check_group_name(request.group)
         check_member_id(request.member)
         _check_lease("visibility_ms", request.visibility_ms)
-        await _receive(desk, correlation, request)
+        await _receive(session, correlation, request)
     except GoQueueError as error:
-        desk.speaker.refuse(correlation, error)
+        session.speaker.refuse(correlation, error)
 
 
-async def _receive(desk: Desk, correlation: int, request: wire.Receive) -> None:
-    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, desk.members.given(_name(request))
-    with desk.polls.asking(len(request.partitions)) as poll:
-        places = await desk.partitions(request.partitions)
-        asked = None if _takes_at_once(desk, request, places) else await _ready(desk, places, request, deadline)
+async def _receive(session: BrokerSession, correlation: int, request: wire.Receive) -> None:
+    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, session.members.given(_name(request))
+    with session.polls.asking(len(request.partitions)) as poll:
+        places = await session.partitions(request.partitions)
+        asked = (
+            None if _takes_at_once(session, request, places) else await _ready(session, places, request, deadline)
+        )
         look, tries = Look(places, poll, deadline, asked, given), 1
-        is_answered = await _answered(desk, correlation, request, look)
+        is_answered = await _answered(session, correlation, request, look)
         while not is_answered:
-            asked = await _ready(desk, places, request, deadline)
+            asked = await _ready(session, places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
             look = Look(places, poll, patience, asked, given)
-            is_answered, tries = await _answered(desk, correlation, request, look), tries + 1
+            is_answered, tries = await _answered(session, correlation, request, look), tries + 1
             if not is_answered and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
 
@@ -88,17 +90,17 @@ class Look:
     """How often the member had been given something when it asked: later on it may be busy though it was not."""
 
 
-async def _answered(desk: Desk, correlation: int, request: wire.Receive, look: Look) -> bool:
+async def _answered(session: BrokerSession, correlation: int, request: wire.Receive, look: Look) -> bool:
     name = _name(request)
-    async with desk.members.taking(name):
-        if desk.members.given(name) != look.given:
+    async with session.members.taking(name):
+        if session.members.given(name) != look.given:
             request = request._replace(is_busy=True)
-        if desk.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
+        if session.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
             answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
-            answer = await _received(desk, request, look)
+            answer = await _received(session, request, look)
         if answer is not None:
-            desk.speaker.answer_now(correlation, answer, is_last=not desk.is_settling)
+            session.speaker.answer_now(correlation, answer, is_last=not session.is_settling)
         return answer is not None
 
 
@@ -106,38 +108,40 @@ def _name(request: wire.Receive) -> tuple[str, str]:
     return request.group, request.member
 
 
-def _takes_at_once(desk: Desk, request: wire.Receive, places: Sequence[Place]) -> bool:
+def _takes_at_once(session: BrokerSession, request: wire.Receive, places: Sequence[Place]) -> bool:
     """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
     if len(places) < 2 or not request.max_wait_ms:
         return True
     is_refused = any(isinstance(place, GoQueueError) for place in places)
-    return is_refused or desk.members.has_backlog(_name(request))
+    return is_refused or session.members.has_backlog(_name(request))
 
 
-async def _ready(desk: Desk, places: Sequence[Place], request: wire.Receive, deadline: float) -> set[int]:
-    served_at = desk.members.served_at(_name(request))
+async def _ready(
+    session: BrokerSession, places: Sequence[Place], request: wire.Receive, deadline: float
+) -> set[int]:
+    served_at = session.members.served_at(_name(request))
     question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
     return await await_deliverable(places, question)
 
 
-async def _received(desk: Desk, request: wire.Receive, look: Look) -> wire.Received | None:
+async def _received(session: BrokerSession, request: wire.Receive, look: Look) -> wire.Received | None:
     """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
     only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
     name = _name(request)
-    first = desk.members.next_turn(name, request.partitions)
-    async with desk.polls.reads:
-        await desk.speaker.wait_for_room()
-        with desk.polls.undisturbed(look.poll):
-            seconds_max = math.inf if desk.members.has_backlog(name) else FIRST_SECONDS_MAX
+    first = session.members.next_turn(name, request.partitions)
+    async with session.polls.reads:
+        await session.speaker.wait_for_room()
+        with session.polls.undisturbed(look.poll):
+            seconds_max = math.inf if session.members.has_backlog(name) else FIRST_SECONDS_MAX
             wish = _wish(request, seconds_max)
             outcomes, is_full = await take_what_is_there(look.places, wish, first, look.asked)
-    desk.members.note_backlog(name, is_full)
+    session.members.note_backlog(name, is_full)
     for partition, outcome in zip(request.partitions, outcomes, strict=True):
         if not isinstance(outcome, GoQueueError) and outcome.size:
-            desk.members.note_served(name, partition)
+            session.members.note_served(name, partition)
             if outcome.is_alone:
-                desk.members.note_alone(name)
-            desk.statistics.groups.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
+                session.members.note_alone(name)
+            session.statistics.groups.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
@@ -181,36 +185,38 @@ _Settle: TypeAlias = Callable[[wire.SettledDelivery], None]
 _DONE = wire.SettledDelivery(None)
 
 
-async def take_settle(desk: Desk, correlation: int, request: wire.Settle) -> None:
+async def take_settle(session: BrokerSession, correlation: int, request: wire.Settle) -> None:
     try:
         check_group_name(request.group)
     except GoQueueError as error:
-        desk.speaker.refuse(correlation, error)
+        session.speaker.refuse(correlation, error)
         return
     size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
-    await desk.settles.add(size)
-    gathering = Gathering(len(request.deliveries), _DONE, partial(_answer, desk, correlation, size))
+    await session.settles.add(size)
+    gathering = AnswerGathering(len(request.deliveries), _DONE, partial(_answer, session, correlation, size))
     for number, delivery in enumerate(request.deliveries):
-        await _post(desk, request.group, delivery, partial(gathering.settle, number))
+        await _post(session, request.group, delivery, partial(gathering.settle, number))
 
 
-def _answer(desk: Desk, correlation: int, size: int, deliveries: tuple[wire.SettledDelivery, ...]) -> None:
-    desk.settles.remove(size)
-    desk.speaker.answer_now(correlation, wire.Settled(deliveries), is_last=not desk.settles.amount)
+def _answer(
+    session: BrokerSession, correlation: int, size: int, deliveries: tuple[wire.SettledDelivery, ...]
+) -> None:
+    session.settles.remove(size)
+    session.speaker.answer_now(correlation, wire.Settled(deliveries), is_last=not session.settles.amount)
 
 
-async def _post(desk: Desk, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
+async def _post(session: BrokerSession, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
     try:
         question = _question(group, delivery)
         if not question.size and question.action is not Action.EXTEND:
             settle(_DONE)
             return
-        ref = await desk.partition(delivery.topic, delivery.partition)
+        ref = await session.partition(delivery.topic, delivery.partition)
         reply = await ref.ask(question)
     except GoQueueError as error:
         settle(wire.SettledDelivery(error_body(error)))
         return
-    reply.then(lambda settled: settle(_settled(desk.statistics.groups, question, settled.outcome)))
+    reply.then(lambda settled: settle(_settled(session.statistics.groups, question, settled.outcome)))
 
 
 def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:

@@ -11,7 +11,7 @@ import trio
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery.requests import SkipDamaged
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
@@ -22,7 +22,7 @@ from goqueue.actors.groups.requests import (
     Leave,
     ListGroups,
     RemoveGroup,
-    Reset,
+    ResetOffsets,
 )
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
@@ -49,17 +49,17 @@ ROWS_MAX = 100_000
 # Members
 
 
-async def join(desk: Desk, request: wire.JoinGroup) -> wire.Membership:
+async def join(session: BrokerSession, request: wire.JoinGroup) -> wire.Membership:
     name = (request.group, request.member)
     try:
-        asked = _join_of(desk, request)
-        group = await desk.broker.groups.call(FindGroup(request.group, create=True))
+        asked = _join_of(session, request)
+        group = await session.broker.groups.call(FindGroup(request.group, create=True))
     finally:
-        desk.joins.end(name)  # who waits for that runs later, when the next line has reached the mailbox
-    return await _speak(desk, name, group, asked)
+        session.joins.end(name)  # who waits for that runs later, when the next line has reached the mailbox
+    return await _speak(session, name, group, asked)
 
 
-def _join_of(desk: Desk, request: wire.JoinGroup) -> Join:
+def _join_of(session: BrokerSession, request: wire.JoinGroup) -> Join:
     check_group_name(request.group)
     check_member_id(request.member)
     check_start(request.start)
@@ -71,42 +71,42 @@ def _join_of(desk: Desk, request: wire.JoinGroup) -> Join:
         request.start,
         request.session_timeout_ms / 1_000,
         request.is_static,
-        desk.number,
+        session.number,
         request.instance,
     )
 
 
-async def heartbeat(desk: Desk, request: wire.Heartbeat) -> wire.Membership:
+async def heartbeat(session: BrokerSession, request: wire.Heartbeat) -> wire.Membership:
     name = (request.group, request.member)
     deadline = trio.current_time() + min(request.max_wait_ms / 1_000, HEARTBEAT_SECONDS_MAX)
-    asked = AwaitMembership(request.member, request.generation, deadline, desk.number, request.instance)
-    with desk.polls.asking(1):
-        group = desk.members.group_of(name) or await _find(desk, request.group)
-        return await _speak(desk, name, group, asked)
+    asked = AwaitMembership(request.member, request.generation, deadline, session.number, request.instance)
+    with session.polls.asking(1):
+        group = session.members.group_of(name) or await _find(session, request.group)
+        return await _speak(session, name, group, asked)
 
 
-async def leave(desk: Desk, request: wire.LeaveGroup) -> Done:
+async def leave(session: BrokerSession, request: wire.LeaveGroup) -> Done:
     name = (request.group, request.member)
-    await desk.joins.wait(name)
-    group = desk.members.group_of(name) or await _find(desk, request.group)
+    await session.joins.wait(name)
+    group = session.members.group_of(name) or await _find(session, request.group)
     await group.call(Leave(request.member, request.instance, request.keeps_place))
-    desk.members.remove(name)
+    session.members.remove(name)
     return Done()
 
 
-async def _find(desk: Desk, group: str) -> ActorRef:
-    return await desk.broker.groups.call(FindGroup(check_group_name(group)))
+async def _find(session: BrokerSession, group: str) -> ActorRef:
+    return await session.broker.groups.call(FindGroup(check_group_name(group)))
 
 
 async def _speak(
-    desk: Desk, name: tuple[str, str], group: ActorRef, asked: Request[MemberState]
+    session: BrokerSession, name: tuple[str, str], group: ActorRef, asked: Request[MemberState]
 ) -> wire.Membership:
-    is_new = desk.members.add(name, group)
+    is_new = session.members.add(name, group)
     try:
         return _membership(await group.call(asked))
     except GoQueueError as error:
         if is_new or isinstance(error, UnknownMember):
-            desk.members.remove(name)
+            session.members.remove(name)
         raise
 
 
@@ -126,22 +126,24 @@ def _subscription(asked: Sequence[str]) -> Subscription:
 # Operators
 
 
-async def describe_groups(desk: Desk, request: wire.DescribeGroups) -> wire.Groups:
+async def describe_groups(session: BrokerSession, request: wire.DescribeGroups) -> wire.Groups:
     """One at a time on a connection, and no more than an answer holds."""
-    async with desk.describing:
+    async with session.describing:
         if request.names is not None:
-            return wire.Groups(await _described(desk, list(dict.fromkeys(request.names)), are_wanted=True))
-        names = await desk.broker.groups.call(ListGroups())
-        return wire.Groups(await _described(desk, sorted(names), are_wanted=False))
+            return wire.Groups(await _described(session, list(dict.fromkeys(request.names)), are_wanted=True))
+        names = await session.broker.groups.call(ListGroups())
+        return wire.Groups(await _described(session, sorted(names), are_wanted=False))
 
 
-async def _described(desk: Desk, names: Sequence[str], *, are_wanted: bool) -> tuple[wire.GroupDescription, ...]:
+async def _described(
+    session: BrokerSession, names: Sequence[str], *, are_wanted: bool
+) -> tuple[wire.GroupDescription, ...]:
     """Of those that nobody named, the ones that went meanwhile are left out."""
     groups: list[DescribedGroup] = []
     rows = 0
     for name in names:
         try:
-            description = await _describe(desk, name)
+            description = await _describe(session, name)
         except (UnknownGroup, ActorDied):
             if are_wanted:
                 raise
@@ -172,58 +174,58 @@ def _described_partition(partition: DescribedPartition) -> wire.GroupPartition:
     )
 
 
-async def _describe(desk: Desk, name: str) -> DescribedGroup:
-    return await (await _find(desk, name)).call(DescribeGroup())
+async def _describe(session: BrokerSession, name: str) -> DescribedGroup:
+    return await (await _find(session, name)).call(DescribeGroup())
 
 
-async def alter_group(desk: Desk, request: wire.AlterGroup) -> wire.Groups:
-    group = await _find(desk, request.group)
+async def alter_group(session: BrokerSession, request: wire.AlterGroup) -> wire.Groups:
+    group = await _find(session, request.group)
     return wire.Groups((_description(await group.call(Alter(request.settings, request.force))),))
 
 
-async def delete_group(desk: Desk, request: wire.DeleteGroup) -> Done:
-    await desk.broker.groups.call(RemoveGroup(check_group_name(request.group)))
+async def delete_group(session: BrokerSession, request: wire.DeleteGroup) -> Done:
+    await session.broker.groups.call(RemoveGroup(check_group_name(request.group)))
     return Done()
 
 
-async def reset_group(desk: Desk, request: wire.ResetGroup) -> wire.GroupReset:
+async def reset_group(session: BrokerSession, request: wire.ResetGroup) -> wire.GroupReset:
     check_start(request.start)
     if request.topic is not None:
         check_publishable(request.topic)
     elif request.partition is not None:
         raise ProtocolError("a partition was named without its topic; name both, or neither")
-    group = await _find(desk, request.group)
-    reset = Reset(request.topic, request.partition, request.start, request.dry_run, request.force)
+    group = await _find(session, request.group)
+    reset = ResetOffsets(request.topic, request.partition, request.start, request.dry_run, request.force)
     return wire.GroupReset(tuple(wire.ResetPartition(*each) for each in await group.call(reset)))
 
 
-async def skip_damaged(desk: Desk, request: wire.SkipDamaged) -> wire.DamagedSkipped:
+async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wire.DamagedSkipped:
     check_publishable(request.topic)
     if request.first > request.last:
         raise ProtocolError("the first offset lies behind the last; name them in order")
-    group = await _describe(desk, request.group)
+    group = await _describe(session, request.group)
     is_stream = group.settings.get("mode") == "stream"
     members = sum(not member.is_away for member in group.members)
     if is_stream and members and not request.dry_run:  # they know their place, and would go back to it
         raise GroupConflict(
             f"group {request.group} is a stream with {members} members; stop them first", members=members
         )
-    [topic] = await desk.broker.topics.call(DescribeTopics((request.topic,)))
-    ref = await desk.partition(topic.uuid.bytes, request.partition)
+    [topic] = await session.broker.topics.call(DescribeTopics((request.topic,)))
+    ref = await session.partition(topic.uuid.bytes, request.partition)
     skipped = SkipDamaged(request.group, request.first, request.last, request.dry_run, is_stream)
     return wire.DamagedSkipped(*await ref.call(skipped))
 
 
-async def redrive(desk: Desk, request: wire.Redrive) -> wire.Redriven:
+async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redriven:
     """It may take its time, so there is one on a connection."""
     _check_redrive(request)
-    if desk.is_redriving:
+    if session.is_redriving:
         raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
-    desk.is_redriving = True
+    session.is_redriving = True
     try:
-        return wire.Redriven(*await desk.broker.groups.call(RedriveDeadLetters(*request)))
+        return wire.Redriven(*await session.broker.groups.call(RedriveDeadLetters(*request)))
     finally:
-        desk.is_redriving = False
+        session.is_redriving = False
 
 
 def _check_redrive(request: wire.Redrive) -> None:
@@ -238,19 +240,19 @@ def _check_redrive(request: wire.Redrive) -> None:
         raise ProtocolError("per_second is 0, at which nothing is ever sent; leave it out for no limit")
 
 
-async def why(desk: Desk, request: wire.Why) -> wire.Because:
+async def why(session: BrokerSession, request: wire.Why) -> wire.Because:
     """One at a time on a connection, as with descriptions: it asks all partitions of the group."""
     name = check_group_name(request.group)
     if request.member is not None:
         check_member_id(request.member)
-    async with desk.describing:
-        group = await desk.broker.groups.call(FindGroup(name))
+    async with session.describing:
+        group = await session.broker.groups.call(FindGroup(name))
         facts = await group.call(GatherFacts(request.member))
     found = explain(facts)
     return wire.Because(found.text[:PROSE_SIZE_MAX], {"reason": found.reason, **facts.figures()})
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.JoinGroup: join,
     wire.Heartbeat: heartbeat,
     wire.LeaveGroup: leave,

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from goqueue.actors.delivery.requests import StreamReader
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce, Produced
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import Statistics
@@ -29,13 +29,13 @@ from goqueue.types import Acks, Offset
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FetchQuestion:
     partition: ActorRef
     offset: Offset
     reader: StreamReader | None = None
 
 
-async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> list[LogSlice | GoQueueError]:
+async def fetch_what_is_there(questions: Sequence[FetchQuestion], bytes_max: int) -> list[LogSlice | GoQueueError]:
     """An answer or an error for each, in order. Those of the later ones get what the earlier leave of the bytes."""
     answers: list[LogSlice | GoQueueError] = []
     room = bytes_max
@@ -48,25 +48,25 @@ async def fetch_what_is_there(questions: Sequence[Question], bytes_max: int) -> 
     return answers
 
 
-async def _fetch(question: Question, bytes_max: int) -> LogSlice | GoQueueError:
+async def _fetch(question: FetchQuestion, bytes_max: int) -> LogSlice | GoQueueError:
     try:
         return await question.partition.call(Fetch(question.offset, bytes_max, question.reader))
     except GoQueueError as error:
         return error
 
 
-def leads_on(question: Question, answer: LogSlice | GoQueueError) -> bool:
+def leads_on(question: FetchQuestion, answer: LogSlice | GoQueueError) -> bool:
     """Whether there is something to tell: batches, an error, or that nothing is left at this offset."""
     return isinstance(answer, GoQueueError) or answer.next_offset != question.offset
 
 
-async def await_the_first(questions: Sequence[Question], deadline: float) -> None:
+async def await_the_first(questions: Sequence[FetchQuestion], deadline: float) -> None:
     """Return when one of them has something, or an error to tell, or at the deadline."""
     if len(questions) == 1:  # most often; and without a task
         await _await_more(questions[0], deadline)
         return
 
-    async def wait(question: Question, scope: trio.CancelScope) -> None:
+    async def wait(question: FetchQuestion, scope: trio.CancelScope) -> None:
         await _await_more(question, deadline)
         scope.cancel()
 
@@ -75,7 +75,7 @@ async def await_the_first(questions: Sequence[Question], deadline: float) -> Non
             nursery.start_soon(wait, question, nursery.cancel_scope)
 
 
-async def _await_more(question: Question, deadline: float) -> None:
+async def _await_more(question: FetchQuestion, deadline: float) -> None:
     with suppress(GoQueueError):  # the next fetch will say so
         await question.partition.call(AwaitMore(question.offset, deadline, question.reader))
 
@@ -86,7 +86,7 @@ FETCH_BYTES_MAX = 1024 * 1024
 PieceT = TypeVar("PieceT")
 
 
-class Gathering(Generic[PieceT]):
+class AnswerGathering(Generic[PieceT]):
     """An answer with a piece for each thing that was asked, put together as they come."""
 
     __slots__ = ("_finish", "_pieces", "_remaining")
@@ -110,26 +110,30 @@ class Gathering(Generic[PieceT]):
 _UNKNOWN = wire.ProducedBatch(None, 0)
 
 
-async def take_produce(desk: Desk, correlation: int, request: wire.Produce) -> None:
+async def take_produce(session: BrokerSession, correlation: int, request: wire.Produce) -> None:
     """Hand the batches to their partitions, in order; a partition without room makes the reader wait."""
     size = sum(len(batch.body) for batch in request.batches)
-    await desk.batches.add(size)
-    gathering = Gathering(len(request.batches), _UNKNOWN, partial(_answer, desk, correlation, size))
+    await session.batches.add(size)
+    gathering = AnswerGathering(len(request.batches), _UNKNOWN, partial(_answer, session, correlation, size))
     for number, batch in enumerate(request.batches):
-        await _post(desk, batch, Acks(request.acks), gathering, number)
+        await _post(session, batch, Acks(request.acks), gathering, number)
 
 
-def _answer(desk: Desk, correlation: int, size: int, batches: tuple[wire.ProducedBatch, ...]) -> None:
-    desk.batches.remove(size)
-    desk.speaker.answer_now(correlation, wire.Produced(batches), is_last=not desk.batches.amount)
+def _answer(session: BrokerSession, correlation: int, size: int, batches: tuple[wire.ProducedBatch, ...]) -> None:
+    session.batches.remove(size)
+    session.speaker.answer_now(correlation, wire.Produced(batches), is_last=not session.batches.amount)
 
 
 async def _post(
-    desk: Desk, batch: wire.ProduceBatch, acks: Acks, gathering: Gathering[wire.ProducedBatch], number: int
+    session: BrokerSession,
+    batch: wire.ProduceBatch,
+    acks: Acks,
+    gathering: AnswerGathering[wire.ProducedBatch],
+    number: int,
 ) -> None:
-    statistics = desk.statistics
+    statistics = session.statistics
     try:
-        ref = await desk.partition(batch.topic, batch.partition)
+        ref = await session.partition(batch.topic, batch.partition)
         check_id_from_client(batch.producer_id)
         producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
         reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
@@ -159,25 +163,25 @@ def _produced(statistics: Statistics, partition: str, outcome: Produced | BaseEx
     return wire.ProducedBatch(None, 0, error_body(outcome))
 
 
-async def init_producer(desk: Desk, request: wire.InitProducer) -> wire.ProducerReady:
+async def init_producer(session: BrokerSession, request: wire.InitProducer) -> wire.ProducerReady:
     if request.producer_id:
         return wire.ProducerReady(request.producer_id, request.epoch + 1)
-    environment = desk.broker.environment
+    environment = session.broker.environment
     number = environment.random.getrandbits(NUMBER_BITS)
-    return wire.ProducerReady(desk.broker.producers.next_id(environment.clock.now(), number), 0)
+    return wire.ProducerReady(session.broker.producers.next_id(environment.clock.now(), number), 0)
 
 
 # Reading
 
 
-async def fetch(desk: Desk, request: wire.Fetch) -> wire.Fetched:
+async def fetch(session: BrokerSession, request: wire.Fetch) -> wire.Fetched:
     deadline, reader = trio.current_time() + request.max_wait_ms / 1_000, _reader(request)
-    with desk.polls.asking(len(request.partitions)):
+    with session.polls.asking(len(request.partitions)):
         questions = [
-            Question(await desk.partition(each.topic, each.partition), each.offset, reader)
+            FetchQuestion(await session.partition(each.topic, each.partition), each.offset, reader)
             for each in request.partitions
         ]
-        while (answer := await _fetched(desk, questions, request.bytes_max, deadline)) is None:
+        while (answer := await _fetched(session, questions, request.bytes_max, deadline)) is None:
             await await_the_first(questions, deadline)
         return answer
 
@@ -189,15 +193,15 @@ def _reader(request: wire.Fetch) -> StreamReader | None:
 
 
 async def _fetched(
-    desk: Desk, questions: Sequence[Question], bytes_max: int, deadline: float
+    session: BrokerSession, questions: Sequence[FetchQuestion], bytes_max: int, deadline: float
 ) -> wire.Fetched | None:
     """What is there; None when that is nothing and there is time to wait. Few read at once, and only when the
     client takes its answers: however many fetches are asked, those served hold a bounded number of bytes."""
-    async with desk.polls.reads:
-        await desk.speaker.wait_for_room()
+    async with session.polls.reads:
+        await session.speaker.wait_for_room()
         answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
         if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
-            desk.statistics.note_fetched([each.offset for each in questions], answers)
+            session.statistics.note_fetched([each.offset for each in questions], answers)
             return wire.Fetched(tuple(map(_slice, answers)))
         return None
 
@@ -209,12 +213,12 @@ def _slice(answer: LogSlice | GoQueueError) -> wire.FetchedPartition:
     return wire.FetchedPartition(None, answer.log_start, mark, mark, answer.next_offset, (), bytes(answer.data))
 
 
-async def offset_at_time(desk: Desk, request: wire.OffsetAtTime) -> wire.OffsetFound:
-    ref = await desk.partition(request.topic, request.partition)
+async def offset_at_time(session: BrokerSession, request: wire.OffsetAtTime) -> wire.OffsetFound:
+    ref = await session.partition(request.topic, request.partition)
     return wire.OffsetFound(await ref.call(OffsetAtTime(request.timestamp)))
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.InitProducer: init_producer,
     wire.Fetch: fetch,
     wire.OffsetAtTime: offset_at_time,

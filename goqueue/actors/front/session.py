@@ -9,7 +9,7 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.front.answers import Speaker
+from goqueue.actors.front.answers import AnswerWriter
 from goqueue.actors.front.joining import Joins
 from goqueue.actors.front.knownpartitions import KnownPartitions
 from goqueue.actors.front.members import Members
@@ -25,7 +25,7 @@ SETTLING_RUNS_MAX = 65_536
 """The same of runs that are being settled."""
 
 
-class Load:
+class RequestLoad:
     """What was handed on and is not answered yet. Who hands on more than it may hold waits."""
 
     __slots__ = ("_most", "_waiting", "amount")
@@ -46,16 +46,16 @@ class Load:
         self._waiting.unpark_all()
 
 
-class Desk:
-    def __init__(self, broker: Broker, speaker: Speaker, number: int) -> None:
+class BrokerSession:
+    def __init__(self, broker: Broker, speaker: AnswerWriter, number: int) -> None:
         self.broker = broker
         self.statistics = broker.statistics
         self.speaker = speaker
         self.number = number
         """Of the connection, among all of this broker."""
         self.polls = Polls()
-        self.batches = Load(UNSETTLED_BYTES_MAX)
-        self.settles = Load(SETTLING_RUNS_MAX)
+        self.batches = RequestLoad(UNSETTLED_BYTES_MAX)
+        self.settles = RequestLoad(SETTLING_RUNS_MAX)
         self.members = Members(self.statistics.groups)
         self.joins = Joins()
         self.describing = trio.CapacityLimiter(1)

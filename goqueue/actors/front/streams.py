@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset
-from goqueue.actors.front.records import Gathering
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.records import AnswerGathering
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.requests import CommitFromOutside, FindGroup, OutsideCommit
 from goqueue.actors.runtime.concurrently import with_each
 from goqueue.core.groups.member import check_member_id
@@ -19,7 +19,7 @@ from goqueue.net.wire.failures import error_body
 _DONE = wire.CommittedPartition(None)
 
 
-async def take_commit(desk: Desk, correlation: int, request: wire.CommitOffsets) -> None:
+async def take_commit(session: BrokerSession, correlation: int, request: wire.CommitOffsets) -> None:
     """A member's commits reach each partition in the order of the frames: an older one never overtakes a newer one,
     nor does the heartbeat or the farewell by which the member releases the partition."""
     assert request.member is not None, "those outside of the group speak to the group"
@@ -27,27 +27,32 @@ async def take_commit(desk: Desk, correlation: int, request: wire.CommitOffsets)
         check_group_name(request.group)
         check_member_id(request.member)
     except GoQueueError as error:
-        desk.speaker.refuse(correlation, error)
+        session.speaker.refuse(correlation, error)
         return
     size = len(request.partitions)
-    await desk.settles.add(size)
-    gathering = Gathering(size, _DONE, partial(_answer, desk, correlation, size))
+    await session.settles.add(size)
+    gathering = AnswerGathering(size, _DONE, partial(_answer, session, correlation, size))
     for number, asked in enumerate(request.partitions):
         who = (request.group, request.member, request.generation)
         commit = CommitOffset(*who, asked.offset, request.instance)
-        await _post(desk, asked, commit, partial(gathering.settle, number))
+        await _post(session, asked, commit, partial(gathering.settle, number))
 
 
-def _answer(desk: Desk, correlation: int, size: int, partitions: tuple[wire.CommittedPartition, ...]) -> None:
-    desk.settles.remove(size)
-    desk.speaker.answer_now(correlation, wire.OffsetsCommitted(partitions), is_last=not desk.settles.amount)
+def _answer(
+    session: BrokerSession, correlation: int, size: int, partitions: tuple[wire.CommittedPartition, ...]
+) -> None:
+    session.settles.remove(size)
+    session.speaker.answer_now(correlation, wire.OffsetsCommitted(partitions), is_last=not session.settles.amount)
 
 
 async def _post(
-    desk: Desk, asked: wire.CommitPartition, commit: CommitOffset, settle: Callable[[wire.CommittedPartition], None]
+    session: BrokerSession,
+    asked: wire.CommitPartition,
+    commit: CommitOffset,
+    settle: Callable[[wire.CommittedPartition], None],
 ) -> None:
     try:
-        ref = await desk.partition(asked.topic, asked.partition)
+        ref = await session.partition(asked.topic, asked.partition)
         reply = await ref.ask(commit)
     except GoQueueError as error:
         settle(wire.CommittedPartition(error_body(error)))
@@ -62,17 +67,19 @@ def _committed(outcome: BaseException | None) -> wire.CommittedPartition:
     return wire.CommittedPartition(error_body(outcome))
 
 
-async def commit_from_outside(desk: Desk, request: wire.CommitOffsets) -> wire.OffsetsCommitted:
+async def commit_from_outside(session: BrokerSession, request: wire.CommitOffsets) -> wire.OffsetsCommitted:
     """A reader outside of the group speaks to the group."""
     check_group_name(request.group)
-    return _outcomes(await _commit_from_outside(desk, request))
+    return _outcomes(await _commit_from_outside(session, request))
 
 
-async def _commit_from_outside(desk: Desk, request: wire.CommitOffsets) -> Sequence[GoQueueError | None]:
+async def _commit_from_outside(
+    session: BrokerSession, request: wire.CommitOffsets
+) -> Sequence[GoQueueError | None]:
     commits = tuple(
         OutsideCommit(UUID(bytes=each.topic), each.partition, each.offset) for each in request.partitions
     )
-    group = await desk.broker.groups.call(FindGroup(request.group, create=True))
+    group = await session.broker.groups.call(FindGroup(request.group, create=True))
     return await group.call(CommitFromOutside(commits))
 
 
@@ -82,14 +89,14 @@ def _outcomes(outcomes: Sequence[GoQueueError | None]) -> wire.OffsetsCommitted:
     )
 
 
-async def ask_offsets(desk: Desk, request: wire.AskOffsets) -> wire.GroupOffsets:
+async def ask_offsets(session: BrokerSession, request: wire.AskOffsets) -> wire.GroupOffsets:
     check_group_name(request.group)
     found: list[wire.GroupOffset] = [wire.GroupOffset(None, 0)] * len(request.partitions)
 
     async def ask(number: int) -> None:
         asked = request.partitions[number]
         try:
-            ref = await desk.partition(asked.topic, asked.partition)
+            ref = await session.partition(asked.topic, asked.partition)
             found[number] = wire.GroupOffset(None, *await ref.call(CommittedOffset(request.group)))
         except GoQueueError as error:
             found[number] = wire.GroupOffset(error_body(error), 0)
@@ -98,7 +105,7 @@ async def ask_offsets(desk: Desk, request: wire.AskOffsets) -> wire.GroupOffsets
     return wire.GroupOffsets(tuple(found))
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.CommitOffsets: commit_from_outside,
     wire.AskOffsets: ask_offsets,
 }

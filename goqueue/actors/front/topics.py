@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from goqueue.actors.front.session import Desk
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.lanefigures import lane_figures
 from goqueue.actors.groups.requests import ListGroups
 from goqueue.actors.node.broker import Broker
@@ -50,67 +50,67 @@ METADATA_SIZE_MAX = 32 * 1024 * 1024
 """Of a snapshot: an answer takes a little more."""
 
 
-async def create_topic(desk: Desk, request: wire.CreateTopic) -> wire.Topics:
+async def create_topic(session: BrokerSession, request: wire.CreateTopic) -> wire.Topics:
     token = UUID(bytes=request.token) if request.token is not None else None
     topic = CreateTopic(request.name, request.partitions, request.config, token)
-    return _topics(await desk.broker.topics.call(topic))
+    return _topics(await session.broker.topics.call(topic))
 
 
-async def alter_topic(desk: Desk, request: wire.AlterTopic) -> wire.Topics:
-    return _topics(await desk.broker.topics.call(AlterTopic(request.name, request.config)))
+async def alter_topic(session: BrokerSession, request: wire.AlterTopic) -> wire.Topics:
+    return _topics(await session.broker.topics.call(AlterTopic(request.name, request.config)))
 
 
-async def add_partitions(desk: Desk, request: wire.AddPartitions) -> wire.Topics:
-    return _topics(await desk.broker.topics.call(AddPartitions(request.name, request.partitions)))
+async def add_partitions(session: BrokerSession, request: wire.AddPartitions) -> wire.Topics:
+    return _topics(await session.broker.topics.call(AddPartitions(request.name, request.partitions)))
 
 
-async def describe_topics(desk: Desk, request: wire.DescribeTopics) -> wire.Topics:
-    return _topics(*await desk.broker.topics.call(DescribeTopics(request.names)))
+async def describe_topics(session: BrokerSession, request: wire.DescribeTopics) -> wire.Topics:
+    return _topics(*await session.broker.topics.call(DescribeTopics(request.names)))
 
 
-async def delete_topic(desk: Desk, request: wire.DeleteTopic) -> wire.Done:
+async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wire.Done:
     uuid = UUID(bytes=request.uuid) if request.uuid is not None else None
-    await desk.broker.topics.call(DeleteTopic(request.name, uuid))
+    await session.broker.topics.call(DeleteTopic(request.name, uuid))
     return wire.Done()
 
 
-async def purge(desk: Desk, request: wire.Purge) -> wire.Done:
-    [topic] = await desk.broker.topics.call(DescribeTopics((request.name,)))
+async def purge(session: BrokerSession, request: wire.Purge) -> wire.Done:
+    [topic] = await session.broker.topics.call(DescribeTopics((request.name,)))
     for view in topic.partitions:
         if not isinstance(view.error, PartitionLost):  # of a lost one nothing is left to delete
-            ref = await desk.partition(topic.uuid.bytes, view.partition)
+            ref = await session.partition(topic.uuid.bytes, view.partition)
             await ref.call(DeleteBefore(None))
     return wire.Done()
 
 
-async def delete_before(desk: Desk, request: wire.DeleteBefore) -> wire.Done:
-    [topic] = await desk.broker.topics.call(DescribeTopics((request.name,)))
-    ref = await desk.partition(topic.uuid.bytes, request.partition)
+async def delete_before(session: BrokerSession, request: wire.DeleteBefore) -> wire.Done:
+    [topic] = await session.broker.topics.call(DescribeTopics((request.name,)))
+    ref = await session.partition(topic.uuid.bytes, request.partition)
     await ref.call(DeleteBefore(request.offset))
     return wire.Done()
 
 
-async def take_snapshot(desk: Desk, _: wire.TakeSnapshot) -> wire.Snapshot:
+async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Snapshot:
     try:
-        await desk.broker.groups.call(ListGroups())
+        await session.broker.groups.call(ListGroups())
     except UnknownFormat as error:
         raise StorageError(f"a backup would lack how far groups are: {error.message}") from error
-    view = await desk.broker.topics.call(TakeSnapshot())
+    view = await session.broker.topics.call(TakeSnapshot())
     if view.groups.registry is None:
         raise Unavailable("the register of groups is being started; try again")
-    return _snapshot(view, desk.broker)
+    return _snapshot(view, session.broker)
 
 
-async def stats(desk: Desk, _: wire.Stats) -> wire.StatsReport:
-    topics, names = await desk.broker.topics.call(CountTopics()), await _names_of_groups(desk)
-    async with desk.describing:
-        lanes = await lane_figures(desk.broker.groups, names, topics.partitions)
-    return wire.StatsReport(desk.statistics.report(topics, len(names), lanes))
+async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
+    topics, names = await session.broker.topics.call(CountTopics()), await _names_of_groups(session)
+    async with session.describing:
+        lanes = await lane_figures(session.broker.groups, names, topics.partitions)
+    return wire.StatsReport(session.statistics.report(topics, len(names), lanes))
 
 
-async def _names_of_groups(desk: Desk) -> Sequence[str]:
+async def _names_of_groups(session: BrokerSession) -> Sequence[str]:
     try:
-        return await desk.broker.groups.call(ListGroups())
+        return await session.broker.groups.call(ListGroups())
     except UnknownFormat:
         return []  # the register cannot be read; whoever asks for a group hears why
 
@@ -158,13 +158,13 @@ def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:
 READ_SIZE = 1024 * 1024
 
 
-async def restore_partition(desk: Desk, request: wire.RestorePartition) -> wire.PartitionRestored:
+async def restore_partition(session: BrokerSession, request: wire.RestorePartition) -> wire.PartitionRestored:
     known, by = request.at_least, "the offset that was given"
-    letters = await _highest_dead_letter(desk, request.name, request.partition)
+    letters = await _highest_dead_letter(session, request.name, request.partition)
     if letters > known:
         known, by = letters, f"a dead letter in {dead_letter_topic(request.name)}"
     asked = RestorePartition(request.name, request.partition, request.accept_loss, known, by)
-    return _answer(await desk.broker.topics.call(asked))
+    return _answer(await session.broker.topics.call(asked))
 
 
 def _answer(view: RestorationView) -> wire.PartitionRestored:
@@ -180,16 +180,16 @@ def _answer(view: RestorationView) -> wire.PartitionRestored:
     )
 
 
-async def _highest_dead_letter(desk: Desk, topic: str, number: int) -> Offset:
+async def _highest_dead_letter(session: BrokerSession, topic: str, number: int) -> Offset:
     """The highest offset of this partition that a dead letter names; 0 where none does."""
     try:
-        [letters] = await desk.broker.topics.call(DescribeTopics((dead_letter_topic(topic),)))
+        [letters] = await session.broker.topics.call(DescribeTopics((dead_letter_topic(topic),)))
     except (UnknownTopic, InvalidName):
         return 0
     highest = 0
     for view in letters.partitions:
         if view.error is None:
-            ref = await desk.partition(letters.uuid.bytes, view.partition)
+            ref = await session.partition(letters.uuid.bytes, view.partition)
             highest = max(highest, await _highest_in(ref, view.start, view.end, topic, number))
     return highest
 
@@ -222,7 +222,7 @@ def _offsets_in(data: Buffer, topic: str, number: int) -> Iterator[Offset]:
         position += envelope.size
 
 
-ANSWERED: dict[type[Any], Callable[[Desk, Any], Any]] = {
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {
     wire.CreateTopic: create_topic,
     wire.AlterTopic: alter_topic,
     wire.AddPartitions: add_partitions,

@@ -67,8 +67,8 @@ class Adopter:
     async def _ledgers(self, seconds: float) -> list[HeldLedger]:
         found, silent = list[HeldLedger](), list[str]()
 
-        async def ask(place: Place) -> None:
-            topic, number, ref = place
+        async def ask(attachment: Place) -> None:
+            topic, number, ref = attachment
             try:
                 if not isinstance(ref, ActorRef):
                     raise ref
@@ -78,12 +78,12 @@ class Adopter:
             else:
                 found.extend(_held(topic, number, holder) for holder in holders)
 
-        await with_each(ask, await self._places(seconds))
+        await with_each(ask, await self._attached(seconds))
         if silent:
             logger.warning("%d partitions do not say which groups they have: %s", len(silent), silent[0])
         return found
 
-    async def _places(self, seconds: float) -> list[Place]:
+    async def _attached(self, seconds: float) -> list[Place]:
         outline = await self._topics.call(OutlineTopics())
         numbers = [(topic, number) for topic in outline for number in range(topic.partitions)]
         question = FindPartitions([(topic.uuid, number) for topic, number in numbers])

@@ -32,12 +32,12 @@ BEGIN_SECONDS_MAX = 20.0
 """So long nobody becomes a member of a group that is to begin at the end of a partition, and has not."""
 
 
-class Owner(NamedTuple):
+class PartitionOwner(NamedTuple):
     member: str | None
     generation: int
 
 
-NOBODY = Owner(None, 0)
+NOBODY = PartitionOwner(None, 0)
 
 
 @dataclass(eq=False, slots=True)
@@ -45,8 +45,8 @@ class Attachment:
     topic: SeenTopic
     number: int
     ref: ActorRef | None = None
-    wanted: Owner = NOBODY
-    known: Owner | None = None
+    wanted: PartitionOwner = NOBODY
+    known: PartitionOwner | None = None
     """None: it is to be told everything."""
     lives: int = 0
     """How often the partition had been started again when it was told."""
@@ -82,10 +82,12 @@ class Attachment:
         return self.ref is not None and self.ref.restarts != self.lives
 
 
-def introduction(known: KnownGroup, settings: GroupSettings, listener: ActorRef, place: Attachment) -> AttachGroup:
+def introduction(
+    known: KnownGroup, settings: GroupSettings, listener: ActorRef, attachment: Attachment
+) -> AttachGroup:
     """All that a partition is to know of a group."""
-    seen = known.topics.get(place.topic.name)
-    buries = not place.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
+    seen = known.topics.get(attachment.topic.name)
+    buries = not attachment.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
     return AttachGroup(
         known.name,
         known.id,
@@ -94,14 +96,14 @@ def introduction(known: KnownGroup, settings: GroupSettings, listener: ActorRef,
             key_order=settings.key_order,
             strict_lanes=settings.lanes == "strict",
         ),
-        place.start,
+        attachment.start,
         listener,
-        place.wanted.member,
-        place.wanted.generation,
+        attachment.wanted.member,
+        attachment.wanted.generation,
         settings.shared,
         settings.mode == "stream",
         settings.to_plain(),
-        is_expected=seen is not None and seen.uuid == place.topic.uuid and place.number < seen.attached,
+        is_expected=seen is not None and seen.uuid == attachment.topic.uuid and attachment.number < seen.attached,
     )
 
 
@@ -118,116 +120,120 @@ class Attachments:
         self._topics = topics
         self._introduction = introduction
         self._report = report
-        self._places: dict[TopicPartition, Attachment] = {}
-        self._owners: dict[TopicPartition, Owner] = {}
+        self._attached: dict[TopicPartition, Attachment] = {}
+        self._owners: dict[TopicPartition, PartitionOwner] = {}
         """Also of those that are yet to be added."""
 
     def __iter__(self) -> Iterator[Attachment]:
-        return iter(list(self._places.values()))
+        return iter(list(self._attached.values()))
 
-    def __contains__(self, place: object) -> bool:
-        return isinstance(place, Attachment) and self._places.get(place.key) is place
+    def __contains__(self, attachment: object) -> bool:
+        return isinstance(attachment, Attachment) and self._attached.get(attachment.key) is attachment
 
     def find(self, key: TopicPartition) -> Attachment | None:
-        return self._places.get(key)
+        return self._attached.get(key)
 
     def at(self, keys: Set[TopicPartition]) -> list[Attachment]:
-        return [place for place in self if place.key in keys]
+        return [attachment for attachment in self if attachment.key in keys]
 
     def of_topic(self, name: str) -> list[Attachment]:
-        return [place for place in self if place.topic.name == name]
+        return [attachment for attachment in self if attachment.topic.name == name]
 
     def newly_begun(self, seen: SeenTopic) -> list[Attachment]:
         """Partitions behind those of which the register knows that they have the group's ledger, without a gap."""
         begun = list[Attachment]()
-        while (place := self.find(TopicPartition(seen.name, seen.attached + len(begun)))) is not None:
-            if not place.has_begun or place.topic.uuid != seen.uuid:
+        while (attachment := self.find(TopicPartition(seen.name, seen.attached + len(begun)))) is not None:
+            if not attachment.has_begun or attachment.topic.uuid != seen.uuid:
                 break
-            begun.append(place)
+            begun.append(attachment)
         return begun
 
     def add(self, topic: SeenTopic, partitions: int) -> None:
         """The group reads this topic, which has so many partitions now. One made again replaces the old one."""
         for number in range(partitions):
             key = TopicPartition(topic.name, number)
-            place = self._places.get(key)
-            if place is None or place.topic.uuid != topic.uuid:
-                self._places[key] = Attachment(topic, number, wanted=self._owners.get(key, NOBODY))
+            attachment = self._attached.get(key)
+            if attachment is None or attachment.topic.uuid != topic.uuid:
+                self._attached[key] = Attachment(topic, number, wanted=self._owners.get(key, NOBODY))
 
     def drop(self, topic: str) -> None:
-        for place in self.of_topic(topic):
-            del self._places[place.key]
-            self._owners.pop(place.key, None)
+        for attachment in self.of_topic(topic):
+            del self._attached[attachment.key]
+            self._owners.pop(attachment.key, None)
 
     def want(self, assign: Assign) -> None:
         key = TopicPartition(assign.topic, assign.partition)
-        self._owners[key] = Owner(assign.member, assign.generation)
-        if key in self._places:
-            self._places[key].wanted = self._owners[key]
+        self._owners[key] = PartitionOwner(assign.member, assign.generation)
+        if key in self._attached:
+            self._attached[key].wanted = self._owners[key]
 
     def introduce_again(self) -> None:
         """The settings are others now."""
-        for place in self:
-            place.known = None
+        for attachment in self:
+            attachment.known = None
 
     async def settle(self) -> None:
         """Tell those that do not know what they are to know; who was in trouble waits for `mend`."""
-        await self._tell([place for place in self if place.trouble is None and not place.is_settled])
+        await self._tell(
+            [attachment for attachment in self if attachment.trouble is None and not attachment.is_settled]
+        )
 
     async def mend(self) -> None:
         """Done each second for each group with members: where nothing is to be told it only looks."""
-        await self._tell([place for place in self._places.values() if not place.is_settled])
+        await self._tell([attachment for attachment in self._attached.values() if not attachment.is_settled])
 
     @property
     def has_trouble(self) -> bool:
-        return any(place.trouble is not None for place in self._places.values())
+        return any(attachment.trouble is not None for attachment in self._attached.values())
 
-    async def _tell(self, places: Sequence[Attachment]) -> None:
-        if not places:
+    async def _tell(self, attachments: Sequence[Attachment]) -> None:
+        if not attachments:
             return
-        await self._find([place for place in places if place.ref is None])
-        await with_each(self._tell_one, [place for place in places if place.ref is not None])
-        self._report_trouble([place for place in self if place.trouble is not None and not place.is_reported])
+        await self._find([attachment for attachment in attachments if attachment.ref is None])
+        await with_each(self._tell_one, [attachment for attachment in attachments if attachment.ref is not None])
+        self._report_trouble(
+            [attachment for attachment in self if attachment.trouble is not None and not attachment.is_reported]
+        )
 
-    async def _tell_one(self, place: Attachment) -> None:
-        assert place.ref is not None, "those that were found are spoken to"
+    async def _tell_one(self, attachment: Attachment) -> None:
+        assert attachment.ref is not None, "those that were found are spoken to"
         try:
-            await self._speak(place, place.ref)
+            await self._speak(attachment, attachment.ref)
         except GoQueueError as error:
-            place.trouble = error.message
-            place.was_lost |= isinstance(error, PartitionLost)
+            attachment.trouble = error.message
+            attachment.was_lost |= isinstance(error, PartitionLost)
         else:
-            place.trouble, place.is_reported = None, False
+            attachment.trouble, attachment.is_reported = None, False
 
-    async def _find(self, places: Sequence[Attachment]) -> None:
-        question = FindPartitions([(place.topic.uuid, place.number) for place in places])
+    async def _find(self, attachments: Sequence[Attachment]) -> None:
+        question = FindPartitions([(attachment.topic.uuid, attachment.number) for attachment in attachments])
         try:
-            found = await call_within(ANSWER_SECONDS_MAX, self._topics, question) if places else ()
+            found = await call_within(ANSWER_SECONDS_MAX, self._topics, question) if attachments else ()
         except GoQueueError as error:
-            found = (error,) * len(places)
-        for place, each in zip(places, found, strict=True):
+            found = (error,) * len(attachments)
+        for attachment, each in zip(attachments, found, strict=True):
             if isinstance(each, GoQueueError):
-                place.trouble = each.message
+                attachment.trouble = each.message
             else:
-                place.ref = each
+                attachment.ref = each
 
-    async def _speak(self, place: Attachment, ref: ActorRef) -> None:
+    async def _speak(self, attachment: Attachment, ref: ActorRef) -> None:
         """`known` is what was said when it was said: the wish may be another one by the time of the answer."""
-        wanted, lives = place.wanted, ref.restarts
-        if place.known is None or lives != place.lives:
-            place.known = None
-            await call_within(ANSWER_SECONDS_MAX, ref, self._introduction(place))
-            place.has_begun = True
+        wanted, lives = attachment.wanted, ref.restarts
+        if attachment.known is None or lives != attachment.lives:
+            attachment.known = None
+            await call_within(ANSWER_SECONDS_MAX, ref, self._introduction(attachment))
+            attachment.has_begun = True
         else:
             await call_within(ANSWER_SECONDS_MAX, ref, AssignPartition(self._group, *wanted))
-        place.known, place.lives = wanted, lives
+        attachment.known, attachment.lives = wanted, lives
 
-    def _report_trouble(self, places: Sequence[Attachment]) -> None:
+    def _report_trouble(self, attachments: Sequence[Attachment]) -> None:
         """Once of each, and of all together: a first group has a journal made in each of many partitions."""
-        for place in places:
-            place.is_reported = True
-        if places:
-            first, rest = places[0], len(places) - 1
+        for attachment in attachments:
+            attachment.is_reported = True
+        if attachments:
+            first, rest = attachments[0], len(attachments) - 1
             others = f" and {rest} more" if rest else ""
             self._report(
                 f"group {self._group} cannot reach partition {first.number} of {first.topic.name}{others}: "

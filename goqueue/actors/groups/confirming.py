@@ -29,9 +29,9 @@ async def confirmed(group: str, attachments: Attachments, topics: Sequence[SeenT
     """What the register does not know yet; nothing in the common case."""
     news = []
     for seen in topics:
-        places = attachments.newly_begun(seen)
-        answers = await ask_each(places, IsLedgerDurable(group)) if places else {}
-        safe = takewhile(bool, (answers[place.key] is True for place in places))
+        begun = attachments.newly_begun(seen)
+        answers = await ask_each(begun, IsLedgerDurable(group)) if begun else {}
+        safe = takewhile(bool, (answers[attachment.key] is True for attachment in begun))
         count = seen.attached + len(list(safe))
         if count > seen.attached:
             news.append(LedgersDurable(seen.name, seen.uuid, count))

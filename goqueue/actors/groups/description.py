@@ -9,7 +9,7 @@ import trio
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.requests import DescribeLedger, LedgerView, ResetLedger
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.requests import Reset
+from goqueue.actors.groups.requests import ResetOffsets
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request
 from goqueue.core.groups.assignors import Assignment, TopicPartition
@@ -31,12 +31,12 @@ Found: TypeAlias = LedgerView | GoQueueError | None
 
 
 async def describe_group(
-    name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], places: Sequence[Attachment]
+    name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], attachments: Sequence[Attachment]
 ) -> DescribedGroup:
     """A partition that does not answer is described by its error; the others are there all the same."""
     owners = {key: member.id for member in view.members for key in member.assignment}
     is_shared = view.settings is not None and view.settings.shared
-    ledgers = await look_at_each(places, name)
+    ledgers = await look_at_each(attachments, name)
     return DescribedGroup(
         name=name,
         state=view.state.name.lower(),
@@ -50,56 +50,58 @@ async def describe_group(
     )
 
 
-async def look_at_each(places: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
+async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
     """From the boards of the partitions. Logs are read only where the group has something before it."""
     found: dict[TopicPartition, Found] = {}
     busy, slices = list[Attachment](), Slices()
-    for place in places:
-        board = place.ref.board if place.ref is not None else None
+    for attachment in attachments:
+        board = attachment.ref.board if attachment.ref is not None else None
         view = board.at_rest(group) if isinstance(board, LedgerBoard) else None
         if view is None:
-            busy.append(place)
+            busy.append(attachment)
         else:
-            found[place.key] = view
+            found[attachment.key] = view
         await slices.step()
 
-    async def look(place: Attachment) -> None:
-        found[place.key] = await _look_at(place, group)
+    async def look(attachment: Attachment) -> None:
+        found[attachment.key] = await _look_at(attachment, group)
 
     await with_each(look, busy)
     return found
 
 
-async def _look_at(place: Attachment, group: str) -> Found:
+async def _look_at(attachment: Attachment, group: str) -> Found:
     """A partition without a board is down, or being started: it says itself what is the matter."""
     try:
-        if place.ref is None:
-            raise Unavailable(place.trouble or "the partition is not found yet; try again")
-        board = place.ref.board
+        if attachment.ref is None:
+            raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
+        board = attachment.ref.board
         if not isinstance(board, LedgerBoard):
-            return await call_within(ANSWER_SECONDS_MAX, place.ref, DescribeLedger(group))
+            return await call_within(ANSWER_SECONDS_MAX, attachment.ref, DescribeLedger(group))
         with trio.move_on_after(ANSWER_SECONDS_MAX):
             return await board.view(group)
-        raise Unavailable(f"the log of {place.ref.name} was not read within {ANSWER_SECONDS_MAX:g} s; try again")
+        raise Unavailable(
+            f"the log of {attachment.ref.name} was not read within {ANSWER_SECONDS_MAX:g} s; try again"
+        )
     except GoQueueError as error:
         return error
 
 
 async def ask_each(
-    places: Sequence[Attachment], question: Request[ReplyT]
+    attachments: Sequence[Attachment], question: Request[ReplyT]
 ) -> dict[TopicPartition, ReplyT | GoQueueError]:
     """Side by side; what each says, or why it says nothing."""
     found: dict[TopicPartition, ReplyT | GoQueueError] = {}
 
-    async def ask(place: Attachment) -> None:
+    async def ask(attachment: Attachment) -> None:
         try:
-            if place.ref is None:
-                raise Unavailable(place.trouble or "the partition is not found yet; try again")
-            found[place.key] = await call_within(ANSWER_SECONDS_MAX, place.ref, question)
+            if attachment.ref is None:
+                raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
+            found[attachment.key] = await call_within(ANSWER_SECONDS_MAX, attachment.ref, question)
         except GoQueueError as error:
-            found[place.key] = error
+            found[attachment.key] = error
 
-    await with_each(ask, places)
+    await with_each(ask, attachments)
     return found
 
 
@@ -138,7 +140,7 @@ def _describe_partition(
         lag=found.lag,
         in_flight=progress.in_flight,
         waiting=progress.waiting,
-        leaving=progress.leaving + progress.departing,
+        leaving=progress.leaving + progress.in_transfer,
         removed_unacked=progress.removed_unacked,
         oldest_unacked_ms=found.oldest_unacked_ms,
         lanes=found.lanes,
@@ -149,7 +151,7 @@ def _describe_partition(
     )
 
 
-def check_may_reset(group: str, members: int, wanted: Reset) -> None:
+def check_may_reset(group: str, members: int, wanted: ResetOffsets) -> None:
     if members and not (wanted.force or wanted.dry_run):
         raise GroupConflict(
             f"group {group} has {members} members; stop them first, or use force (force=True, --force); "
@@ -159,34 +161,36 @@ def check_may_reset(group: str, members: int, wanted: Reset) -> None:
 
 
 async def reset_group(
-    group: str, wanted: Reset, places: Sequence[Attachment], reply: Reply[tuple[MovedOffset, ...]]
+    group: str, wanted: ResetOffsets, attachments: Sequence[Attachment], reply: Reply[tuple[MovedOffset, ...]]
 ) -> None:
     """Of several partitions each is reset by itself; the first error is told, and the call may be repeated."""
     try:
-        reply.resolve(await _reset(group, wanted, _chosen(group, wanted, places)))
+        reply.resolve(await _reset(group, wanted, _chosen(group, wanted, attachments)))
     except GoQueueError as error:
         reply.fail(error)
 
 
-def _chosen(group: str, wanted: Reset, places: Sequence[Attachment]) -> list[Attachment]:
-    of_topic = [place for place in places if wanted.topic in (None, place.topic.name)]
+def _chosen(group: str, wanted: ResetOffsets, attachments: Sequence[Attachment]) -> list[Attachment]:
+    of_topic = [attachment for attachment in attachments if wanted.topic in (None, attachment.topic.name)]
     if wanted.topic is not None and not of_topic:
         raise UnknownTopic(f"group {group} has not read topic {wanted.topic}; describe the group to see which")
-    chosen = [place for place in of_topic if wanted.partition in (None, place.number)]
+    chosen = [attachment for attachment in of_topic if wanted.partition in (None, attachment.number)]
     if wanted.partition is not None and not chosen:
         raise UnknownPartition(f"none of the topics has a partition {wanted.partition}; describe the group")
     return chosen
 
 
-async def _reset(group: str, wanted: Reset, places: Sequence[Attachment]) -> tuple[MovedOffset, ...]:
+async def _reset(group: str, wanted: ResetOffsets, attachments: Sequence[Attachment]) -> tuple[MovedOffset, ...]:
     done: list[MovedOffset] = []
 
-    async def reset(place: Attachment) -> None:
-        if place.ref is None:
-            raise Unavailable(f"partition {place.number} of {place.topic.name} cannot be reached; try again")
+    async def reset(attachment: Attachment) -> None:
+        if attachment.ref is None:
+            raise Unavailable(
+                f"partition {attachment.number} of {attachment.topic.name} cannot be reached; try again"
+            )
         message = ResetLedger(group, wanted.start, wanted.dry_run)
-        before, after = await call_within(ANSWER_SECONDS_MAX, place.ref, message)
-        done.append(MovedOffset(*place.key, before, after))
+        before, after = await call_within(ANSWER_SECONDS_MAX, attachment.ref, message)
+        done.append(MovedOffset(*attachment.key, before, after))
 
-    await with_each(reset, places)
+    await with_each(reset, attachments)
     return tuple(sorted(done))

@@ -38,9 +38,9 @@ def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list
 def check_begun(group: str, topics: Set[str], starts: Mapping[str, str], attachments: Attachments) -> None:
     """G5: whoever is told that it is a member gets all that is published from then on. `starts` are those that the
     register has not taken yet."""
-    places = [place for name in topics for place in attachments.of_topic(name)]
+    wanted = [attachment for name in topics for attachment in attachments.of_topic(name)]
     unwritten = [starts[name] for name in topics & starts.keys()]
-    if any(map(may_miss, unwritten)) or any(place.begins_late for place in places):
+    if any(map(may_miss, unwritten)) or any(attachment.begins_late for attachment in wanted):
         raise Unavailable(f"group {group} has not begun on all partitions yet; try again")
 
 

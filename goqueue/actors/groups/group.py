@@ -33,10 +33,10 @@ from goqueue.actors.groups.requests import (
     Join,
     Leave,
     MemberLost,
-    Reset,
+    ResetOffsets,
 )
 from goqueue.actors.groups.seats import Seats
-from goqueue.actors.groups.why import Standing, tell_facts
+from goqueue.actors.groups.why import MemberStanding, tell_facts
 from goqueue.actors.register.register import (
     NoteAttached,
     NoteBegun,
@@ -293,7 +293,7 @@ class Group(Actor):
     @defers(GatherFacts)
     async def gather_facts(self, message: GatherFacts, reply: Reply[GroupFacts]) -> None:
         now = trio.current_time()
-        standing = Standing(self._name, self._core.view(now), now, self._core.waits_since, tuple(self._there))
+        standing = MemberStanding(self._name, self._core.view(now), now, self._core.waits_since, tuple(self._there))
         self.background(tell_facts, standing, list(self._attachments), message.member, reply)
 
     @defers(Alter)
@@ -309,19 +309,19 @@ class Group(Actor):
         await self._attachments.settle()
         self.background(self._tell_description, reply)
 
-    @defers(Reset)
-    async def reset(self, message: Reset, reply: Reply[tuple[MovedOffset, ...]]) -> None:
+    @defers(ResetOffsets)
+    async def reset(self, message: ResetOffsets, reply: Reply[tuple[MovedOffset, ...]]) -> None:
         check_start(message.start)
         check_may_reset(self._name, self._seats.present, message)
         self._offsets.expect_changes()
-        places = list(self._attachments)
+        attachments = list(self._attachments)
         if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
-            self.background(reset_group, self._name, message, places, reply)
+            self.background(reset_group, self._name, message, attachments, reply)
             return
         # What a stream's members know of their place is over, and none of them commits behind the reset.
         await self._reserve_generations()
         await self._perform(self._core.expel_all(trio.current_time(), "the group was reset; join it anew"))
-        await reset_group(self._name, message, places, reply)
+        await reset_group(self._name, message, attachments, reply)
 
     @answers(CommitFromOutside)
     async def commit_from_outside(self, message: CommitFromOutside) -> tuple[GoQueueError | None, ...]:
@@ -410,8 +410,8 @@ class Group(Actor):
 
     # Partitions
 
-    def _introduction(self, place: Attachment) -> AttachGroup:
-        return introduction(self._known, self._settings, self.ref, place)
+    def _introduction(self, attachment: Attachment) -> AttachGroup:
+        return introduction(self._known, self._settings, self.ref, attachment)
 
     @hears(LedgersDurable)
     async def ledgers_durable(self, _sender: str, news: LedgersDurable) -> None:
@@ -419,9 +419,9 @@ class Group(Actor):
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
-        place = self._attachments.find(TopicPartition(news.topic, news.partition))
-        if place is not None:
-            self._carrier.call_for(place)
+        attachment = self._attachments.find(TopicPartition(news.topic, news.partition))
+        if attachment is not None:
+            self._carrier.call_for(attachment)
             self._offsets.expect_changes()
 
     async def _look_after_partitions(self) -> None:

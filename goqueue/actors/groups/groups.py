@@ -173,22 +173,22 @@ class Groups(Actor):
         """All at once, and before the name can be given again: they know a group by its name."""
         failed = list[str]()
         partitions = {topic.uuid: topic.partitions for topic in await self._topics.call(OutlineTopics())}
-        places = [
+        attachments = [
             (topic.uuid, number)
             for topic in known.topics.values()
             for number in range(partitions.get(topic.uuid, 0))
         ]
 
-        async def forget(place: tuple[UUID, int]) -> None:
+        async def forget(attachment: tuple[UUID, int]) -> None:
             try:
-                ref = await self._topics.call(FindPartition(*place))
+                ref = await self._topics.call(FindPartition(*attachment))
                 await call_within(ANSWER_SECONDS_MAX, ref, ForgetGroup(known.name, known.id))
             except (UnknownTopic, UnknownPartition, UnknownGroup):
                 pass  # there is nothing left to forget
             except GoQueueError as error:
                 failed.append(error.message)
 
-        await with_each(forget, places)
+        await with_each(forget, attachments)
         if failed:
             logger.warning("%d partitions still know group %s: %s", len(failed), known.name, failed[0])
         else:

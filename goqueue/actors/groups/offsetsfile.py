@@ -53,7 +53,7 @@ class OffsetsFile:
         self._looks_left = LOOKS_AFTERWARDS
         self._roused.set()
 
-    async def keep(self, places: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
+    async def keep(self, attachments: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
         """Up to date, until the end is asked for."""
         while not self._ending.is_set():
             if is_idle() and not self._looks_left:
@@ -61,7 +61,7 @@ class OffsetsFile:
             with trio.move_on_after(SECONDS):
                 await self._ending.wait()
             if not self._ending.is_set() or self._looks_left or not is_idle():
-                await self._look(places())
+                await self._look(attachments())
         self._ended.set()
 
     async def end(self) -> None:
@@ -76,37 +76,51 @@ class OffsetsFile:
         with trio.move_on_after(IDLE_SECONDS):
             await self._roused.wait()
 
-    async def _look(self, places: Sequence[Attachment]) -> None:
+    async def _look(self, attachments: Sequence[Attachment]) -> None:
         self._looks_left = max(self._looks_left - 1, 0)
         try:
-            await self._show(places)
+            await self._show(attachments)
         except GoQueueError as error:
             self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
 
-    async def _show(self, places: Sequence[Attachment]) -> None:
+    async def _show(self, attachments: Sequence[Attachment]) -> None:
         if not self._is_recalled:
-            await self._recall(places)
+            await self._recall(attachments)
         # Noted before they are asked: what changes while others are asked is not in their answer.
-        seen = {place.key: (place.ref, place.ref.changes) for place in places if place.ref is not None}
-        moved = [place for place in places if seen.get(place.key) != self._seen.get(place.key)]
+        seen = {
+            attachment.key: (attachment.ref, attachment.ref.changes)
+            for attachment in attachments
+            if attachment.ref is not None
+        }
+        moved = [
+            attachment for attachment in attachments if seen.get(attachment.key) != self._seen.get(attachment.key)
+        ]
         found = await ask_each(moved, FindCommitted(self._group))
         failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
         self._seen = {key: each for key, each in seen.items() if key not in failed}
-        committed = {place.key: self._committed[place.key] for place in places if place.key in self._committed}
+        committed = {
+            attachment.key: self._committed[attachment.key]
+            for attachment in attachments
+            if attachment.key in self._committed
+        }
         committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
         if committed and (committed != self._committed or not self._is_written):
             self._committed, self._is_written = committed, False
-            self._uuids = {place.topic.name: str(place.topic.uuid) for place in places if place.key in committed}
+            self._uuids = {
+                attachment.topic.name: str(attachment.topic.uuid)
+                for attachment in attachments
+                if attachment.key in committed
+            }
             await self._write()
             self._is_written = True
 
-    async def _recall(self, places: Sequence[Attachment]) -> None:
+    async def _recall(self, attachments: Sequence[Attachment]) -> None:
         """Keep what the file says of partitions that do not answer: of a lost one, it says how far it had come."""
         fields = await read_offsets(self._volume, f"{self._directory}/{NAME}")
-        for place in places:
-            offset = offset_in(fields, place.topic.name, place.topic.uuid, place.number)
+        for attachment in attachments:
+            offset = offset_in(fields, attachment.topic.name, attachment.topic.uuid, attachment.number)
             if offset is not None:
-                self._committed.setdefault(place.key, offset)
+                self._committed.setdefault(attachment.key, offset)
         self._is_recalled = True
 
     async def _write(self) -> None:

@@ -22,26 +22,30 @@ Report: TypeAlias = Callable[[str], None]
 COMMIT_SECONDS_MAX = 2.0
 
 
-async def release(group: str, left: Leave, places: Sequence[Attachment], report: Report, *, stays: bool) -> None:
+async def release(
+    group: str, left: Leave, attachments: Sequence[Attachment], report: Report, *, stays: bool
+) -> None:
     """It comes again at once, uncounted. Who closed and stays a member keeps its partitions."""
-    await _tell_each(places, ReleaseMember(group, left.member, True, left.instance, stays), report)
+    await _tell_each(attachments, ReleaseMember(group, left.member, True, left.instance, stays), report)
 
 
-async def replace(group: str, replaced: Replaced, places: Sequence[Attachment], report: Report) -> None:
+async def replace(group: str, replaced: Replaced, attachments: Sequence[Attachment], report: Report) -> None:
     """It comes again at once, and counts: who knows what became of the consumer that held it."""
     message = ReplaceMember(group, replaced.member, replaced.instance, replaced.before)
-    await _tell_each(places, message, report)
+    await _tell_each(attachments, message, report)
 
 
-async def _tell_each(places: Sequence[Attachment], message: ReleaseMember | ReplaceMember, report: Report) -> None:
-    async def tell(place: Attachment) -> None:
-        if place.ref is not None and place.trouble is None:
+async def _tell_each(
+    attachments: Sequence[Attachment], message: ReleaseMember | ReplaceMember, report: Report
+) -> None:
+    async def tell(attachment: Attachment) -> None:
+        if attachment.ref is not None and attachment.trouble is None:
             try:
-                await call_within(ANSWER_SECONDS_MAX, place.ref, message)
+                await call_within(ANSWER_SECONDS_MAX, attachment.ref, message)
             except GoQueueError as error:
-                report(f"{place.ref.name} did not give back what {message.member} held: {error.message}")
+                report(f"{attachment.ref.name} did not give back what {message.member} held: {error.message}")
 
-    await with_each(tell, places)
+    await with_each(tell, attachments)
 
 
 def check_open_to_outsiders(group: str, members: int, settings: GroupSettings | None) -> None:
@@ -66,14 +70,14 @@ def keys_of(commits: Sequence[OutsideCommit], there: Iterable[TopicOutline]) -> 
 
 
 async def commit_each(
-    group: str, commits: Sequence[OutsideCommit], places: Sequence[Attachment | None]
+    group: str, commits: Sequence[OutsideCommit], attachments: Sequence[Attachment | None]
 ) -> tuple[GoQueueError | None, ...]:
     """What became of each: an error, or None when it is journaled."""
     outcomes: list[GoQueueError | None] = [None] * len(commits)
 
     async def commit(number: int) -> None:
         try:
-            await _commit(group, commits[number], places[number])
+            await _commit(group, commits[number], attachments[number])
         except GoQueueError as error:
             outcomes[number] = error
 
@@ -81,9 +85,11 @@ async def commit_each(
     return tuple(outcomes)
 
 
-async def _commit(group: str, commit: OutsideCommit, place: Attachment | None) -> None:
-    if place is None:
+async def _commit(group: str, commit: OutsideCommit, attachment: Attachment | None) -> None:
+    if attachment is None:
         raise UnknownPartition(f"the topic has no partition {commit.partition}; they are numbered from 0")
-    if place.ref is None or place.trouble is not None:
-        raise Unavailable(f"{place.topic.name}/{place.number} cannot be reached: {place.trouble}; try again")
-    await call_within(COMMIT_SECONDS_MAX, place.ref, CommitOffset(group, None, 0, commit.offset))
+    if attachment.ref is None or attachment.trouble is not None:
+        raise Unavailable(
+            f"{attachment.topic.name}/{attachment.number} cannot be reached: {attachment.trouble}; try again"
+        )
+    await call_within(COMMIT_SECONDS_MAX, attachment.ref, CommitOffset(group, None, 0, commit.offset))

@@ -74,7 +74,7 @@ class Alter(Request[DescribedGroup]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reset(Request[tuple[MovedOffset, ...]]):
+class ResetOffsets(Request[tuple[MovedOffset, ...]]):
     topic: str | None
     partition: int | None
     start: str

@@ -17,7 +17,7 @@ ANSWER_SECONDS_MAX = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class MemberStanding:
     """What the group itself knows."""
 
     name: str
@@ -30,18 +30,18 @@ class Standing:
 
 
 async def tell_facts(
-    standing: Standing, places: Sequence[Attachment], member: str | None, reply: Reply[GroupFacts]
+    standing: MemberStanding, attachments: Sequence[Attachment], member: str | None, reply: Reply[GroupFacts]
 ) -> None:
-    facts = await _gather(standing, places)
+    facts = await _gather(standing, attachments)
     try:
         reply.resolve(facts if member is None else facts.of(member))
     except UnknownMember as error:
         reply.fail(error)
 
 
-async def _gather(standing: Standing, places: Sequence[Attachment]) -> GroupFacts:
+async def _gather(standing: MemberStanding, attachments: Sequence[Attachment]) -> GroupFacts:
     """A partition that does not answer is a fact too. Who has closed is no member any more."""
-    ledgers = await _ledgers_of(standing.name, places)
+    ledgers = await _ledgers_of(standing.name, attachments)
     known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
     members, settings = [each for each in standing.view.members if not each.has_closed], standing.view.settings
     is_shared = settings is not None and settings.shared
@@ -58,22 +58,22 @@ async def _gather(standing: Standing, places: Sequence[Attachment]) -> GroupFact
     )
 
 
-async def _ledgers_of(group: str, places: Sequence[Attachment]) -> dict[TopicPartition, LedgerFacts | str]:
+async def _ledgers_of(group: str, attachments: Sequence[Attachment]) -> dict[TopicPartition, LedgerFacts | str]:
     """Of each place what it knows, or why it does not say."""
     found: dict[TopicPartition, LedgerFacts | str] = {}
 
-    async def ask(place: Attachment) -> None:
-        found[place.key] = place.trouble or "it is not found yet"
-        if place.ref is None:
+    async def ask(attachment: Attachment) -> None:
+        found[attachment.key] = attachment.trouble or "it is not found yet"
+        if attachment.ref is None:
             return
         try:
-            facts = await call_within(ANSWER_SECONDS_MAX, place.ref, GatherLedgerFacts(group))
+            facts = await call_within(ANSWER_SECONDS_MAX, attachment.ref, GatherLedgerFacts(group))
         except GoQueueError as error:
-            found[place.key] = error.message
+            found[attachment.key] = error.message
         else:
-            found[place.key] = facts or "the group has not begun there yet"
+            found[attachment.key] = facts or "the group has not begun there yet"
 
-    await with_each(ask, places)
+    await with_each(ask, attachments)
     return found
 
 
@@ -84,7 +84,7 @@ def _partition_facts(key: TopicPartition, owner: str | None, found: LedgerFacts 
     return replace(found.partition, owner=owner, asked_ago=asked_ago)
 
 
-def _member_facts(member: MemberView, standing: Standing, known: Iterable[LedgerFacts]) -> MemberFacts:
+def _member_facts(member: MemberView, standing: MemberStanding, known: Iterable[LedgerFacts]) -> MemberFacts:
     plain = member.subscription.to_plain()
     asked = [each.asked_ago[member.id] for each in known if member.id in each.asked_ago]
     return MemberFacts(

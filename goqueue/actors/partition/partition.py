@@ -14,7 +14,7 @@ from random import Random
 
 import trio
 
-from goqueue.actors.delays.delays import DelayDesk
+from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.partition.arrivals import Arrival, Judged, WaitingProducer, moved_by_broker, records_in
 from goqueue.actors.partition.keeper import LogKeeper
@@ -59,7 +59,7 @@ SPACE_KNOWN_SECONDS = 0.1
 logger = logging.getLogger("goqueue.partition")
 
 
-class Partition(DelayDesk):
+class Partition(PartitionDelays):
     def __init__(
         self,
         volume: Volume,
@@ -111,7 +111,7 @@ class Partition(DelayDesk):
         self.background(self._keeper.run, endless=True)
         await self.open_ledgers()
         await self.open_delays()
-        self.show(LedgerBoard(self.book, self._open_log, self._clock, self.delays))
+        self.show(LedgerBoard(self.ledgers, self._open_log, self._clock, self.delays))
 
     def _report_what_recovery_found(self) -> None:
         found = self.log.statistics()
@@ -144,8 +144,8 @@ class Partition(DelayDesk):
         if self._open_log is not None:
             self._volume.logs.leave(self._open_log)
             self._open_log.abandon()
-        self.book.abandon()
-        self.delay_book.abandon()
+        self.ledgers.abandon()
+        self.delayed.abandon()
 
     @property
     def log(self) -> Log:
@@ -205,7 +205,7 @@ class Partition(DelayDesk):
             self._cut_off_for_good()
             raise
         if fired and not batch.attributes & Attribute.HOLDS_EXPIRING:
-            self.delay_book.note_appended(fired_events(fired, base, now))
+            self.delayed.note_appended(fired_events(fired, base, now))
         else:
             self._note_delays([batch], [base], now)
         self.keeper.note_written(batch.size, awaited=True)
@@ -220,7 +220,7 @@ class Partition(DelayDesk):
         for batch, base in zip(batches, bases, strict=True):
             if batch.attributes & ABOUT_DELAYS:
                 events = list(delay_events(batch.attributes, base, now, batch.record_count, batch.body))
-                self.delay_book.note_appended(events)
+                self.delayed.note_appended(events)
                 if batch.attributes & Attribute.CONTROL:
                     self._free_ids(events)
 
@@ -379,8 +379,8 @@ class Partition(DelayDesk):
 
     async def _maintain(self, message: Maintain, reply: Reply[None]) -> None:
         try:
-            pending = self.delay_book.delays.pending
-            await self.delay_book.sync_index()
+            pending = self.delayed.delays.pending
+            await self.delayed.sync_index()
             self.note_removed(await retain(self.log, self._clock.now(), pending))
             if message.compact:
                 await compact_by_key(self.log, self._clock.now(), pending)

@@ -5,7 +5,7 @@ from typing import TypeGuard
 
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.messages import Letter
-from goqueue.core.topics.metadata import Topic
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import DiskFailed, LogStopped, PartitionLost, PartitionUnavailable, StorageError, UnexpectedFile
 
 
@@ -24,7 +24,7 @@ def is_bearable(error: Exception) -> TypeGuard[StorageError]:
     return isinstance(error, StorageError) and not is_failure
 
 
-def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> PartitionUnavailable:
+def unavailable(topic: KnownTopic, number: int, folder: str, error: StorageError) -> PartitionUnavailable:
     return PartitionUnavailable(
         f"partition {number} of topic {topic.name} cannot be opened: {error.message}. Nothing in {folder} was "
         f"touched; `goqueue log verify {folder}` names the file. Mend it or start the goqueue that wrote it, then "
@@ -36,7 +36,7 @@ def unavailable(topic: Topic, number: int, folder: str, error: StorageError) -> 
     )
 
 
-def not_yet(topic: Topic, number: int, error: StorageError) -> StorageError:
+def not_yet(topic: KnownTopic, number: int, error: StorageError) -> StorageError:
     """There was no room, or no descriptor, to open it: whoever asks may ask again, and so does the broker."""
     return type(error)(
         f"partition {number} of topic {topic.name} is not open yet: {error.message}; the broker tries again",
@@ -45,7 +45,7 @@ def not_yet(topic: Topic, number: int, error: StorageError) -> StorageError:
     )
 
 
-def lost(topic: Topic, number: int, folder: str, missing: str) -> PartitionLost:
+def lost(topic: KnownTopic, number: int, folder: str, missing: str) -> PartitionLost:
     return PartitionLost(
         f"partition {number} of topic {topic.name} is lost: {missing} ({folder}). Stop the broker and put the "
         f"folder back, or run `goqueue topic restore-partition {topic.name}/{number}`, which says what is lost and "

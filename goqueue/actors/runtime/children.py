@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from goqueue.actors.runtime.child import Child, ChildSpec
-from goqueue.actors.runtime.cycles import Party, Wait
+from goqueue.actors.runtime.cycles import CallWait, Party
 
 
 class Family:
@@ -38,7 +38,7 @@ class Family:
             child.expect(parent)
         for child in children:
             await trio.lowlevel.checkpoint_if_cancelled()
-            with parent.waiting(Wait(child.party)):
+            with parent.waiting(CallWait(child.party)):
                 await child.start(nursery)
 
     async def stop(self, children: Sequence[Child], parent: Party) -> None:
@@ -46,5 +46,5 @@ class Family:
         for child in children:
             child.forsake()
         for child in reversed(children):
-            with parent.waiting(Wait(child.party)):
+            with parent.waiting(CallWait(child.party)):
                 await child.stop()

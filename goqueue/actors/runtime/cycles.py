@@ -1,6 +1,6 @@
 """Who waits for whom, so that a circle of calls is an error that names itself and not a standstill.
 
-Every actor is a `Party`. While its own task waits for another actor, a `Wait` lies in the party's list; the
+Every actor is a `Party`. While its own task waits for another actor, a `CallWait` lies in the party's list; the
 lists together are a graph. Before a wait is added the graph is walked from the one who is asked: a way back
 to the one who asks means that neither could ever go on.
 
@@ -25,7 +25,7 @@ import trio
 from goqueue.errors import CallCycle
 
 
-class Wait:
+class CallWait:
     """One edge: somebody waits for `target`."""
 
     __slots__ = ("by_own_task", "deferred", "target")
@@ -48,12 +48,12 @@ class Party:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.waits: list[Wait] = []
+        self.waits: list[CallWait] = []
         self.background_tasks = 0
         self.task: trio.lowlevel.Task | None = None
 
     @contextmanager
-    def waiting(self, wait: Wait) -> Iterator[None]:
+    def waiting(self, wait: CallWait) -> Iterator[None]:
         self.waits.append(wait)
         try:
             yield
@@ -65,7 +65,7 @@ class Party:
 current_party: ContextVar[Party | None] = ContextVar("current_party", default=None)
 
 
-def refuse_cycle(asker: Party, wait: Wait) -> None:
+def refuse_cycle(asker: Party, wait: CallWait) -> None:
     """Raise `CallCycle` if `wait`, begun by `asker`, could never end."""
     if wait.target is not asker and not wait.target.waits:
         return
@@ -79,7 +79,7 @@ def refuse_cycle(asker: Party, wait: Wait) -> None:
         )
 
 
-def _way_back(asker: Party, first: Wait, wait: Wait, seen: list[Party]) -> list[str] | None:
+def _way_back(asker: Party, first: CallWait, wait: CallWait, seen: list[Party]) -> list[str] | None:
     party = wait.target
     if party is asker:
         return [party.name] if wait.holds_if(first.by_own_task) else None

@@ -21,7 +21,7 @@ from typing import Any
 
 import trio
 
-from goqueue.actors.runtime.cycles import Party, Wait
+from goqueue.actors.runtime.cycles import CallWait, Party
 from goqueue.actors.runtime.messages import Letter, News, Reply
 from goqueue.errors import ActorDied, MailboxFull
 
@@ -45,7 +45,7 @@ _NEXT = {
 
 
 @dataclass(slots=True)
-class Counts:
+class MailboxCounts:
     """What happened at a mailbox since it was made, over all restarts."""
 
     depth: int = 0
@@ -65,7 +65,7 @@ class Mailbox:
         self.party = Party(name)
         self.size_max = size_max
         self.state = MailboxState.DOWN
-        self.counts = Counts()
+        self.counts = MailboxCounts()
         self.board: object | None = None
         """What the actor shows to others while it lives."""
         self.idle = False
@@ -73,7 +73,7 @@ class Mailbox:
         self._accepts = False
         self._news: dict[tuple[str, type[News]], News] = {}
         self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
-        self._expected_of: Wait | None = None
+        self._expected_of: CallWait | None = None
         self._alarm_at = math.inf
         self._alarm_set = trio.Event()
 
@@ -83,7 +83,7 @@ class Mailbox:
         """An actor will be started here, by `starter`: from now on callers wait for it."""
         self._move(MailboxState.EXPECTING)
         if starter is not None:
-            self._expected_of = Wait(starter)
+            self._expected_of = CallWait(starter)
             self.party.waits.append(self._expected_of)
 
     def go_live(self) -> None:

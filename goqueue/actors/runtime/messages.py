@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from goqueue.actors.runtime.cycles import Party, Wait
+from goqueue.actors.runtime.cycles import CallWait, Party
 
 ReplyT = TypeVar("ReplyT")
 ReplyT_co = TypeVar("ReplyT_co", covariant=True)
@@ -27,7 +27,7 @@ class News:
     __slots__ = ()
 
 
-class Reply(Wait, Generic[ReplyT]):
+class Reply(CallWait, Generic[ReplyT]):
     """The answer that one caller is owed: settled once, by the actor that was asked or by its death.
 
     A handler may keep it and settle it later. It belongs to its actor: settle it from the actor's own task or

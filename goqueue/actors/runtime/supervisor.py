@@ -28,7 +28,7 @@ from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import Child, ChildSpec, ChildState
 from goqueue.actors.runtime.children import Family
 from goqueue.actors.runtime.concurrently import concurrently
-from goqueue.actors.runtime.cycles import Party, Wait, refuse_cycle
+from goqueue.actors.runtime.cycles import CallWait, Party, refuse_cycle
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef, ActorStatistics
@@ -153,7 +153,7 @@ class Supervisor(Actor):
             reply.resolve(False)
             return
         if reply.asker is not None:
-            refuse_cycle(reply.asker, Wait(child.party))
+            refuse_cycle(reply.asker, CallWait(child.party))
         await self._stop_in_reverse([child])
         self._drop(child)
         reply.resolve(True)
@@ -175,7 +175,7 @@ class Supervisor(Actor):
         found = [child for child in map(self._family.find, message.names) if child is not None]
         if reply.asker is not None:
             for child in found:
-                refuse_cycle(reply.asker, Wait(child.party))
+                refuse_cycle(reply.asker, CallWait(child.party))
         await self._stop_in_reverse(found)
         for child in found:
             self._drop(child)
@@ -188,7 +188,7 @@ class Supervisor(Actor):
             reply.fail(ValueError(f"{self.name} has no child {message.name}"))
             return
         if reply.asker is not None:
-            refuse_cycle(reply.asker, Wait(child.party))
+            refuse_cycle(reply.asker, CallWait(child.party))
         await self._stop_in_reverse([child])
         try:
             await self._start_in_order([child])

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from goqueue.actors.runtime.messages import Request
-from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.storage.backup.groups import GroupsThen
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.journals.groups import GROUPS
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import NAME as LEDGERS
-from goqueue.storage.log.openlogs import Standing
+from goqueue.storage.log.openlogs import LogStanding
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Microseconds
 
@@ -24,7 +24,7 @@ from goqueue.types import Microseconds
 class TopicStanding:
     name: str
     uuid: UUID
-    partitions: tuple[Standing, ...]
+    partitions: tuple[LogStanding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TakeSnapshot(Request[SnapshotView]):
 class Absent:
     """A partition whose log, or the ledgers beside it, nobody has open just now."""
 
-    topic: Topic
+    topic: KnownTopic
     number: int
 
 

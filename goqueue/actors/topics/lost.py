@@ -10,7 +10,7 @@ from goqueue.actors.partition.unavailable import lost
 from goqueue.actors.topics.requests import RestorationView, RestorePartition
 from goqueue.core.groups.registry import GroupRegistry
 from goqueue.core.topics.loss import restart_of
-from goqueue.core.topics.metadata import Topic
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import PartitionLost, UnknownFormat
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.directory.namedoffsets import CommittedOffsets, NamedOffset
@@ -33,16 +33,16 @@ class LostPartitions:
     def __len__(self) -> int:
         return len(self._lost)
 
-    def find(self, topic: Topic, number: int) -> PartitionLost | None:
+    def find(self, topic: KnownTopic, number: int) -> PartitionLost | None:
         return self._lost.get((topic.uuid, number))
 
-    async def look_at(self, topic: Topic, number: int) -> None:
+    async def look_at(self, topic: KnownTopic, number: int) -> None:
         """Before it is opened for the first time. One that was never made is not lost."""
         missing = await self._folders.loss_of(topic, number, self._committed)
         if missing is not None:
             self._note(topic, number, missing)
 
-    def look_again(self, topic: Topic, number: int) -> PartitionLost | None:
+    def look_again(self, topic: KnownTopic, number: int) -> PartitionLost | None:
         """Before it is opened again: its folder may have gone while the broker ran."""
         if self.find(topic, number) is None and not self._volume.disk.exists(
             self._folders.partition(topic, number)
@@ -50,17 +50,17 @@ class LostPartitions:
             self._note(topic, number, "its folder is gone")
         return self.find(topic, number)
 
-    def _note(self, topic: Topic, number: int, missing: str) -> None:
+    def _note(self, topic: KnownTopic, number: int, missing: str) -> None:
         loss = lost(topic, number, self._folders.partition(topic, number), missing)
         self._lost[topic.uuid, number] = loss
         self._report(loss.message)
 
-    def forget(self, topic: Topic, number: int) -> None:
+    def forget(self, topic: KnownTopic, number: int) -> None:
         self._lost.pop((topic.uuid, number), None)
 
     # Restoring
 
-    async def plan(self, topic: Topic, asked: RestorePartition) -> RestorationView:
+    async def plan(self, topic: KnownTopic, asked: RestorePartition) -> RestorationView:
         """What is lost, and where it would restart."""
         loss = self.find(topic, asked.partition)
         if loss is None:
@@ -78,14 +78,14 @@ class LostPartitions:
             start=start,
         )
 
-    async def restore(self, topic: Topic, number: int, start: Offset) -> None:
+    async def restore(self, topic: KnownTopic, number: int, start: Offset) -> None:
         """It is no longer lost once this returns."""
         aside = await self._folders.begin_again(topic, number, start)
         self.forget(topic, number)
         kept = f"; what was left of it is in {aside}" if aside is not None else ""
         self._report(f"lost partition {number} of topic {topic.name} was restarted at offset {start}{kept}")
 
-    async def _highest(self, topic: Topic, asked: RestorePartition) -> NamedOffset | None:
+    async def _highest(self, topic: KnownTopic, asked: RestorePartition) -> NamedOffset | None:
         committed = await CommittedOffsets(self._volume, self._data).highest(topic, asked.partition)
         point = await self._folders.point_of(topic, asked.partition)
         named = [committed, point, *self._told_starts(topic, asked.partition)]
@@ -93,7 +93,7 @@ class LostPartitions:
             named.append(NamedOffset(asked.at_least, asked.known_by or "whoever asked"))
         return max((each for each in named if each is not None), key=lambda each: each.offset, default=None)
 
-    def _told_starts(self, topic: Topic, number: int) -> list[NamedOffset]:
+    def _told_starts(self, topic: KnownTopic, number: int) -> list[NamedOffset]:
         """Where groups were told to begin: an operator may have taken the offset from a message."""
         packed, registry = self._volume.journals.snapshot(GROUPS), GroupRegistry()
         with suppress(UnknownFormat):

@@ -18,8 +18,8 @@ from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren, ReopenChild
 from goqueue.actors.topics.lost import LostPartitions
-from goqueue.actors.topics.partitions import Place
-from goqueue.core.topics.metadata import Topic
+from goqueue.actors.topics.partitions import PartitionChild
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import StorageError
 from goqueue.storage.directory.folders import TopicFolders
 
@@ -36,7 +36,7 @@ class PartitionOpening:
         folders: TopicFolders,
         lost: LostPartitions,
         supervisor: ActorRef,
-        make: Callable[[Place], Actor],
+        make: Callable[[PartitionChild], Actor],
         report: Callable[[str], None],
     ) -> None:
         self._folders = folders
@@ -47,15 +47,15 @@ class PartitionOpening:
         self.refs: dict[tuple[UUID, int], ActorRef] = {}
         self.unavailable: set[tuple[UUID, int]] = set()
         """Those that could not be opened."""
-        self._waiting: dict[tuple[UUID, int], tuple[Place, StorageError]] = {}
+        self._waiting: dict[tuple[UUID, int], tuple[PartitionChild, StorageError]] = {}
         """Those for which there was no room or no descriptor."""
         self._retry_at = math.inf
 
-    async def sign(self, places: Sequence[Place]) -> dict[Place, Exception]:
+    async def sign(self, places: Sequence[PartitionChild]) -> dict[PartitionChild, Exception]:
         """Make the folders durable. Those for which that failed, and why. A lost one has no folder."""
-        failures: dict[Place, Exception] = {}
+        failures: dict[PartitionChild, Exception] = {}
 
-        async def sign(place: Place) -> None:
+        async def sign(place: PartitionChild) -> None:
             try:
                 await self._folders.sign(place.topic, place.number)
             except StorageError as error:
@@ -65,14 +65,16 @@ class PartitionOpening:
         await concurrently(sign, there, WIDTH)
         return failures
 
-    async def start(self, places: Sequence[Place], failures: dict[Place, Exception]) -> None:
+    async def start(self, places: Sequence[PartitionChild], failures: dict[PartitionChild, Exception]) -> None:
         """Start those that are signed; a stand-in takes the place of each that could not be opened."""
         await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before a restart
         signed = [place for place in places if place not in failures]
         await self._stand_in_for(failures | await self._add({place: self._spec(place) for place in signed}))
 
-    async def remove(self, topic: Topic) -> None:
-        await self._supervisor.call(RemoveChildren(tuple(Place(topic, number).name for number in topic.numbers)))
+    async def remove(self, topic: KnownTopic) -> None:
+        await self._supervisor.call(
+            RemoveChildren(tuple(PartitionChild(topic, number).name for number in topic.numbers))
+        )
         for number in topic.numbers:
             self.refs.pop((topic.uuid, number), None)
             self._waiting.pop((topic.uuid, number), None)
@@ -95,7 +97,7 @@ class PartitionOpening:
                 await self.reopen(place)
         return {place.topic.name for place, _ in self._waiting.values()}
 
-    async def reopen(self, place: Place) -> None:
+    async def reopen(self, place: PartitionChild) -> None:
         """What stands in for it ends, and it is started under the same ref."""
         self._waiting.pop((place.topic.uuid, place.number), None)
         try:
@@ -105,7 +107,7 @@ class PartitionOpening:
 
     # Children
 
-    async def _stand_in_for(self, failures: dict[Place, Exception]) -> None:
+    async def _stand_in_for(self, failures: dict[PartitionChild, Exception]) -> None:
         specs = {}
         for place, error in failures.items():
             if not is_bearable(error):
@@ -114,24 +116,24 @@ class PartitionOpening:
         for error in (await self._add(specs)).values():
             raise error
 
-    def _awaited(self, place: Place, error: StorageError) -> ChildSpec:
+    def _awaited(self, place: PartitionChild, error: StorageError) -> ChildSpec:
         reason = not_yet(place.topic, place.number, error)
         self._waiting[place.topic.uuid, place.number] = place, reason
         self._retry_at = trio.current_time() + RETRY_SECONDS
         self._report(reason.message)
         return self._spec(place)
 
-    def _refusing(self, place: Place, error: StorageError) -> ChildSpec:
+    def _refusing(self, place: PartitionChild, error: StorageError) -> ChildSpec:
         folder = self._folders.partition(place.topic, place.number)
         reason = unavailable(place.topic, place.number, folder, error)
         self.unavailable.add((place.topic.uuid, place.number))
         self._report(reason.message)
         return _spec_of(place, partial(UnavailablePartition, reason))
 
-    async def _add(self, specs: dict[Place, ChildSpec]) -> dict[Place, Exception]:
+    async def _add(self, specs: dict[PartitionChild, ChildSpec]) -> dict[PartitionChild, Exception]:
         """Start these; those that could not be started, and why."""
         outcomes = await self._supervisor.call(AddChildren(tuple(specs.values()))) if specs else ()
-        failures: dict[Place, Exception] = {}
+        failures: dict[PartitionChild, Exception] = {}
         for place, outcome in zip(specs, outcomes, strict=True):
             if isinstance(outcome, ActorRef):
                 self.refs[place.topic.uuid, place.number] = outcome
@@ -139,15 +141,15 @@ class PartitionOpening:
                 failures[place] = outcome
         return failures
 
-    def _spec(self, place: Place) -> ChildSpec:
+    def _spec(self, place: PartitionChild) -> ChildSpec:
         return _spec_of(place, partial(self._occupant, place))
 
-    def _occupant(self, place: Place) -> Actor:
+    def _occupant(self, place: PartitionChild) -> Actor:
         """Asked at each start: the partition, or what stands in for it now."""
         _, reason = self._waiting.get((place.topic.uuid, place.number), (None, None))
         reason = reason or self._lost.look_again(place.topic, place.number)
         return self._make(place) if reason is None else UnavailablePartition(reason)
 
 
-def _spec_of(place: Place, factory: Callable[[], Actor]) -> ChildSpec:
+def _spec_of(place: PartitionChild, factory: Callable[[], Actor]) -> ChildSpec:
     return ChildSpec(place.name, factory, stop_timeout_seconds=STOP_SECONDS_MAX, kind="partition")

@@ -6,16 +6,16 @@ from goqueue.actors.partition.requests import Configure
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.topics.requests import PartitionView
 from goqueue.core.log.admission import Admission
-from goqueue.core.topics.metadata import Topic
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import DiskFull, PartitionUnavailable
 from goqueue.storage.log.views import LogStatistics
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Place:
+class PartitionChild:
     """A partition's place among the supervisor's children."""
 
-    topic: Topic
+    topic: KnownTopic
     number: int
 
     @property
@@ -31,5 +31,5 @@ async def partition_view(number: int, asked: Reply[LogStatistics]) -> PartitionV
     return PartitionView(number, found.leader_epoch, found.log_start, found.end_offset, damage=tuple(found.damage))
 
 
-def settings_of(topic: Topic) -> Configure:
+def settings_of(topic: KnownTopic) -> Configure:
     return Configure(topic.config.to_log_config(), Admission.of(topic.config, topic.partitions))

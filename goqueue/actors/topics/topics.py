@@ -30,7 +30,7 @@ from goqueue.actors.statistics.statistics import CountTopics, TopicCounts
 from goqueue.actors.topics.backup import SnapshotView, TakeSnapshot, snapshot_of
 from goqueue.actors.topics.lost import LostPartitions
 from goqueue.actors.topics.opening import WIDTH, PartitionOpening
-from goqueue.actors.topics.partitions import Place, partition_view, settings_of
+from goqueue.actors.topics.partitions import PartitionChild, partition_view, settings_of
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
@@ -47,7 +47,7 @@ from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.sending.partitioner import check_partition
-from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import Environment
 from goqueue.errors import (
     ActorDied,
@@ -99,7 +99,7 @@ class Topics(Actor):
         for record in records:
             self._metadata.apply(record)
         await self._folders.clear(self._metadata)
-        places = [Place(topic, number) for topic in self._metadata for number in topic.numbers]
+        places = [PartitionChild(topic, number) for topic in self._metadata for number in topic.numbers]
         await concurrently(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
         await self._start_partitions(places, self._sign_known)
 
@@ -125,7 +125,7 @@ class Topics(Actor):
             topic = await self._create(message, uuid)
         self.background(self._tell_topic, topic, reply)
 
-    async def _create(self, message: CreateTopic, uuid: UUID) -> Topic:
+    async def _create(self, message: CreateTopic, uuid: UUID) -> KnownTopic:
         record = self._metadata.create_topic(
             message.name,
             message.partitions,
@@ -137,7 +137,7 @@ class Topics(Actor):
         await self._folders.make_way(message.name, self._metadata)
         await self._write(record)
         topic = self._metadata.topic(message.name)
-        places = [Place(topic, number) for number in topic.numbers]
+        places = [PartitionChild(topic, number) for number in topic.numbers]
         await self._start_partitions(places, partial(self._sign_new, topic))
         self._watchers.tell(self.name)
         return topic
@@ -154,7 +154,7 @@ class Topics(Actor):
         before = self._metadata.topic(message.name)
         await self._write(self._metadata.add_partitions(message.name, message.total))
         topic = self._metadata.topic(message.name)
-        places = [Place(topic, number) for number in topic.numbers[before.partitions :]]
+        places = [PartitionChild(topic, number) for number in topic.numbers[before.partitions :]]
         await self._start_partitions(places, partial(self._sign_new, topic))
         self._watchers.tell(self.name)
         await self._configure(topic, before.numbers)  # each has a smaller share of the limits
@@ -180,7 +180,7 @@ class Topics(Actor):
         if not (plan.was_lost and message.accept_loss):
             return plan
         await self._lost.restore(topic, message.partition, plan.start)
-        await self._opening.reopen(Place(topic, message.partition))
+        await self._opening.reopen(PartitionChild(topic, message.partition))
         return replace(plan, is_restored=True)
 
     def next_deadline(self) -> float | None:
@@ -203,7 +203,7 @@ class Topics(Actor):
             with suppress(DiskFull):  # the change is made; the next one tries again
                 await self._log.write_snapshot(self._metadata.snapshot(), now)
 
-    async def _configure(self, topic: Topic, numbers: Sequence[int]) -> None:
+    async def _configure(self, topic: KnownTopic, numbers: Sequence[int]) -> None:
         settings = settings_of(topic)
 
         async def tell(number: int) -> None:
@@ -241,19 +241,19 @@ class Topics(Actor):
             await self._ref(found.topic, found.number).call(Describe())
         raise ActorDied("partitions are being started again and again; look into the broker's log, then try again")
 
-    async def _tell_topic(self, topic: Topic, reply: Reply[TopicView]) -> None:
+    async def _tell_topic(self, topic: KnownTopic, reply: Reply[TopicView]) -> None:
         try:
             reply.resolve(await self._view(topic))
         except GoQueueError as error:
             reply.fail(error)
 
-    async def _tell_some(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+    async def _tell_some(self, topics: Sequence[KnownTopic], reply: Reply[tuple[TopicView, ...]]) -> None:
         try:
             reply.resolve(tuple([await self._view(topic) for topic in topics]))
         except GoQueueError as error:
             reply.fail(error)
 
-    async def _tell_all(self, topics: Sequence[Topic], reply: Reply[tuple[TopicView, ...]]) -> None:
+    async def _tell_all(self, topics: Sequence[KnownTopic], reply: Reply[tuple[TopicView, ...]]) -> None:
         views = []
         try:
             for topic in topics:
@@ -263,7 +263,7 @@ class Topics(Actor):
         except GoQueueError as error:
             reply.fail(error)
 
-    async def _view(self, topic: Topic) -> TopicView:
+    async def _view(self, topic: KnownTopic) -> TopicView:
         try:
             asked = [await self._ref(topic, number).ask(Describe()) for number in topic.numbers]
             views = [await partition_view(number, each) for number, each in enumerate(asked)]
@@ -272,11 +272,11 @@ class Topics(Actor):
             raise
         return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
 
-    def _check_there(self, topic: Topic) -> None:
+    def _check_there(self, topic: KnownTopic) -> None:
         if self._metadata.topic(topic.name).uuid != topic.uuid:
             raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
 
-    def _ref(self, topic: Topic, number: int) -> ActorRef:
+    def _ref(self, topic: KnownTopic, number: int) -> ActorRef:
         ref = self._opening.refs.get((topic.uuid, number))
         if ref is None:
             self._check_there(topic)
@@ -321,14 +321,14 @@ class Topics(Actor):
     # Partitions
 
     async def _start_partitions(
-        self, places: Sequence[Place], note_signed: Callable[[Container[str]], Awaitable[None]]
+        self, places: Sequence[PartitionChild], note_signed: Callable[[Container[str]], Awaitable[None]]
     ) -> None:
         """Folders first, then the record that counts them, then the partitions."""
         failures = await self._opening.sign(places)
         await note_signed({place.topic.name for place in failures})
         await self._opening.start(places, failures)
 
-    async def _sign_new(self, topic: Topic, failed: Container[str]) -> None:
+    async def _sign_new(self, topic: KnownTopic, failed: Container[str]) -> None:
         """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
         if topic.name not in failed:
             with suppress(DiskFull):
@@ -347,7 +347,7 @@ class Topics(Actor):
         await self._log.write_snapshot(record, self._environment.clock.now())
         self._metadata.apply(record)
 
-    def _partition_at(self, place: Place) -> Partition:
+    def _partition_at(self, place: PartitionChild) -> Partition:
         settings = settings_of(self._metadata.find(place.topic.name) or place.topic)
         return Partition(
             self._volume,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 
 import click
 
-from goqueue.cli.backup.copying import Outcome, back_up
+from goqueue.cli.backup.copying import CopyOutcome, back_up
 from goqueue.cli.backup.copying import restore as restore_copy
 from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, output_option, printable, readable, write_json, write_table
@@ -56,7 +56,7 @@ def restore(source: str, data: str, output: str) -> None:
     _show(done, output, f"{printable(data)} is as at {readable(done.manifest.taken)}")
 
 
-async def _refused(work: Awaitable[Outcome]) -> Outcome:
+async def _refused(work: Awaitable[CopyOutcome]) -> CopyOutcome:
     """A wrong directory is the caller's mistake, and nothing was done; any other trouble is not."""
     try:
         return await work
@@ -66,7 +66,7 @@ async def _refused(work: Awaitable[Outcome]) -> Outcome:
         raise click.ClickException(printable(error.message)) from None
 
 
-def _show(done: Outcome, output: str, summary: str) -> None:
+def _show(done: CopyOutcome, output: str, summary: str) -> None:
     if output == JSON:
         write_json({**done.manifest.to_json(), "deleted": done.deleted})
         return

@@ -9,8 +9,8 @@ import trio
 
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.client.client import Client
-from goqueue.client.reading.snapshot import Batches, Removed, piece_at, take_snapshot
-from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.client.reading.snapshot import Batches, RemovedPiece, piece_at, take_snapshot
+from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import Disk
 from goqueue.errors import UnknownTopic
 from goqueue.net.wire import messages as wire
@@ -21,14 +21,14 @@ from goqueue.storage.backup.source import BackupSource
 from goqueue.storage.directory.datadirectory import Meta
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.segmentcheck import Progress
+from goqueue.storage.verification.segmentcheck import ScanProgress
 
 WIDTH = 8
 """So many partitions are copied at a time."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class CopyOutcome:
     """What a backup or a restore has in it."""
 
     manifest: Manifest
@@ -60,14 +60,16 @@ async def _copy_into(volume: Volume, path: str) -> AsyncIterator[DirectoryCopy]:
 # Backup
 
 
-async def back_up(client: Client, disk: Disk, path: str, progress: Progress) -> Outcome:
+async def back_up(client: Client, disk: Disk, path: str, progress: ScanProgress) -> CopyOutcome:
     """Copy everything that the broker has at this moment into an empty directory."""
     async with mounted(disk) as volume, _copy_into(volume, path) as copy:
         return await _Backup(client, copy, await take_snapshot(client), progress).run()
 
 
 class _Backup:
-    def __init__(self, client: Client, copy: DirectoryCopy, snapshot: wire.Snapshot, progress: Progress) -> None:
+    def __init__(
+        self, client: Client, copy: DirectoryCopy, snapshot: wire.Snapshot, progress: ScanProgress
+    ) -> None:
         self._client = client
         self._copy = copy
         self._snapshot = snapshot
@@ -77,7 +79,7 @@ class _Backup:
         self._deleted: set[str] = set()
         self._copied: list[CopiedPartition] = []
 
-    async def run(self) -> Outcome:
+    async def run(self) -> CopyOutcome:
         topics = Metadata()
         topics.apply(self._metadata)
         points = [(topics.topic(each.name), point) for each in self._snapshot.topics for point in each.partitions]
@@ -87,7 +89,7 @@ class _Backup:
             await self._copy.leave_out(topics.topic(name))
         return await self._finish()
 
-    async def _finish(self) -> Outcome:
+    async def _finish(self) -> CopyOutcome:
         snapshot = self._snapshot
         kept = [each for each in self._copied if each.topic not in self._deleted]
         kept.sort(key=lambda each: (each.topic, each.partition))
@@ -96,9 +98,9 @@ class _Backup:
         manifest = Manifest(snapshot.time, meta, tuple(kept), groups)
         metadata = without(self._metadata, self._deleted)
         await self._copy.finish(metadata, manifest.meta, snapshot.time, manifest)
-        return Outcome(manifest, sorted(self._deleted))
+        return CopyOutcome(manifest, sorted(self._deleted))
 
-    async def _copy_partition(self, topic: Topic, point: wire.PartitionPoint) -> None:
+    async def _copy_partition(self, topic: KnownTopic, point: wire.PartitionPoint) -> None:
         if topic.name in self._deleted:
             return
         about = CopiedPartition(
@@ -115,13 +117,13 @@ class _Backup:
         finally:
             target.abandon()
 
-    async def _fill(self, topic: Topic, target: PartitionCopy) -> None:
+    async def _fill(self, topic: KnownTopic, target: PartitionCopy) -> None:
         while target.position < target.copied.end:
             begin = target.position
             piece = await piece_at(self._client, topic.uuid.bytes, target.copied.partition, begin)
             if isinstance(piece, Batches):
                 await target.add([CopiedBatch(*each) for each in piece.batches])
-            elif isinstance(piece, Removed):
+            elif isinstance(piece, RemovedPiece):
                 target.begin_later(piece.start)
             else:
                 await target.pass_over(piece.end_offset)
@@ -131,7 +133,7 @@ class _Backup:
 # Restore
 
 
-async def restore(disk: Disk, backup: str, path: str, progress: Progress) -> Outcome:
+async def restore(disk: Disk, backup: str, path: str, progress: ScanProgress) -> CopyOutcome:
     """Copy a backup into an empty directory, checking every batch on the way."""
     async with mounted(disk) as volume:
         source = BackupSource(volume, backup)
@@ -143,11 +145,11 @@ async def restore(disk: Disk, backup: str, path: str, progress: Progress) -> Out
                 await _restore_partition(source, copy, metadata.topic(about.topic), about, progress)
             await copy.add_registry(await source.registry(manifest))
             await copy.finish(metadata.snapshot(), manifest.meta, manifest.taken, None)
-    return Outcome(manifest)
+    return CopyOutcome(manifest)
 
 
 async def _restore_partition(
-    source: BackupSource, copy: DirectoryCopy, topic: Topic, about: CopiedPartition, progress: Progress
+    source: BackupSource, copy: DirectoryCopy, topic: KnownTopic, about: CopiedPartition, progress: ScanProgress
 ) -> None:
     target = await copy.partition(topic, replace(about, records=0, bytes=0))
     try:

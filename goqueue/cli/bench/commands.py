@@ -14,7 +14,7 @@ from goqueue.cli.bench.work import (
     Cost,
     Load,
     OpenLoop,
-    Publishing,
+    PublishLoad,
     interruptible,
     measure_latency,
     measured,
@@ -94,7 +94,7 @@ def publish(load: Load, partitions: int, keep: bool, broker: BrokerAddress, outp
     async def work(client: Client, bar: Bar) -> Fields:
         bar.begin(load.count)
         async with topic_of_its_own(client, partitions, keep=keep) as topic:
-            publishing = Publishing(client, topic, load, bar.advance)
+            publishing = PublishLoad(client, topic, load, bar.advance)
             cost = await publishing.run()
         times = {f"batch_{name}": value for name, value in _in_ms(publishing.times, (50, 99)).items()}
         return {
@@ -119,7 +119,7 @@ def read(*, load: Load, partitions: int, keep: bool, given: str | None, broker: 
     async def own(client: Client, bar: Bar) -> Fields:
         bar.begin(2 * load.count)
         async with topic_of_its_own(client, partitions, keep=keep) as topic:
-            await Publishing(client, topic, load, bar.advance).run()
+            await PublishLoad(client, topic, load, bar.advance).run()
             fields = await _read(client, bar, topic, load)
         return {**_setting("read", topic, partitions, load, keep), **fields}
 

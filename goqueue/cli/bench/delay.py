@@ -18,14 +18,14 @@ _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Delayed:
+class DelayRun:
     publishing: Cost
     lateness: Times
     """From when a message was due until the reader had it."""
     early: int
 
 
-async def measure_delays(client: Client, topic: str, load: Load, rate: float, advance: Advance) -> Delayed:
+async def measure_delays(client: Client, topic: str, load: Load, rate: float, advance: Advance) -> DelayRun:
     """So many are due in each second, and neighbours in the log are not due together."""
     begin = client.clock.now() + round(max(LEAD_SECONDS_MIN, load.count / PUBLISHED_PER_SECOND) * _MILLION)
     dues = [begin + round(number / rate * _MILLION) for number in _shuffled(load.count)]
@@ -44,7 +44,7 @@ async def measure_delays(client: Client, topic: str, load: Load, rate: float, ad
         nursery.cancel_scope.deadline = trio.current_time() + (max(dues) - begin) / _MILLION + SETTLE_SECONDS_MAX
     if late.count + early.count != load.count:
         raise click.ClickException(f"{load.count:,} messages were published and {late.count + early.count:,} came")
-    return Delayed(cost, late, early.count)
+    return DelayRun(cost, late, early.count)
 
 
 def _shuffled(count: int) -> list[int]:

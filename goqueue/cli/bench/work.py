@@ -114,7 +114,7 @@ class Load:
 
 
 @dataclass
-class Publishing:
+class PublishLoad:
     """Calls of `send_many`, several at a time; the first that fails ends them all."""
 
     client: Client

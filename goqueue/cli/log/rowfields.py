@@ -9,12 +9,11 @@ from goqueue.core.delays.pending import DelayState
 from goqueue.core.log.producers import ProducerStates, WrittenBatch
 from goqueue.core.records.batch import Attribute, Envelope
 from goqueue.core.records.record import DELAY_BIT, Record
-from goqueue.storage.journals.file import Frame, unpack_entries
-from goqueue.storage.journals.file import Kind as FrameKind
+from goqueue.storage.journals.file import FrameKind, JournalFrame, unpack_entries
 from goqueue.storage.log.summary import History, SummaryHead
 from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import FrameRow, PlaceRow, PointRow, ProducerRow, Row, SealRow, TimeRow
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 from goqueue.types import LANE_COUNT, Microseconds, Priority
 
@@ -43,7 +42,7 @@ def fields_of(row: Row) -> Fields:
         case ProducerRow():
             return {"type": "producer", **_producer(*row.state.snapshot(row.id))}
         case Finding():
-            return {"type": "torn_tail" if row.kind is Kind.TORN_TAIL else "damage", **asdict(row)}
+            return {"type": "torn_tail" if row.kind is FindingKind.TORN_TAIL else "damage", **asdict(row)}
         case _:
             assert_never(row)
 
@@ -172,7 +171,7 @@ def _delay(row: DelayRow) -> Fields:
     }
 
 
-def _frame(frame: Frame) -> Fields:
+def _frame(frame: JournalFrame) -> Fields:
     return {
         "kind": frame.kind.name.lower(),
         "number": frame.number,
@@ -182,7 +181,7 @@ def _frame(frame: Frame) -> Fields:
     }
 
 
-def payloads_in(frame: Frame) -> list[bytes]:
+def payloads_in(frame: JournalFrame) -> list[bytes]:
     """The entries, or the one snapshot; a mark has none."""
     if frame.kind is FrameKind.ENTRIES:
         return unpack_entries(frame.payload)

@@ -12,7 +12,7 @@ from goqueue.core.delays.pending import DelayState
 from goqueue.core.log.producers import ProducerState
 from goqueue.core.records.batch import Attribute, Envelope
 from goqueue.core.records.record import DELAY_BIT, Record
-from goqueue.storage.journals.file import Frame
+from goqueue.storage.journals.file import JournalFrame
 from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import (
     FileKind,
@@ -24,7 +24,7 @@ from goqueue.storage.verification.dump import (
     SealRow,
     TimeRow,
 )
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.segmentdump import BatchRow, RecordRow
 
 TIME_WIDTH = 27
@@ -96,7 +96,7 @@ def columns_for(kind: FileKind, records: bool) -> list[Column]:
 
 def is_damage(row: Row) -> bool:
     """A torn tail is none; what is wrong with just the file that was asked for is, accelerator or not."""
-    return isinstance(row, Finding) and row.kind is not Kind.TORN_TAIL
+    return isinstance(row, Finding) and row.kind is not FindingKind.TORN_TAIL
 
 
 def write_row(columns: list[Column], row: Row) -> None:
@@ -186,7 +186,7 @@ def _record_cells(record: Record) -> list[str]:
     ]
 
 
-def _frame_cells(frame: Frame) -> list[str]:
+def _frame_cells(frame: JournalFrame) -> list[str]:
     numbers = (frame.number, frame.durable, frame.size)
     payloads = " ".join(map(preview, payloads_in(frame)))
     shown = payloads if len(payloads) <= PREVIEW_WIDTH else payloads[: PREVIEW_WIDTH - 1] + "…"

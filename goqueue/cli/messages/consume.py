@@ -36,7 +36,7 @@ OF_GROUPS = {
 OFFSET_MAX = 2**63 - 1
 
 
-class Place(click.ParamType[Start]):
+class StartOffset(click.ParamType[Start]):
     name = "earliest|latest|OFFSET"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Start:
@@ -72,7 +72,7 @@ def _seconds(text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedMessages:
     topic: str
     group: str | None
     mode: str | None
@@ -154,7 +154,7 @@ class Wanted:
     help="What members of the group let go when others come or go: what moves, or all.  [default: cooperative]",
 )
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="Of this partition only.")
-@click.option("--from", "start", type=Place(), help="Where to begin.  [default: earliest]")
+@click.option("--from", "start", type=StartOffset(), help="Where to begin.  [default: earliest]")
 @click.option(
     "--from-time", type=Time(), help="Begin with messages of this time: seconds, or ISO; UTC without zone."
 )
@@ -175,11 +175,13 @@ def consume(line_format: str, output: str, broker: BrokerAddress, **wanted: Any)
     stdout = sys.stdout.buffer
     plain_line = terminal_line if stdout.isatty() else value_line
     line_of = json_line if line_format == NDJSON or output == JSON else plain_line
-    selection = Wanted(**wanted)
+    selection = WantedMessages(**wanted)
     ask(broker, lambda client: _consume(client, selection, line_of, stdout))
 
 
-async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
+async def _consume(
+    client: Client, wanted: WantedMessages, line_of: Callable[[Message], bytes], stdout: BinaryIO
+) -> None:
     if wanted.group is not None:
         consumer = client.consumer(wanted.topic, group=wanted.group, start=wanted.begin, **wanted.settings)
         await check_there(client, wanted.topic, wanted.follow)
@@ -189,7 +191,9 @@ async def _consume(client: Client, wanted: Wanted, line_of: Callable[[Message], 
         await _read(client, wanted, line_of, stdout)
 
 
-async def _read(client: Client, wanted: Wanted, line_of: Callable[[Message], bytes], stdout: BinaryIO) -> None:
+async def _read(
+    client: Client, wanted: WantedMessages, line_of: Callable[[Message], bytes], stdout: BinaryIO
+) -> None:
     await _check_offset(client, wanted)
     end = None if wanted.follow else LATEST
     written = 0
@@ -213,7 +217,7 @@ def _say_skipped(topic: str, partition: int, damage: DamagedData) -> None:
     )
 
 
-async def _check_offset(client: Client, wanted: Wanted) -> None:
+async def _check_offset(client: Client, wanted: WantedMessages) -> None:
     if type(wanted.start) is not int or wanted.partition is not None:
         return
     partitions = (await client.topic(wanted.topic)).partitions

@@ -18,7 +18,7 @@ from goqueue.errors import GoQueueError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from goqueue.spark.ingest.job import Ingest, Summary
+    from goqueue.spark.ingest.job import Ingest, IngestSummary
 
 COLUMNS = [Column("TOPIC", 5), Column("PARTITION", 9, is_number=True), Column("NEXT OFFSET", 11, is_number=True)]
 REASONS = [Column("MESSAGES", 8, is_number=True), Column("WHY IN QUARANTINE", 17)]
@@ -106,20 +106,20 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
     end(Exit.DAMAGE if fail_on_quarantine and done.quarantined else Exit.SOUND)
 
 
-def _run(spark: "SparkSession", watching: "_Watching", work: "Ingest") -> "Summary":
+def _run(spark: "SparkSession", watching: "_Watching", work: "Ingest") -> "IngestSummary":
     from goqueue.spark.ingest.job import ingest as run  # noqa: PLC0415 (PySpark may be missing)
 
     with progress_bar(counts_bytes=False) as watching.bar:
         return run(spark, work, watching)
 
 
-def _nothing_done(given: Mapping[str, Any]) -> "Summary":
+def _nothing_done(given: Mapping[str, Any]) -> "IngestSummary":
     """It was ended before it knew more than it was given."""
-    from goqueue.spark.ingest.job import Summary  # noqa: PLC0415
+    from goqueue.spark.ingest.job import IngestSummary  # noqa: PLC0415
     from goqueue.spark.ingest.tablefolder import CHECKPOINT, QUARANTINE  # noqa: PLC0415
 
     path = given["path"].rstrip("/")
-    return Summary(path, path + QUARANTINE, given["checkpoint"] or path + CHECKPOINT)
+    return IngestSummary(path, path + QUARANTINE, given["checkpoint"] or path + CHECKPOINT)
 
 
 @contextmanager
@@ -185,12 +185,12 @@ class _Watching:
 
     def __init__(self, signals: Signals) -> None:
         self.bar: Bar | None = None
-        self.so_far: Summary | None = None
+        self.so_far: IngestSummary | None = None
         """Of the run, which goes on to count in it."""
         self._signals = signals
         self._shown = 0
 
-    def __call__(self, so_far: "Summary") -> None:
+    def __call__(self, so_far: "IngestSummary") -> None:
         self.so_far = so_far
         self._signals.look()
         if self.bar is not None:
@@ -207,7 +207,7 @@ class _Watching:
         )
 
 
-def _show(done: "Summary", output: str) -> None:
+def _show(done: "IngestSummary", output: str) -> None:
     if output == JSON:
         write_json(done.to_json())
         return
@@ -224,7 +224,7 @@ def _show(done: "Summary", output: str) -> None:
     click.echo(_sentence(done))
 
 
-def _sentence(done: "Summary") -> str:
+def _sentence(done: "IngestSummary") -> str:
     said = f"{done.rows:,} rows in {printable(done.path)}"
     if done.quarantined:
         said += f", {done.quarantined.total():,} messages in {printable(done.quarantine)}"

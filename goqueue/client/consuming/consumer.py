@@ -22,9 +22,9 @@ import trio
 
 from goqueue.client.consuming.delivery import (
     OF_TRIO,
-    Delivered,
     DeliveredMessage,
     Kinds,
+    LeasedMessage,
     Portion,
     open_delivery,
     portions_of,
@@ -52,11 +52,11 @@ REASON_LENGTH_MAX = 1_000
 EXTEND_SECONDS_MIN = 0.001
 
 AnswerT = TypeVar("AnswerT")
-Settled: TypeAlias = Delivered | Sequence[Delivered]
+Settled: TypeAlias = LeasedMessage | Sequence[LeasedMessage]
 """What can be settled: one message or many."""
 
 
-class State(Enum):
+class ConsumerState(Enum):
     NEW = "new"
     OPEN = "open"
     CLOSED = "closed"
@@ -68,7 +68,7 @@ class Consumer:
     def __init__(self, client: Caller, options: ConsumerOptions) -> None:
         self._client = client
         self._options = options
-        self._state = State.NEW
+        self._state = ConsumerState.NEW
         self._scope = trio.CancelScope()
         self._stock = Stock(options.max_in_flight, options.max_in_flight_bytes)
         self._settling = Settling(client, options.group, self._stock)
@@ -88,7 +88,7 @@ class Consumer:
         """
         self._is_patient = True
 
-    def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[Delivered]]) -> None:
+    def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[LeasedMessage]]) -> None:
         """For another surface: whose messages these are, of which classes, and what it has in its hands."""
         self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds)
         self._leases.elsewhere = in_hand
@@ -99,14 +99,14 @@ class Consumer:
         return self._membership.member
 
     async def __aenter__(self) -> "Consumer":
-        if self._state is not State.NEW:
+        if self._state is not ConsumerState.NEW:
             raise Closed("a consumer is entered once; make another by client.consumer")
-        self._state = State.OPEN
+        self._state = ConsumerState.OPEN
         try:
             if not self._is_patient:
                 await self._membership.join()
         except GoQueueError:
-            self._state = State.CLOSED
+            self._state = ConsumerState.CLOSED
             raise
         except BaseException:  # cancelled, and perhaps a member already
             await self._leave()
@@ -129,7 +129,7 @@ class Consumer:
 
     async def _leave(self) -> None:
         """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""
-        self._state = State.CLOSED
+        self._state = ConsumerState.CLOSED
         self._scope.cancel()
         self._receiving.fail(self._closed())
         patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
@@ -180,7 +180,7 @@ class Consumer:
             await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
         return self._stock.take(ITERATION_AHEAD)
 
-    def take_back(self, messages: Sequence[Delivered]) -> None:
+    def take_back(self, messages: Sequence[LeasedMessage]) -> None:
         """They reached nobody, and wait for the next call."""
         self._stock.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))
 
@@ -276,7 +276,7 @@ class Consumer:
 
     # For streams
 
-    async def commit(self, message: Delivered | None = None) -> None:  # noqa: ARG002
+    async def commit(self, message: LeasedMessage | None = None) -> None:  # noqa: ARG002
         """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
         raise self._not_a_stream("commit")
 
@@ -301,7 +301,7 @@ class Consumer:
 
     async def _say(self, word: Word, messages: Settled) -> list[Portion]:
         self._check_open()
-        portions = portions_of([messages] if isinstance(messages, Delivered) else as_list(messages))
+        portions = portions_of([messages] if isinstance(messages, LeasedMessage) else as_list(messages))
         for portion in portions:
             if portion.delivery.origin.group != self._options.group:
                 raise InvalidMessage(
@@ -319,11 +319,11 @@ class Consumer:
             raise self._membership.fenced
 
     def _check_open(self) -> None:
-        if self._state is not State.OPEN:
+        if self._state is not ConsumerState.OPEN:
             raise self._closed()
 
     def _closed(self) -> Closed:
-        if self._state is State.NEW:
+        if self._state is ConsumerState.NEW:
             return Closed("the consumer is not open yet; enter it by `async with`")
         return Closed("the consumer is closed, and what it had not settled was given back")
 

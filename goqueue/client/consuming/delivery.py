@@ -11,8 +11,8 @@ a busy consumer leaves nothing to the garbage collector.
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from goqueue.client.consuming.names import Names
-from goqueue.client.reading.message import Batch, FlaggedMessage, Message, Slice
+from goqueue.client.consuming.names import DeliveredNames
+from goqueue.client.reading.message import DecodedBatch, FlaggedMessage, Message, Slice
 from goqueue.core.receipts import Receipt
 from goqueue.errors import InvalidMessage
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet
@@ -32,7 +32,7 @@ class Origin(NamedTuple):
     nonce: int
 
 
-class Delivery:
+class ReceivedDelivery:
     __slots__ = (
         "_unsettled",
         "arrived_at",
@@ -47,7 +47,7 @@ class Delivery:
         "young_until",
     )
 
-    def __init__(self, origin: Origin, names: Names, size: int, owner: Any) -> None:
+    def __init__(self, origin: Origin, names: DeliveredNames, size: int, owner: Any) -> None:
         self.origin = origin
         self.names = names
         self.size = size
@@ -106,15 +106,15 @@ class Delivery:
         return before - len(self)
 
 
-class _DeliveredBatch(Batch):
+class _DeliveredBatch(DecodedBatch):
     __slots__ = ("delivery",)
 
-    def __init__(self, delivery: Delivery, body: bytes) -> None:
+    def __init__(self, delivery: ReceivedDelivery, body: bytes) -> None:
         super().__init__(delivery.origin.topic, delivery.origin.partition, body)
         self.delivery = delivery
 
 
-class Delivered(Message):
+class LeasedMessage(Message):
     """A message under a lease; what the messages of all surfaces have in common."""
 
     __slots__ = ()
@@ -122,7 +122,7 @@ class Delivered(Message):
     _batch: _DeliveredBatch
 
     @property
-    def delivery(self) -> Delivery:
+    def delivery(self) -> ReceivedDelivery:
         return self._batch.delivery
 
     @property
@@ -136,7 +136,7 @@ class Delivered(Message):
         return self._batch.delivery.receipt_of(self.offset)
 
 
-class DeliveredMessage(Delivered):
+class DeliveredMessage(LeasedMessage):
     """What a consumer hands out. It is to be settled within its lease: acked, nacked, rejected or released."""
 
     __slots__ = ()
@@ -174,27 +174,29 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
 class Kinds(NamedTuple):
     """Of which classes the messages of a surface are."""
 
-    plain: type[Delivered]
-    flagged: type[Delivered]
+    plain: type[LeasedMessage]
+    flagged: type[LeasedMessage]
 
 
 OF_TRIO = Kinds(DeliveredMessage, FlaggedDelivered)
 
 
 class DeliveredSlice(Slice):
-    def __init__(self, delivery: Delivery, data: Buffer, kinds: Kinds) -> None:
+    def __init__(self, delivery: ReceivedDelivery, data: Buffer, kinds: Kinds) -> None:
         super().__init__(delivery.origin.topic, delivery.origin.partition, data)
         self._plain, self._flagged = kinds
         self._delivery = delivery
 
-    def _batch_of(self, body: bytes) -> Batch:
+    def _batch_of(self, body: bytes) -> DecodedBatch:
         return _DeliveredBatch(self._delivery, body)
 
 
-def open_delivery(origin: Origin, names: Names, data: Buffer, owner: object, kinds: Kinds = OF_TRIO) -> Delivery:
+def open_delivery(
+    origin: Origin, names: DeliveredNames, data: Buffer, owner: object, kinds: Kinds = OF_TRIO
+) -> ReceivedDelivery:
     """The delivery that the broker has made. Its data is batches in the order in which their messages are handed
     out; of these only the ones that are named are delivered."""
-    delivery = Delivery(origin, names, len(data), owner)
+    delivery = ReceivedDelivery(origin, names, len(data), owner)
     found = DeliveredSlice(delivery, data, kinds)
     first, last = names.bounds
     # Whether one has expired was the broker's to say: passed over here, it would stay in flight.
@@ -212,8 +214,8 @@ def open_delivery(origin: Origin, names: Names, data: Buffer, owner: object, kin
 class Portion(NamedTuple):
     """Some messages of one delivery, or with None all of it."""
 
-    delivery: Delivery
-    messages: Sequence[Delivered] | None
+    delivery: ReceivedDelivery
+    messages: Sequence[LeasedMessage] | None
     is_named: bool = False
     """Though it is all of it, each message is named: the broker did not know it as a whole."""
 
@@ -231,10 +233,10 @@ class Portion(NamedTuple):
         return None if self.messages is None else [message.offset for message in self.messages]
 
 
-def portions_of(messages: Sequence[Delivered]) -> list[Portion]:
+def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
     """One for each delivery among them. Those that stand here whole and in order are not looked at one by one."""
     whole: list[Portion] = []
-    others: dict[Delivery, list[Delivered]] = {}
+    others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)
     while position < count:
         delivery = _delivery_of(messages[position])
@@ -250,13 +252,13 @@ def portions_of(messages: Sequence[Delivered]) -> list[Portion]:
     return [*whole, *(Portion(delivery, some) for delivery, some in others.items())]
 
 
-def _delivery_of(message: object) -> Delivery:
-    if isinstance(message, Delivered):
+def _delivery_of(message: object) -> ReceivedDelivery:
+    if isinstance(message, LeasedMessage):
         return message.delivery
     raise InvalidMessage(f"{message!r} was not delivered by a group; settle what a consumer handed out")
 
 
-def runs_of(delivery: Delivery, messages: Iterable[Delivered]) -> tuple[DeliveryRun, ...]:
+def runs_of(delivery: ReceivedDelivery, messages: Iterable[LeasedMessage]) -> tuple[DeliveryRun, ...]:
     runs: list[DeliveryRun] = []
     first = last = -1
     attempt = 0

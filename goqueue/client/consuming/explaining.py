@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import trio
 
 from goqueue.client.link.caller import Caller
-from goqueue.core.waiting.idle import QuietSpell
+from goqueue.core.waiting.idle import IdleTime
 from goqueue.core.why.words import listed
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.groups import Because, Why
@@ -52,7 +52,7 @@ class Explaining:
         client: Caller,
         group: str,
         member: str,
-        spell: QuietSpell,
+        spell: IdleTime,
         *,
         paused: Callable[[], Paused] = Paused,
     ) -> None:

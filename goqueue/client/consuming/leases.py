@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import trio
 
-from goqueue.client.consuming.delivery import Delivered, Delivery, Portion
+from goqueue.client.consuming.delivery import LeasedMessage, Portion, ReceivedDelivery
 from goqueue.client.consuming.settling import Settling, Word
 from goqueue.client.consuming.stock import Stock, leased_seconds
 from goqueue.core.ledger.settlements import Action
@@ -32,19 +32,19 @@ class Leases:
         self._stock = stock
         self._settling = settling
         self._visibility = visibility
-        self._at_work: WeakKeyDictionary[Any, tuple[Delivered, float]] = WeakKeyDictionary()
+        self._at_work: WeakKeyDictionary[Any, tuple[LeasedMessage, float]] = WeakKeyDictionary()
         """By task: its message, and until when that is extended. A task that is gone works on nothing."""
-        self.elsewhere: Callable[[], Iterable[Delivered]] = tuple
+        self.elsewhere: Callable[[], Iterable[LeasedMessage]] = tuple
         """What another surface has in its hands for its program."""
         self._turn = trio.Lock()
 
-    def begin_work(self, worker: object, message: Delivered) -> None:
+    def begin_work(self, worker: object, message: LeasedMessage) -> None:
         self._at_work[worker] = message, trio.current_time() + EXTENDED_SECONDS_MAX
 
     def end_work(self, worker: object) -> None:
         self._at_work.pop(worker, None)
 
-    def keep(self, messages: Iterable[Delivered]) -> None:
+    def keep(self, messages: Iterable[LeasedMessage]) -> None:
         """Though handed out, until they are settled."""
         until = trio.current_time() + EXTENDED_SECONDS_MAX
         for message in messages:
@@ -57,7 +57,7 @@ class Leases:
             with trio.move_on_after(self._visibility):
                 await self.renew(self._renewable())
 
-    async def refresh(self, old: Iterable[Delivery]) -> None:
+    async def refresh(self, old: Iterable[ReceivedDelivery]) -> None:
         """Let the leases of what waits begin anew, since it is about to be handed out; what was lost is dropped."""
         async with self._turn:
             wanted = set(old)
@@ -83,7 +83,7 @@ class Leases:
         now = trio.current_time()
         return _portions(each for each in self._kept(now) if each.delivery.holds(each.offset))
 
-    def _kept(self, now: float) -> Iterator[Delivered]:
+    def _kept(self, now: float) -> Iterator[LeasedMessage]:
         yield from self._stock.ahead
         yield from (each for each in self.elsewhere() if now < each.delivery.arrived_at + EXTENDED_SECONDS_MAX)
         yield from (message for message, until in self._at_work.values() if now < until)
@@ -92,8 +92,8 @@ class Leases:
                 yield from delivery.messages
 
 
-def _portions(messages: Iterable[Delivered]) -> list[Portion]:
-    by_delivery: dict[Delivery, list[Delivered]] = {}
+def _portions(messages: Iterable[LeasedMessage]) -> list[Portion]:
+    by_delivery: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     for message in messages:
         by_delivery.setdefault(message.delivery, []).append(message)
     return [Portion(delivery, some) for delivery, some in by_delivery.items()]

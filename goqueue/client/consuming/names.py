@@ -14,7 +14,7 @@ from goqueue.net.wire.groups import DeliveryRun, DeliverySet, OffsetChunk, count
 from goqueue.types import Offset
 
 
-class Names:
+class DeliveredNames:
     __slots__ = ("_by_offset", "_runs", "_sets", "count")
 
     def __init__(self, runs: tuple[DeliveryRun, ...], sets: Sequence[DeliverySet] = ()) -> None:
@@ -68,4 +68,4 @@ class Names:
         return run.attempt if run is not None and offset <= run.last else 0
 
 
-NO_NAMES = Names(())
+NO_NAMES = DeliveredNames(())

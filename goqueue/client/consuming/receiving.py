@@ -23,13 +23,13 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import trio
 
-from goqueue.client.consuming.delivery import Delivery, Origin
+from goqueue.client.consuming.delivery import Origin, ReceivedDelivery
 from goqueue.client.consuming.membership import Membership
-from goqueue.client.consuming.names import Names
+from goqueue.client.consuming.names import DeliveredNames
 from goqueue.client.consuming.stock import Stock, leased_seconds
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Pending
-from goqueue.core.waiting.idle import QuietSpell
+from goqueue.core.waiting.idle import IdleTime
 from goqueue.errors import Fenced, GoQueueError, StaleGeneration, UnknownGroup, UnknownMember
 from goqueue.net.wire.errors import ConnectionLost, GoingAway
 from goqueue.net.wire.failures import error_of
@@ -110,7 +110,7 @@ OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
 """The membership is not what it was; the newest word about it is under way."""
 
 AnswerT = TypeVar("AnswerT")
-OpenDelivery: TypeAlias = Callable[[Origin, Names, Buffer], Delivery]
+OpenDelivery: TypeAlias = Callable[[Origin, DeliveredNames, Buffer], ReceivedDelivery]
 
 
 class Asker(NamedTuple):
@@ -145,7 +145,7 @@ class Receiving:
         """A message is held, or waits at the broker, that is delivered alone (see `Received`)."""
         self._resting: dict[AssignedPartition, float] = {}
         """Until when a partition is left alone."""
-        self.quiet = QuietSpell()
+        self.quiet = IdleTime()
 
     # What others say
 
@@ -397,7 +397,7 @@ class Receiving:
             return
         origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
         try:
-            delivery = asker.opened(origin, Names(received.runs, received.sets), received.data)
+            delivery = asker.opened(origin, DeliveredNames(received.runs, received.sets), received.data)
         except GoQueueError as error:
             self._note(partition, error)  # changed on its way: the lease ends, and it comes again
         else:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
-from goqueue.client.consuming.delivery import Delivery, Portion
+from goqueue.client.consuming.delivery import Portion, ReceivedDelivery
 from goqueue.client.consuming.stock import Stock
 from goqueue.client.link.caller import Caller
 from goqueue.core.ledger.settlements import Action
@@ -38,11 +38,11 @@ class Word(NamedTuple):
     reason: str = ""
 
 
-class Outcome:
+class SettleOutcome:
     """Of one word about many messages: which receipts were stale, and what else went wrong first."""
 
     def __init__(self) -> None:
-        self.stale: list[tuple[Delivery, list[Offset]]] = []
+        self.stale: list[tuple[ReceivedDelivery, list[Offset]]] = []
         self.error: GoQueueError | None = None
 
     def check(self) -> None:
@@ -63,14 +63,14 @@ class Settling:
         self._group = group
         self._stock = stock
 
-    async def say(self, word: Word, portions: Sequence[Portion]) -> Outcome:
+    async def say(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
         """Settle these. What is settled, or was stale, is not in flight any more."""
-        outcome = Outcome()
+        outcome = SettleOutcome()
         for begin in range(0, len(portions), PORTIONS_MAX):
             await self._say_until_done(word, portions[begin : begin + PORTIONS_MAX], outcome)
         return outcome
 
-    async def _say_until_done(self, word: Word, portions: Sequence[Portion], outcome: Outcome) -> None:
+    async def _say_until_done(self, word: Word, portions: Sequence[Portion], outcome: SettleOutcome) -> None:
         deadline, pause = trio.current_time() + REPEAT_SECONDS_MAX, PAUSE_SECONDS_MIN
         while True:
             answer = await self._client.call(_frame(self._group, word, portions), Settled)
@@ -89,7 +89,7 @@ class Settling:
             await trio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    def _note(self, word: Word, portion: Portion, settled: SettledDelivery, outcome: Outcome) -> None:
+    def _note(self, word: Word, portion: Portion, settled: SettledDelivery, outcome: SettleOutcome) -> None:
         if settled.error is not None:
             outcome.error = outcome.error or final(error_of(settled.error))
             return
@@ -145,6 +145,6 @@ def _offsets_in(portion: Portion, runs: Sequence[DeliveryRun]) -> Iterator[Offse
             yield from (each.offset for each in portion.messages if run.first <= each.offset <= run.last)
 
 
-def _receipt(delivery: Delivery, offset: Offset) -> Receipt:
+def _receipt(delivery: ReceivedDelivery, offset: Offset) -> Receipt:
     group, topic, _, partition, nonce = delivery.origin
     return Receipt(group, topic, partition, offset, delivery.attempt_of(offset), nonce)

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
-from goqueue.client.consuming.delivery import Delivery, Portion
+from goqueue.client.consuming.delivery import Portion, ReceivedDelivery
 from goqueue.client.consuming.options import VISIBILITY_SECONDS_MAX
 from goqueue.net.wire.groups import AssignedPartition
 from goqueue.types import Offset
@@ -38,14 +38,14 @@ class Stock:
         self._messages_max, self._bytes_max = messages_max, bytes_max
         self.ahead: deque[Any] = deque()
         """Not handed out yet, the next one first."""
-        self.deliveries: dict[Delivery, None] = {}
+        self.deliveries: dict[ReceivedDelivery, None] = {}
         self.count = 0
         """Messages in flight."""
         self._bytes = 0
         self._young_until = math.inf
         """Until then all leases of what waits are young; later one has to look."""
 
-    def add(self, delivery: Delivery, now: float, visibility: float) -> None:
+    def add(self, delivery: ReceivedDelivery, now: float, visibility: float) -> None:
         delivery.arrived_at = now
         delivery.until = now + leased_seconds(visibility)
         delivery.young_until = now + spare_seconds(visibility)
@@ -65,7 +65,7 @@ class Stock:
         """How many messages and bytes more may come."""
         return max(0, self._messages_max - self.count), max(0, self._bytes_max - self._bytes)
 
-    def settle(self, delivery: Delivery, offsets: Collection[Offset] | None = None) -> None:
+    def settle(self, delivery: ReceivedDelivery, offsets: Collection[Offset] | None = None) -> None:
         if delivery not in self.deliveries:
             return
         held, whole = len(delivery), len(delivery.messages)
@@ -89,20 +89,20 @@ class Stock:
             return taken
         return [self.ahead.popleft() for _ in range(count_max)]
 
-    def old_ahead(self, count_max: int, now: float) -> list[Delivery]:
+    def old_ahead(self, count_max: int, now: float) -> list[ReceivedDelivery]:
         """Of the next ones, the deliveries whose leases are no longer young."""
         if now <= self._young_until:
             return []
         next_ones = {message.delivery: None for message in islice(self.ahead, count_max)}
         return [delivery for delivery in next_ones if now > delivery.young_until]
 
-    def renew(self, delivery: Delivery, now: float, visibility: float) -> None:
+    def renew(self, delivery: ReceivedDelivery, now: float, visibility: float) -> None:
         delivery.until = max(delivery.until, now + leased_seconds(visibility))
         delivery.young_until = now + spare_seconds(visibility)
         waiting = {message.delivery: None for message in self.ahead}
         self._young_until = min((each.young_until for each in waiting), default=math.inf)
 
-    def drop(self, deliveries: Collection[Delivery]) -> None:
+    def drop(self, deliveries: Collection[ReceivedDelivery]) -> None:
         """They are lost: other consumers may have them."""
         for delivery in deliveries:
             delivery.lose(None)
@@ -112,7 +112,7 @@ class Stock:
     def _forget_settled(self) -> None:
         self.ahead = deque(message for message in self.ahead if message.delivery.holds(message.offset))
 
-    def drop_some(self, delivery: Delivery, offsets: Collection[Offset]) -> None:
+    def drop_some(self, delivery: ReceivedDelivery, offsets: Collection[Offset]) -> None:
         delivery.lose(offsets)
         self.settle(delivery, offsets)
         self._forget_settled()
@@ -120,7 +120,7 @@ class Stock:
     def take_foreign(self, assigned: Collection[AssignedPartition]) -> list[Portion]:
         """Those that wait and are of none of these partitions; they are not handed out any more."""
         places = {(each.uuid, each.partition) for each in assigned}
-        foreign: dict[Delivery, list[Any]] = {}
+        foreign: dict[ReceivedDelivery, list[Any]] = {}
         for message in self.ahead:
             origin = message.delivery.origin
             if (origin.uuid, origin.partition) not in places:

@@ -23,7 +23,7 @@ FAILURES_MAX = 1_000
 """Of messages that nobody waits for: those beyond are counted by the log alone."""
 
 
-class Run(NamedTuple):
+class ConfirmedRun(NamedTuple):
     """Messages of a call that lie one after the other in a partition."""
 
     first: int
@@ -42,7 +42,7 @@ class Confirmations(Sequence[Published]):
 
     __slots__ = ("_count", "_runs", "_topic")
 
-    def __init__(self, topic: str, runs: Sequence[Run]) -> None:
+    def __init__(self, topic: str, runs: Sequence[ConfirmedRun]) -> None:
         self._topic = topic
         self._runs = sorted(runs)
         self._count = sum(run.length for run in runs)
@@ -101,7 +101,7 @@ class Outcome:
         self._unheard = unheard
         self._done: trio.Event | None = None
         self._topic = ""
-        self._runs: list[Run] = []
+        self._runs: list[ConfirmedRun] = []
         self._results: list[Result | None] | None = None
         """One by one, from the moment on at which runs no longer say it."""
 
@@ -141,7 +141,7 @@ class Outcome:
 
     def confirm(self, places: Sequence[int], topic: str, partition: int, base_offset: Offset | None) -> int:
         """These messages are written, one after the other from this offset on. How many that settles."""
-        run = Run(places[0], len(places), partition, base_offset)
+        run = ConfirmedRun(places[0], len(places), partition, base_offset)
         if isinstance(places, range) and self._results is None:
             self._topic = topic
             self._runs.append(run)

@@ -4,14 +4,14 @@ import math
 from dataclasses import dataclass
 
 from goqueue.client.link.link import Link
-from goqueue.core.sending.queue import SendRow
+from goqueue.core.sending.queue import SendQueue
 from goqueue.net.wire import messages as wire
 
 
 @dataclass(eq=False, slots=True)
-class Row:
+class PartitionQueue:
     partition: int
-    messages: SendRow
+    messages: SendQueue
     identity: wire.ProducerReady | None
     paused_until: float = -math.inf
     waits_for_room_of: Link | None = None

@@ -20,13 +20,13 @@ import trio
 from goqueue.client.link.caller import Caller
 from goqueue.client.link.link import Link
 from goqueue.client.producing.outcome import Outcome, produced_in
-from goqueue.client.producing.partitionqueue import Row
+from goqueue.client.producing.partitionqueue import PartitionQueue
 from goqueue.client.producing.topic import FollowedTopic
 from goqueue.client.producing.troubles import SendTroubles
 from goqueue.client.reading.message import RepeatedPublished
 from goqueue.core.records.batch import Attribute, compress
 from goqueue.core.sending.chunk import Chunk
-from goqueue.core.sending.queue import Gathering, OutBatch, SendRow
+from goqueue.core.sending.queue import Gathering, OutBatch, SendQueue
 from goqueue.core.sending.rounds import SendRounds
 from goqueue.errors import (
     ActorDied,
@@ -75,8 +75,8 @@ class Sender:
         self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
         self._identity = identity
         """Of all rows, until a partition forgets it. Nobody: without idempotence."""
-        self._rows: dict[int, Row] = {}
-        self._rounds = SendRounds[Row]()
+        self._queues: dict[int, PartitionQueue] = {}
+        self._rounds = SendRounds[PartitionQueue]()
         self._troubles = SendTroubles(client)
         self._leaves_with: Link | None = None
         """Whose turn's end is waited for."""
@@ -128,29 +128,29 @@ class Sender:
         outcome = cast(Outcome, chunk.call)
         self.unsettled += len(chunk)
         self._outcomes.append(outcome)
-        for row in self._distribute(chunk, outcome.since):
-            if self._rounds.leave_at_once or row.messages.is_enough or not self._rounds.is_open:
-                self._pump(row)
+        for queue in self._distribute(chunk, outcome.since):
+            if self._rounds.leave_at_once or queue.messages.is_enough or not self._rounds.is_open:
+                self._pump(queue)
             else:
-                self._hold_to_end_of_turn(row)
+                self._hold_to_end_of_turn(queue)
         self._topic.refresh_if_old(outcome.since)
         self._arm(outcome.since + self._tick_seconds)
 
-    def _distribute(self, chunk: Chunk, now: float) -> "list[Row]":
+    def _distribute(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
         """The rows in which something may leave now."""
         if chunk.partition is not None or chunk.keys is None:
-            row = self._row(self._topic.partitioner.choose(None, chunk.partition))
-            may_leave = row.messages.add(chunk, now)
-            if chunk.partition is None and row.messages.is_full:
+            queue = self._queue(self._topic.partitioner.choose(None, chunk.partition))
+            may_leave = queue.messages.add(chunk, now)
+            if chunk.partition is None and queue.messages.is_full:
                 self._topic.partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
-            return [row] if may_leave else []
+            return [queue] if may_leave else []
         numbers: dict[int, list[int]] = {}
         for index, key in enumerate(chunk.keys):
             numbers.setdefault(self._topic.partitioner.choose(key), []).append(index)
         return [
-            self._rows[number]
+            self._queues[number]
             for number, indexes in numbers.items()
-            if self._row(number).messages.add(chunk.picked(indexes), now)
+            if self._queue(number).messages.add(chunk.picked(indexes), now)
         ]
 
     def check_partition(self, partition: int | None) -> None:
@@ -161,16 +161,16 @@ class Sender:
         """By the number that the broker has drawn for this producer: it is as good as one drawn here."""
         self._topic.partitioner.begin_at(self._identity.producer_id)
 
-    def _row(self, number: int) -> Row:
-        row = self._rows.get(number)
-        if row is None:
-            row = self._rows[number] = Row(number, SendRow(self._gathering), self._identity)
-        return row
+    def _queue(self, number: int) -> PartitionQueue:
+        queue = self._queues.get(number)
+        if queue is None:
+            queue = self._queues[number] = PartitionQueue(number, SendQueue(self._gathering), self._identity)
+        return queue
 
     # Out
 
-    def _hold_to_end_of_turn(self, row: Row) -> None:
-        self._rounds.hold(row)
+    def _hold_to_end_of_turn(self, queue: PartitionQueue) -> None:
+        self._rounds.hold(queue)
         link = self._client.link
         if link is not None and link is not self._leaves_with:
             self._leaves_with = link
@@ -182,184 +182,186 @@ class Sender:
 
     def pump_all(self) -> None:
         is_open = self._rounds.is_open
-        for row in self._rows.values():
-            self._pump(row, together=is_open)
+        for queue in self._queues.values():
+            self._pump(queue, together=is_open)
 
     def _pump_held(self) -> None:
         """All of a round leave together, or those whose time has come."""
         is_open = self._rounds.is_open
-        for row in self._rounds.take_held():
-            self._pump(row, together=is_open)
+        for queue in self._rounds.take_held():
+            self._pump(queue, together=is_open)
 
-    def _pump(self, row: Row, *, together: bool = False) -> None:
+    def _pump(self, queue: PartitionQueue, *, together: bool = False) -> None:
         """Send what may leave now, and see to it that the rest is looked at in time. Those that leave together do
         not wait for one another."""
         link = self._client.link
-        if row.messages.has_nothing_to_send() or link is None or row.identity is None:
+        if queue.messages.has_nothing_to_send() or link is None or queue.identity is None:
             return  # whoever brings the missing one pumps
         now, others = trio.current_time(), not (together or self._rounds.is_open)
-        while now >= row.paused_until and link.has_room:
-            batch = row.messages.next_batch(now, others_under_way=others)
+        while now >= queue.paused_until and link.has_room:
+            batch = queue.messages.next_batch(now, others_under_way=others)
             if batch is None:
                 break
-            self._send(row, batch, link)
-            if row.messages.has_nothing_to_send():
+            self._send(queue, batch, link)
+            if queue.messages.has_nothing_to_send():
                 return
-        self._hold(row, row.messages.next_deadline(now, others_under_way=others), now, link)
+        self._hold(queue, queue.messages.next_deadline(now, others_under_way=others), now, link)
 
-    def _hold(self, row: Row, deadline: float | None, now: float, link: Link) -> None:
+    def _hold(self, queue: PartitionQueue, deadline: float | None, now: float, link: Link) -> None:
         if deadline is None:
             return  # answers of its own are awaited, and pump it
-        if deadline <= now >= row.paused_until:
-            self._wait_for_room(row, link)
+        if deadline <= now >= queue.paused_until:
+            self._wait_for_room(queue, link)
         else:
-            self._rounds.hold(row)
-            self._arm(max(deadline, row.paused_until))
+            self._rounds.hold(queue)
+            self._arm(max(deadline, queue.paused_until))
 
-    def _wait_for_room(self, row: Row, link: Link) -> None:
+    def _wait_for_room(self, queue: PartitionQueue, link: Link) -> None:
         def go_on() -> None:
-            row.waits_for_room_of = None
-            self._pump(row)
+            queue.waits_for_room_of = None
+            self._pump(queue)
 
-        if row.waits_for_room_of is not link:
-            row.waits_for_room_of = link
+        if queue.waits_for_room_of is not link:
+            queue.waits_for_room_of = link
             link.when_room(go_on)
 
-    def _send(self, row: Row, batch: OutBatch, link: Link) -> None:
+    def _send(self, queue: PartitionQueue, batch: OutBatch, link: Link) -> None:
         attempt = batch.attempt
-        if attempt == 1 and row.partition == self._topic.partitioner.choose():
+        if attempt == 1 and queue.partition == self._topic.partitioner.choose():
             self._topic.partitioner.begin_next_batch()
-        request = wire.Produce(self._acks, (self._encoded(row, batch),))
+        request = wire.Produce(self._acks, (self._encoded(queue, batch),))
         try:
-            link.post_batch(request, lambda answer: self._hear(row, batch, attempt, answer))
+            link.post_batch(request, lambda answer: self._hear(queue, batch, attempt, answer))
         except GoQueueError as error:
-            self._take_refusal(row, batch, error)
+            self._take_refusal(queue, batch, error)
         else:
             self._rounds.note_sent(len(batch.chunks))
 
-    def _encoded(self, row: Row, batch: OutBatch) -> wire.ProduceBatch:
-        assert row.identity is not None
+    def _encoded(self, queue: PartitionQueue, batch: OutBatch) -> wire.ProduceBatch:
+        assert queue.identity is not None
         body, attributes = batch.body(), 0
         if self.topic.config.get("compression") == "zstd":
             body, attributes = compress(body), int(Attribute.ZSTD)
-        who, uuid = row.identity, self.topic.uuid.bytes
+        who, uuid = queue.identity, self.topic.uuid.bytes
         return wire.ProduceBatch(
-            uuid, row.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, batch.count, body
+            uuid, queue.partition, 0, who.producer_id, who.epoch, batch.sequence, attributes, batch.count, body
         )
 
     # Answers
 
-    def _hear(self, row: Row, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
+    def _hear(self, queue: PartitionQueue, batch: OutBatch, attempt: int, answer: Answer | GoQueueError) -> None:
         ends_round = self._rounds.note_answered()
-        if row.messages.awaits(batch, attempt):
-            self._take_answer(row, batch, produced_in(answer))
+        if queue.messages.awaits(batch, attempt):
+            self._take_answer(queue, batch, produced_in(answer))
         if ends_round:
-            self._rounds.hold(row)
+            self._rounds.hold(queue)
             self._pump_held()
         else:
-            self._pump(row)
+            self._pump(queue)
 
-    def _take_answer(self, row: Row, batch: OutBatch, outcome: wire.ProducedBatch | GoQueueError) -> None:
+    def _take_answer(
+        self, queue: PartitionQueue, batch: OutBatch, outcome: wire.ProducedBatch | GoQueueError
+    ) -> None:
         if isinstance(outcome, wire.ProducedBatch):
-            row.messages.confirmed(batch)
-            self._troubles.note_confirmed(row.partition)
-            self._confirm(row, batch, outcome.base_offset)
+            queue.messages.confirmed(batch)
+            self._troubles.note_confirmed(queue.partition)
+            self._confirm(queue, batch, outcome.base_offset)
         elif isinstance(outcome, ConnectionLost | ActorDied):
-            self._take_loss(row, batch)
+            self._take_loss(queue, batch)
             if isinstance(outcome, ActorDied):  # on a line that stands: it would be asked again and again meanwhile
-                self._pause(row, outcome)
+                self._pause(queue, outcome)
         else:
-            self._take_refusal(row, batch, outcome)
+            self._take_refusal(queue, batch, outcome)
 
-    def _confirm(self, row: Row, batch: OutBatch, base_offset: int | None) -> None:
+    def _confirm(self, queue: PartitionQueue, batch: OutBatch, base_offset: int | None) -> None:
         settled, topic = 0, self.topic.name
         for chunk in () if batch.is_given_up else batch.chunks:
-            settled += cast(Outcome, chunk.call).confirm(chunk.places, topic, row.partition, base_offset)
+            settled += cast(Outcome, chunk.call).confirm(chunk.places, topic, queue.partition, base_offset)
             base_offset = None if base_offset is None else base_offset + len(chunk)
         self._note_settled(settled)
 
-    def _take_loss(self, row: Row, batch: OutBatch) -> None:
+    def _take_loss(self, queue: PartitionQueue, batch: OutBatch) -> None:
         if self._identity is NOBODY:
             error = OutcomeUnknown(
                 "the connection was lost before the answer came; it may have been written or not"
             )
-            self._fail(row.messages.refused(batch, range(batch.count)), error)
+            self._fail(queue.messages.refused(batch, range(batch.count)), error)
         else:
-            row.messages.unanswered(batch)
+            queue.messages.unanswered(batch)
 
-    def _take_refusal(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
-        is_oldest = row.messages.is_oldest(batch)
+    def _take_refusal(self, queue: PartitionQueue, batch: OutBatch, error: GoQueueError) -> None:
+        is_oldest = queue.messages.is_oldest(batch)
         if isinstance(error, UnknownProducer | OutOfOrderSequence) and is_oldest:
-            self._begin_anew(row)
+            self._begin_anew(queue)
         elif isinstance(error, BatchRefused):
-            self._take_bad_records(row, batch, error)
+            self._take_bad_records(queue, batch, error)
         elif isinstance(error, UnknownProducer | OutOfOrderSequence):
-            row.messages.not_written(batch)  # behind one that was refused
+            queue.messages.not_written(batch)  # behind one that was refused
         elif isinstance(error, UnknownTopic):
-            row.messages.not_written(batch)
-            row.paused_until = math.inf
+            queue.messages.not_written(batch)
+            queue.paused_until = math.inf
             self._topic.begin_refresh()
         elif isinstance(error, PartitionUnavailable):
-            self._take_elsewhere(row, batch, error)
+            self._take_elsewhere(queue, batch, error)
         elif error.retryable:
-            row.messages.not_written(batch)
-            self._pause(row, error)
+            queue.messages.not_written(batch)
+            self._pause(queue, error)
         else:
-            self._fail(row.messages.refused(batch, range(batch.count)), error)
+            self._fail(queue.messages.refused(batch, range(batch.count)), error)
 
-    def _pause(self, row: Row, error: GoQueueError) -> None:
-        row.paused_until = trio.current_time() + PAUSE_SECONDS
-        self._troubles.note_refused(self.topic.name, row.partition, error)
+    def _pause(self, queue: PartitionQueue, error: GoQueueError) -> None:
+        queue.paused_until = trio.current_time() + PAUSE_SECONDS
+        self._troubles.note_refused(self.topic.name, queue.partition, error)
 
-    def _take_elsewhere(self, row: Row, batch: OutBatch, error: GoQueueError) -> None:
+    def _take_elsewhere(self, queue: PartitionQueue, batch: OutBatch, error: GoQueueError) -> None:
         """The partition cannot be used. What has no key, and was certainly not written, goes to another one."""
-        movable = self._topic.partitioner.avoid_also(row.partition) and not batch.may_be_written
-        for chunk in row.messages.refused(batch, range(batch.count)):
+        movable = self._topic.partitioner.avoid_also(queue.partition) and not batch.may_be_written
+        for chunk in queue.messages.refused(batch, range(batch.count)):
             if movable and chunk.partition is None and chunk.keys is None:
                 self._distribute(chunk, cast(Outcome, chunk.call).since)
             else:
                 self._fail([chunk], error)
         self.pump_all()
 
-    def _take_bad_records(self, row: Row, batch: OutBatch, refusal: BatchRefused) -> None:
+    def _take_bad_records(self, queue: PartitionQueue, batch: OutBatch, refusal: BatchRefused) -> None:
         errors = {bad.index: bad.error for bad in refusal.records}
-        bad = row.messages.refused(batch, errors.keys())
+        bad = queue.messages.refused(batch, errors.keys())
         if batch.is_given_up:
             return
         places = [(chunk, number) for chunk in bad for number in range(len(chunk))]
         for (chunk, number), index in zip(places, sorted(errors), strict=True):
-            self._settle_bad(row, chunk.picked([number]), errors[index])
+            self._settle_bad(queue, chunk.picked([number]), errors[index])
 
-    def _settle_bad(self, row: Row, chunk: Chunk, error: GoQueueError) -> None:
+    def _settle_bad(self, queue: PartitionQueue, chunk: Chunk, error: GoQueueError) -> None:
         """A repeat of a message with an id has the first one's offset; behind its first, it is sent once more."""
         if not isinstance(error, DuplicateMessage):
             self._fail([chunk], error)
         elif error.offset is None:
-            row.messages.add(chunk, trio.current_time())
+            queue.messages.add(chunk, trio.current_time())
         else:
-            [place], where = chunk.places, RepeatedPublished(self.topic.name, row.partition, error.offset)
+            [place], where = chunk.places, RepeatedPublished(self.topic.name, queue.partition, error.offset)
             self._note_settled(cast(Outcome, chunk.call).settle(place, where))
 
-    def _begin_anew(self, row: Row) -> None:
+    def _begin_anew(self, queue: PartitionQueue) -> None:
         """The partition does not know this row any more: what is certainly unwritten goes on under a new id."""
         error = OutcomeUnknown("the broker has forgotten this producer; the message may have been written or not")
-        self._fail(row.messages.forgotten(), error)
-        self._take_new_identity(row)
+        self._fail(queue.messages.forgotten(), error)
+        self._take_new_identity(queue)
 
-    def _take_new_identity(self, row: Row) -> None:
+    def _take_new_identity(self, queue: PartitionQueue) -> None:
         if self._identity is not NOBODY:
-            row.identity = None
-            self._client.spawn(self._identify, row)
+            queue.identity = None
+            self._client.spawn(self._identify, queue)
 
-    async def _identify(self, row: Row) -> None:
-        while row.identity is None and not self.is_closed:
+    async def _identify(self, queue: PartitionQueue) -> None:
+        while queue.identity is None and not self.is_closed:
             try:
-                row.identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+                queue.identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
             except GoQueueError as error:
                 if not error.retryable:
-                    self._fail(row.messages.drop_all(), error)
+                    self._fail(queue.messages.drop_all(), error)
                     return
-        self._pump(row)
+        self._pump(queue)
 
     # The topic: it may gain partitions, or be deleted and made again.
 
@@ -373,8 +375,8 @@ class Sender:
         await self._topic.refresh()
 
     def _go_by_topic(self, is_other: bool) -> None:
-        for row in self._rows.values():
-            row.paused_until = -math.inf
+        for queue in self._queues.values():
+            queue.paused_until = -math.inf
         if is_other:
             self._move_over()
         self.pump_all()
@@ -385,14 +387,14 @@ class Sender:
     def _try_again(self) -> None:
         """The broker did not say how the topic is: who waits for that asks by sending once more."""
         soon = trio.current_time() + PAUSE_SECONDS
-        for row in self._rows.values():
-            row.paused_until = min(row.paused_until, soon)
+        for queue in self._queues.values():
+            queue.paused_until = min(queue.paused_until, soon)
         self.pump_all()
 
     def _take_all(self) -> list[Chunk]:
         """Out of the rows, which end: whatever comes later begins others, that wait for nothing."""
-        chunks = [chunk for row in self._rows.values() for chunk in row.messages.drop_all()]
-        self._rows.clear()
+        chunks = [chunk for queue in self._queues.values() for chunk in queue.messages.drop_all()]
+        self._queues.clear()
         return chunks
 
     def _move_over(self) -> None:
@@ -426,12 +428,12 @@ class Sender:
         if not self._outcomes or self._deadline(self._outcomes[0]) > now:
             return
         troubles, seconds = self._troubles, self._delivery_timeout
-        for row in self._rows.values():
-            expired = row.messages.expire(now, seconds)
-            self._fail(expired.unwritten, troubles.unwritten(row.partition, seconds))
-            self._fail(expired.unknown, troubles.unknown(row.partition, seconds))
+        for queue in self._queues.values():
+            expired = queue.messages.expire(now, seconds)
+            self._fail(expired.unwritten, troubles.unwritten(queue.partition, seconds))
+            self._fail(expired.unknown, troubles.unknown(queue.partition, seconds))
             if expired.begins_anew:
-                self._take_new_identity(row)
+                self._take_new_identity(queue)
         while self._outcomes and self._deadline(self._outcomes[0]) <= now:
             self._note_settled(self._outcomes.popleft().give_up(troubles.unwritten(None, seconds)))
 

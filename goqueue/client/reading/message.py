@@ -62,7 +62,7 @@ class RepeatedPublished(Published):
         return f"{super().__repr__()[:-1]}, repeated=True)".replace(type(self).__name__, Published.__name__, 1)
 
 
-class Batch:
+class DecodedBatch:
     """What the messages of a batch share."""
 
     __slots__ = ("body", "partition", "topic")
@@ -83,7 +83,7 @@ class Message:
 
     value: bytes
 
-    def __init__(self, batch: Batch, offset: Offset, position: int, value: bytes) -> None:
+    def __init__(self, batch: DecodedBatch, offset: Offset, position: int, value: bytes) -> None:
         """The record begins at `position` in its batch; `value` is its value section."""
         self._batch = batch
         self.offset = offset
@@ -136,7 +136,7 @@ class FlaggedMessage(Message):
 
     __slots__ = ("_headers", "_packed_headers")
 
-    def __init__(self, batch: Batch, offset: Offset, position: int, value: bytes) -> None:
+    def __init__(self, batch: DecodedBatch, offset: Offset, position: int, value: bytes) -> None:
         begin, end = _packed_headers_in(batch.body[position + _FLAGS_AT], value)
         super().__init__(batch, offset, position, value[end:])
         self._packed_headers = value[begin:end]
@@ -208,8 +208,8 @@ class Slice:
             found = (message for message in found if not message.has_expired(now))
         return found
 
-    def _batch_of(self, body: bytes) -> Batch:
-        return Batch(self.topic, self.partition, body)
+    def _batch_of(self, body: bytes) -> DecodedBatch:
+        return DecodedBatch(self.topic, self.partition, body)
 
     def _messages_of(self, envelope: Envelope, stored: memoryview, start: Offset, end: Offset) -> Iterator[Message]:
         if start >= end:

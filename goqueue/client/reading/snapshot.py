@@ -33,21 +33,21 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedPiece:
     """The partition begins here by now."""
 
     start: Offset
 
 
 @dataclass(frozen=True, slots=True)
-class Damaged:
+class DamagedPiece:
     """Offsets up to here cannot be read any more."""
 
     end_offset: Offset
     reason: str
 
 
-Piece: TypeAlias = Batches | Removed | Damaged
+Piece: TypeAlias = Batches | RemovedPiece | DamagedPiece
 
 
 async def take_snapshot(client: Caller) -> wire.Snapshot:
@@ -75,9 +75,9 @@ def _piece_of(error: GoQueueError, offset: Offset, *, is_last: bool) -> Piece | 
     """None when asking again may help."""
     start = error.details.get("start")
     if isinstance(error, OffsetOutOfRange) and isinstance(start, int) and start > offset:
-        return Removed(start)
+        return RemovedPiece(start)
     if isinstance(error, DamagedData) and error.end_offset > offset:
-        return Damaged(error.end_offset, error.message)
+        return DamagedPiece(error.end_offset, error.message)
     if error.retryable and not is_last:
         return None
     raise error

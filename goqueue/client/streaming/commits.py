@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import trio
 
-from goqueue.client.consuming.delivery import Delivered
+from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.client.consuming.membership import Membership
 from goqueue.client.link.caller import Caller
-from goqueue.client.streaming.inflight import Hands
+from goqueue.client.streaming.inflight import InFlight
 from goqueue.client.streaming.partition import Key, StreamPartition, moves_of, stream_of
 from goqueue.errors import GoQueueError, InvalidMessage, StaleGeneration
 from goqueue.net.wire.failures import error_of
@@ -90,7 +90,7 @@ class Committing:
         self,
         streams: Mapping[Key, StreamPartition],
         commits: Commits,
-        hands: Hands,
+        hands: InFlight,
         on_doubt: Callable[[], None],
     ) -> None:
         """`streams` are those that the consumer has; `on_doubt` hears that some have to be asked for anew."""
@@ -104,7 +104,7 @@ class Committing:
         self._gone: set[Key] = set()
         """Released partitions with messages that were handed out and not committed. `commit()` names them once."""
 
-    async def commit(self, message: Delivered | None) -> None:
+    async def commit(self, message: LeasedMessage | None) -> None:
         """By hand: up to this message, or all that was handed out."""
         if message is not None:
             await self._commit_by_hand({self._stream_with(message): message.offset + 1})

@@ -23,23 +23,23 @@ from goqueue.client.consuming.consumer import (
     LEAVE_SECONDS_MAX,
     LEAVE_SECONDS_MAX_WITHOUT_LINK,
     Consumer,
+    ConsumerState,
     Settled,
-    State,
     check_receive,
 )
-from goqueue.client.consuming.delivery import OF_TRIO, Delivered, DeliveredMessage, Kinds
+from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, Kinds, LeasedMessage
 from goqueue.client.consuming.explaining import Explaining, Paused
 from goqueue.client.consuming.options import ConsumerOptions, OnPartitions, Start
 from goqueue.client.link.arguments import check_any_partition, refusal
 from goqueue.client.link.caller import Caller
 from goqueue.client.streaming.commits import STALE_SECONDS_MAX, Commits, Committing, first_error
 from goqueue.client.streaming.fetching import PAUSE_SECONDS, Fetching
-from goqueue.client.streaming.inflight import Elsewhere, Hands
+from goqueue.client.streaming.inflight import Elsewhere, InFlight
 from goqueue.client.streaming.membership import StreamMembership
-from goqueue.client.streaming.partition import Key, Owner, StreamPartition, stream_of
+from goqueue.client.streaming.partition import Key, StreamOwner, StreamPartition, stream_of
 from goqueue.client.streaming.seeking import chosen, offset_of
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX
-from goqueue.core.waiting.idle import QuietSpell
+from goqueue.core.waiting.idle import IdleTime
 from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration, UnknownGroup
 from goqueue.net.wire.groups import AssignedPartition
 
@@ -58,7 +58,7 @@ class StreamConsumer(Consumer):
     def __init__(self, client: Caller, options: ConsumerOptions) -> None:
         self._client: Caller = client
         self._options = options
-        self._state = State.NEW
+        self._state = ConsumerState.NEW
         self._is_patient = False
         self._scope = trio.CancelScope()
         self._streams: dict[Key, StreamPartition] = {}
@@ -68,12 +68,12 @@ class StreamConsumer(Consumer):
         self._commits = Commits(client, options.group, self._membership)
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = self._owned_by(self, OF_TRIO)
-        self._hands = Hands(self._streams, self._look_again)
+        self._hands = InFlight(self._streams, self._look_again)
         self._committing = Committing(self._streams, self._commits, self._hands, self._note_doubt)
         self._loop_at: StreamPartition | None = None
         """Where `async for` took its last message."""
         self._news, self._assigned = trio.Event(), trio.Event()
-        self._quiet = QuietSpell()
+        self._quiet = IdleTime()
         self._explaining = Explaining(client, options.group, self.member_id, self._quiet, paused=self._paused)
         self._failure: Exception | None = None
         self._calling = trio.Lock()
@@ -84,8 +84,8 @@ class StreamConsumer(Consumer):
         self._owner = self._owned_by(owner, kinds)
         self._hands.elsewhere = elsewhere
 
-    def _owned_by(self, owner: object, kinds: Kinds) -> Owner:
-        return Owner(self._options.group, self.member_id, self._membership.instance, owner, kinds)
+    def _owned_by(self, owner: object, kinds: Kinds) -> StreamOwner:
+        return StreamOwner(self._options.group, self.member_id, self._membership.instance, owner, kinds)
 
     async def _run(self) -> None:
         with self._scope:
@@ -99,7 +99,7 @@ class StreamConsumer(Consumer):
 
     async def _leave(self) -> None:
         """What cannot be committed comes again, so it is not tried for long."""
-        was_open, self._state = self._state is State.OPEN, State.CLOSED
+        was_open, self._state = self._state is ConsumerState.OPEN, ConsumerState.CLOSED
         self._scope.cancel()
         self._wake()
         patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
@@ -141,7 +141,7 @@ class StreamConsumer(Consumer):
     def _next_of_the_same(self) -> DeliveredMessage | None:
         """Of the partition that the loop is at, as long as nothing else has to be looked at."""
         is_plain = self._hands.is_nobody_waiting and self._failure is None and self._membership.fenced is None
-        if self._loop_at is None or not is_plain or self._state is not State.OPEN:
+        if self._loop_at is None or not is_plain or self._state is not ConsumerState.OPEN:
             return None
         return self._loop_at.take_next()
 
@@ -201,7 +201,7 @@ class StreamConsumer(Consumer):
             if stream.is_read and stream.is_at_trouble and stream.trouble is not None:
                 raise stream.trouble
 
-    def take_back(self, messages: Sequence[Delivered]) -> None:
+    def take_back(self, messages: Sequence[LeasedMessage]) -> None:
         """They reached nobody, and wait for the next call."""
         self._hands.take_back(messages)
 
@@ -211,7 +211,7 @@ class StreamConsumer(Consumer):
 
     # Committing
 
-    async def commit(self, message: Delivered | None = None) -> None:
+    async def commit(self, message: LeasedMessage | None = None) -> None:
         """All that was handed out so far is done, or up to this message of its partition. `StaleGeneration` when
         a partition has gone to another member: the messages come again there, and the others are committed."""
         self._check_open()
@@ -377,6 +377,6 @@ class StreamConsumer(Consumer):
         )
 
     def _closed(self) -> Closed:
-        if self._state is State.NEW:
+        if self._state is ConsumerState.NEW:
             return super()._closed()
         return Closed("the consumer is closed; what it had not committed comes again")

@@ -13,7 +13,7 @@ import trio
 
 from goqueue.client.link.caller import Caller
 from goqueue.client.reading.prefetch import AskedAhead
-from goqueue.client.streaming.partition import Owner, StreamPartition, StreamSlice
+from goqueue.client.streaming.partition import StreamOwner, StreamPartition, StreamSlice
 from goqueue.errors import DamagedData, GoQueueError, OffsetOutOfRange, UnknownPartition, UnknownTopic
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import PATIENCE_SECONDS, error_of, final
@@ -56,7 +56,7 @@ class Fetching:
         """There is room for more."""
         self._changed.set()
 
-    async def run(self, owner: Owner) -> None:
+    async def run(self, owner: StreamOwner) -> None:
         while True:
             self._changed = trio.Event()
             streams, has_resting = self._wanted()
@@ -81,7 +81,7 @@ class Fetching:
         has_room = sum(stream.bytes_ahead for stream in streams) < self._bytes_max
         return (streams if has_room else []), len(streams) < len(readable)
 
-    async def _fetch(self, streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> None:
+    async def _fetch(self, streams: Sequence[StreamPartition], owner: StreamOwner, wait_ms: int) -> None:
         request = _request(streams, owner, wait_ms)
         answer = await self._ahead.answer(request)
         if answer is None:
@@ -99,13 +99,13 @@ class Fetching:
         if failures:
             self._on_failure(failures[0])
 
-    def _ask_ahead(self, owner: Owner) -> None:
+    def _ask_ahead(self, owner: StreamOwner) -> None:
         """The program may have the processor for long once it knows of what came."""
         streams, has_resting = self._wanted()
         if not has_resting and any(stream.is_behind for stream in streams):
             self._ahead.ask(_request(streams, owner, WAIT_MS))
 
-    def _add(self, stream: StreamPartition, found: wire.FetchedPartition, owner: Owner) -> None:
+    def _add(self, stream: StreamPartition, found: wire.FetchedPartition, owner: StreamOwner) -> None:
         assert stream.position is not None, "what is read has a place"
         begin = max(stream.position, stream.fetch_at)
         messages = StreamSlice(stream, owner, found.data).messages(begin, None, self._client.clock.now())
@@ -154,6 +154,6 @@ def _advise(error: DamagedData, group: str, stream: StreamPartition) -> None:
     error.args = (error.message,)
 
 
-def _request(streams: Sequence[StreamPartition], owner: Owner, wait_ms: int) -> wire.Fetch:
+def _request(streams: Sequence[StreamPartition], owner: StreamOwner, wait_ms: int) -> wire.Fetch:
     asked = tuple([wire.FetchPartition(*stream.assigned[1:], 0, stream.fetch_at) for stream in streams])
     return wire.Fetch(wait_ms, BYTES_MAX, asked, owner.group, owner.member, owner.instance)

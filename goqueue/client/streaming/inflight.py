@@ -44,7 +44,7 @@ class _Nowhere:
         return []
 
 
-class Hands:
+class InFlight:
     def __init__(self, streams: Mapping[Key, StreamPartition], on_step_back: Callable[[], None]) -> None:
         """`streams` are all that the consumer has, at any time."""
         self._streams = streams

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from goqueue.client.consuming.delivery import Delivered, DeliveredSlice, Delivery, Kinds, Origin
+from goqueue.client.consuming.delivery import DeliveredSlice, Kinds, LeasedMessage, Origin, ReceivedDelivery
 from goqueue.client.consuming.names import NO_NAMES
 from goqueue.client.reading.message import Message
 from goqueue.core.records.batch import Attribute, Envelope
@@ -27,7 +27,7 @@ Key: TypeAlias = tuple[str, int]
 _HOLDS_FOR_ONE_GROUP = int(Attribute.HOLDS_FOR_ONE_GROUP)
 
 
-class Owner(NamedTuple):
+class StreamOwner(NamedTuple):
     """Whose messages these are, and of which classes."""
 
     group: str
@@ -207,12 +207,12 @@ class StreamPartition:
         return handled if self._stand is None or handled > self._stand.handed_out else self._stand.at
 
 
-class StreamDelivery(Delivery):
+class StreamDelivery(ReceivedDelivery):
     """What one fetch brought of one partition. There is no lease, so there is no receipt."""
 
     __slots__ = ("moves", "stream")
 
-    def __init__(self, stream: StreamPartition, owner: Owner, size: int) -> None:
+    def __init__(self, stream: StreamPartition, owner: StreamOwner, size: int) -> None:
         topic, uuid, partition = stream.assigned
         super().__init__(Origin(owner.group, topic, uuid, partition, 0), NO_NAMES, size, owner.consumer)
         self.stream = stream
@@ -229,7 +229,7 @@ class StreamDelivery(Delivery):
 class StreamSlice(DeliveredSlice):
     """Passes over what is meant for another group."""
 
-    def __init__(self, stream: StreamPartition, owner: Owner, data: Buffer) -> None:
+    def __init__(self, stream: StreamPartition, owner: StreamOwner, data: Buffer) -> None:
         super().__init__(StreamDelivery(stream, owner, len(data)), data, owner.kinds)
         self._group = owner.group.encode()
 
@@ -247,11 +247,11 @@ class StreamSlice(DeliveredSlice):
 
 def moves_of(message: object) -> int:
     """How often others had moved its partition when it was fetched."""
-    delivery = message.delivery if isinstance(message, Delivered) else None
+    delivery = message.delivery if isinstance(message, LeasedMessage) else None
     return delivery.moves if isinstance(delivery, StreamDelivery) else 0
 
 
 def stream_of(message: object) -> StreamPartition | None:
     """The partition that handed it out; None when it is no message of a stream."""
-    delivery = message.delivery if isinstance(message, Delivered) else None
+    delivery = message.delivery if isinstance(message, LeasedMessage) else None
     return delivery.stream if isinstance(delivery, StreamDelivery) else None

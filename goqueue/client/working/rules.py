@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 import trio
 
 from goqueue.client.consuming.consumer import Consumer
-from goqueue.client.consuming.delivery import Delivered
-from goqueue.client.working.settling import PAUSE_SECONDS, Settlements, place_of, reason_of
+from goqueue.client.consuming.delivery import LeasedMessage
+from goqueue.client.working.settling import PAUSE_SECONDS, WorkerSettling, place_of, reason_of
 from goqueue.errors import GoQueueError
 from goqueue.nursery import PlainNursery
 
@@ -72,7 +72,7 @@ class Working:
         self._token = trio.lowlevel.current_trio_token()
         if self._is_stopping:
             self._note_stop()
-        settlements = Settlements(consumer)
+        settlements = WorkerSettling(consumer)
         try:
             async with PlainNursery() as tasks:
                 tasks.start_soon(settlements.run)
@@ -89,7 +89,7 @@ class Working:
         self._taking.cancel()
         self._cut_off.deadline = min(self._cut_off.deadline, trio.current_time() + self._drain_seconds)
 
-    async def _work(self, consumer: Consumer, handle: Handle, settlements: Settlements) -> None:
+    async def _work(self, consumer: Consumer, handle: Handle, settlements: WorkerSettling) -> None:
         async with PlainNursery() as handlers:
             with self._taking:
                 while not self._is_stopping:
@@ -111,7 +111,7 @@ class Working:
             await trio.sleep(PAUSE_SECONDS)
             return []
 
-    async def _work_on(self, message: Delivered, handle: Handle, settlements: Settlements) -> None:
+    async def _work_on(self, message: LeasedMessage, handle: Handle, settlements: WorkerSettling) -> None:
         try:
             await handle(message)
         except trio.Cancelled:
@@ -129,17 +129,17 @@ class Working:
             self._running -= 1
             self._has_room.set()
 
-    async def _note_failure(self, message: Delivered, error: Exception, settlements: Settlements) -> None:
+    async def _note_failure(self, message: LeasedMessage, error: Exception, settlements: WorkerSettling) -> None:
         self._failed += 1
         _log_failure(message, error)
         await settlements.nack(message, reason_of(error))
 
 
-def _log_failure(message: Delivered, error: BaseException) -> None:
+def _log_failure(message: LeasedMessage, error: BaseException) -> None:
     logger.error("the handler failed for %s, attempt %d", place_of(message), message.attempt, exc_info=error)
 
 
-def _only_cancellation(message: Delivered, group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _only_cancellation(message: LeasedMessage, group: BaseExceptionGroup[BaseException]) -> BaseException:
     """What a handler raised while it was cancelled is logged: it must not become the worker's own end."""
     cancellations, others = group.split(trio.Cancelled)
     if cancellations is None or not isinstance(others, ExceptionGroup):

@@ -10,7 +10,7 @@ import logging
 import trio
 
 from goqueue.client.consuming.consumer import REASON_LENGTH_MAX, Consumer
-from goqueue.client.consuming.delivery import Delivered
+from goqueue.client.consuming.delivery import LeasedMessage
 from goqueue.errors import GoQueueError, StaleReceipt
 
 logger = logging.getLogger("goqueue.worker")
@@ -19,16 +19,16 @@ PAUSE_SECONDS = 1.0
 """Between two tries to reach a broker that is away."""
 
 
-class Settlements:
+class WorkerSettling:
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self._to_ack: list[Delivered] = []
+        self._to_ack: list[LeasedMessage] = []
         self._comes_more = trio.Event()
         self._turn = trio.Lock()
 
     # Acks
 
-    def ack(self, message: Delivered) -> None:
+    def ack(self, message: LeasedMessage) -> None:
         """Soon, unless its handler has settled it."""
         if is_open(message):
             self._to_ack.append(message)
@@ -48,7 +48,7 @@ class Settlements:
                 await self._ack(row)
                 del self._to_ack[: len(row)]
 
-    async def _ack(self, row: list[Delivered]) -> None:
+    async def _ack(self, row: list[LeasedMessage]) -> None:
         while True:
             try:
                 return await self._consumer.ack(row)
@@ -58,7 +58,7 @@ class Settlements:
 
     # Failures
 
-    async def nack(self, message: Delivered, reason: str) -> None:
+    async def nack(self, message: LeasedMessage, reason: str) -> None:
         while is_open(message):
             try:
                 return await self._consumer.nack(message, reason=reason)
@@ -79,12 +79,12 @@ async def _may_be_repeated(error: GoQueueError, what: str, *arguments: object) -
     return error.retryable
 
 
-def is_open(message: Delivered) -> bool:
+def is_open(message: LeasedMessage) -> bool:
     """Nobody has settled it. Whether a lease that seems to have ended has done so is the broker's to say."""
     return message.delivery.holds(message.offset) or message.offset in message.delivery.lost
 
 
-def place_of(message: Delivered) -> str:
+def place_of(message: LeasedMessage) -> str:
     return f"{message.topic}/{message.partition} offset {message.offset}"
 
 

@@ -37,7 +37,7 @@ _TARGET, _MOVED = Struct(">Q"), Struct(">QQ")
 _CONTROL, _DELAYED, _FIRED = int(Flag.CONTROL), int(Flag.DELAYED), int(Flag.FIRED)
 
 
-class Delayed(NamedTuple):
+class DelayedRecord(NamedTuple):
     """An original."""
 
     offset: Offset
@@ -72,7 +72,7 @@ class Lapsed(NamedTuple):
     time: Microseconds
 
 
-DelayEvent: TypeAlias = Delayed | Moved | Cancelled | Fired | Lapsed
+DelayEvent: TypeAlias = DelayedRecord | Moved | Cancelled | Fired | Lapsed
 
 
 def due_time(due: int, wall_time: Microseconds) -> Microseconds:
@@ -100,7 +100,7 @@ def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Micros
     begin = place.position + HEADER_SIZE
     if place.flags & _DELAYED:
         due = _TARGET.unpack_from(records, begin + place.key_size)[0]
-        return Delayed(offset, offset, due_time(due, time))
+        return DelayedRecord(offset, offset, due_time(due, time))
     if place.flags & _CONTROL:
         value = begin + place.key_size
         reads = _CONTROLS.get(bytes(records[begin:value]))

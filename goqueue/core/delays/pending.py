@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import groupby, islice
 from typing import NamedTuple
 
-from goqueue.core.delays.events import Cancelled, Delayed, DelayEvent, Fired, Lapsed, Moved
+from goqueue.core.delays.events import Cancelled, DelayedRecord, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
@@ -34,7 +34,7 @@ class DelayState(IntEnum):
 _ENDS = {Fired: DelayState.DELIVERED, Cancelled: DelayState.CANCELLED, Lapsed: DelayState.EXPIRED}
 
 
-class Change(NamedTuple):
+class DelayChange(NamedTuple):
     """Of one delayed message: what the index notes and the timer follows."""
 
     state: DelayState
@@ -50,34 +50,34 @@ class Delays:
         self.pending = OffsetSet()
         self.hidden = OffsetSet()
         """What nobody is ever handed: all originals, whatever became of them, and the records that say so."""
-        self.finished: OrderedDict[Offset, Change] = OrderedDict()
+        self.finished: OrderedDict[Offset, DelayChange] = OrderedDict()
         """The oldest first. A plain dict would have to look for it behind all that were taken out before."""
 
-    def load(self, pending: OffsetSet, hidden: OffsetSet, finished: Iterable[Change]) -> None:
+    def load(self, pending: OffsetSet, hidden: OffsetSet, finished: Iterable[DelayChange]) -> None:
         """What was known before, in place of nothing."""
         self.pending, self.hidden = pending, hidden
         for change in finished:
             self.remember(change)
 
-    def apply(self, event: DelayEvent) -> Change | None:
+    def apply(self, event: DelayEvent) -> DelayChange | None:
         """What follows from it; None when it is about one that is no longer pending."""
-        if isinstance(event, Delayed):
+        if isinstance(event, DelayedRecord):
             self.pending.add(event.offset, event.offset)
             self.hidden.add(event.offset, event.offset)
-            return Change(DelayState.PENDING, event.offset, event.due, event.at)
+            return DelayChange(DelayState.PENDING, event.offset, event.due, event.at)
         if not isinstance(event, Fired | Lapsed):
             self.hidden.add(event.at, event.at)
         if event.offset not in self.pending:
             return None
         if isinstance(event, Moved):
-            return Change(DelayState.PENDING, event.offset, event.due, event.at)
-        return self._finish(Change(_ENDS[type(event)], event.offset, event.time, event.at))
+            return DelayChange(DelayState.PENDING, event.offset, event.due, event.at)
+        return self._finish(DelayChange(_ENDS[type(event)], event.offset, event.time, event.at))
 
-    def apply_all(self, events: Sequence[DelayEvent]) -> list[Change]:
+    def apply_all(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
         """What follows from many. Most come in long rows of new ones, or of those that fired together."""
-        changes: list[Change] = []
+        changes: list[DelayChange] = []
         for kind, row in groupby(events, type):
-            if kind is Delayed:
+            if kind is DelayedRecord:
                 changes += self._begin(list(row))
             elif kind is Fired:
                 changes += self._deliver(list(row))
@@ -85,44 +85,46 @@ class Delays:
                 changes += self._apply_each(row)
         return changes
 
-    def _apply_each(self, events: Iterable[DelayEvent]) -> list[Change]:
+    def _apply_each(self, events: Iterable[DelayEvent]) -> list[DelayChange]:
         return [change for event in events if (change := self.apply(event)) is not None]
 
-    def _begin(self, events: Sequence[DelayEvent]) -> Iterator[Change]:
+    def _begin(self, events: Sequence[DelayEvent]) -> Iterator[DelayChange]:
         begun = OffsetSet.of(event.offset for event in events)
         self.pending.update(begun)
         self.hidden.update(begun)
-        return (Change(DelayState.PENDING, offset, due, at) for offset, at, due in events)
+        return (DelayChange(DelayState.PENDING, offset, due, at) for offset, at, due in events)
 
-    def _deliver(self, events: Sequence[DelayEvent]) -> list[Change]:
+    def _deliver(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
         """All at once, if each is pending and there once."""
         fired = OffsetSet.of(event.offset for event in events)
         if len(self.pending.common(fired)) < len(events):
             return self._apply_each(events)
         self.pending.take(fired)
-        changes = [Change(DelayState.DELIVERED, offset, time, at) for offset, at, time in events]
+        changes = [DelayChange(DelayState.DELIVERED, offset, time, at) for offset, at, time in events]
         self.finished.update((change.offset, change) for change in changes)
         self._forget_oldest()
         return changes
 
-    def removed_below(self, log_start: Offset, now: Microseconds, at: Offset) -> tuple[OffsetSet, list[Change]]:
+    def removed_below(
+        self, log_start: Offset, now: Microseconds, at: Offset
+    ) -> tuple[OffsetSet, list[DelayChange]]:
         """The originals of these are gone; the newest are remembered, however many there were.
 
         No record says so: it is noted behind what was said last, at `at`.
         """
         gone = self.pending.take_below(log_start)
         self.hidden.take_below(log_start)
-        remembered = [Change(DelayState.EXPIRED, offset, now, at) for offset in gone.last(FINISHED_MAX)]
+        remembered = [DelayChange(DelayState.EXPIRED, offset, now, at) for offset in gone.last(FINISHED_MAX)]
         for change in remembered:
             self.remember(change)
         return gone, remembered
 
-    def _finish(self, change: Change) -> Change:
+    def _finish(self, change: DelayChange) -> DelayChange:
         self.pending.discard(change.offset, change.offset)
         self.remember(change)
         return change
 
-    def remember(self, change: Change) -> None:
+    def remember(self, change: DelayChange) -> None:
         self.finished[change.offset] = change
         self._forget_oldest()
 
@@ -138,7 +140,7 @@ class Delays:
         """The next so many, in the order in which they were published."""
         return list(islice((offset for run in self.pending.runs(first) for offset in _each(run)), count_max))
 
-    def finished_from(self, first: Offset, count_max: int) -> list[Change]:
+    def finished_from(self, first: Offset, count_max: int) -> list[DelayChange]:
         offsets = sorted(offset for offset in self.finished if offset >= first)
         return [self.finished[offset] for offset in offsets[:count_max]]
 

@@ -46,7 +46,7 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RedriveChoice:
     """Those that fit all that is given."""
 
     destination: Destination

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from reprlib import repr as shortened
 from typing import Any, TypeVar
 
-from goqueue.core.topics.config import Choice, Kind, Setting, Whole
+from goqueue.core.topics.config import Choice, Setting, SettingKind, Whole
 from goqueue.errors import InvalidConfig
 
 DELIVERIES_MAX = 1_000_000
@@ -31,7 +31,7 @@ class YesOrNo:
         return isinstance(value, bool)
 
 
-def _setting(default: Value, kind: Kind, meaning: str) -> Value:
+def _setting(default: Value, kind: SettingKind, meaning: str) -> Value:
     return field(default=default, metadata={"kind": kind, "meaning": meaning})
 
 

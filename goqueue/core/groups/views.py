@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.views import LaneFigures
 from goqueue.errors import GoQueueError
 from goqueue.types import Microseconds, Offset, Scalar
@@ -56,7 +56,7 @@ class DescribedPartition(NamedTuple):
     """One for each priority, the highest first."""
     damaged: int = 0
     """Messages that wait until the log can be read again. The lag does not count them."""
-    damages: tuple[DamagedRange, ...] = ()
+    damages: tuple[DamagedRun, ...] = ()
     progress_lost_at: Microseconds | None = None
     """The journal of the partition's ledgers was damaged or gone, and messages come again."""
     shown_before: Offset | None = None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from goqueue.core.ledger.attempts import Attempts, StandingRun
-from goqueue.core.ledger.deadletters import DeadRun, Departures
+from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
@@ -25,7 +25,7 @@ LATE_TIDY_FROM = 64
 Timed = tuple[Run, Microseconds]
 
 
-class DamagedRange(NamedTuple):
+class DamagedRun(NamedTuple):
     """Offsets that one file should hold. `messages` of them are damaged for the group."""
 
     first: Offset
@@ -34,7 +34,7 @@ class DamagedRange(NamedTuple):
     messages: int = 0
 
 
-class Released(NamedTuple):
+class RepairedRun(NamedTuple):
     """What was damaged and no longer is, by what was known of it."""
 
     fresh: OffsetSet
@@ -58,8 +58,8 @@ class Damages:
     def __init__(self) -> None:
         self.fresh = OffsetSet()
         self.again = Attempts()
-        self._letters = Departures()
-        self._names: list[DamagedRange] = []
+        self._letters = DeadLetterQueue()
+        self._names: list[DamagedRun] = []
 
     def __len__(self) -> int:
         return len(self.fresh) + len(self.again) + self._letters.leaving_count
@@ -80,7 +80,7 @@ class Damages:
         again = sum(offsets.count(first, last) for offsets in self.again.values())
         return self.fresh.count(first, last) + again + self._letters.count_leaving(Run(first, last))
 
-    def ranges(self) -> tuple[DamagedRange, ...]:
+    def ranges(self) -> tuple[DamagedRun, ...]:
         """In order, each with its messages."""
         return tuple(each._replace(messages=self.count(each.first, each.last)) for each in self._names)
 
@@ -93,17 +93,17 @@ class Damages:
 
     def name(self, first: Offset, last: Offset, path: str) -> None:
         """The newest word on a range holds."""
-        rest = list[DamagedRange]()
+        rest = list[DamagedRun]()
         for each in self._names:
             pieces = (each._replace(last=min(each.last, first - 1)), each._replace(first=max(each.first, last + 1)))
             rest += [piece for piece in pieces if piece.first <= piece.last]
-        self._names = _joined(sorted([*rest, DamagedRange(first, last, path)]))[:NAMES_MAX]
+        self._names = _joined(sorted([*rest, DamagedRun(first, last, path)]))[:NAMES_MAX]
 
-    def take(self, first: Offset, last: Offset) -> Released:
+    def take(self, first: Offset, last: Offset) -> RepairedRun:
         """Whatever of these is damaged, and no longer is."""
         fresh = OffsetSet(self.fresh.runs(first, last))
         self.fresh.discard(first, last)
-        taken = Released(fresh, self.again.take_range(first, last), self._letters.take(first, last))
+        taken = RepairedRun(fresh, self.again.take_range(first, last), self._letters.take(first, last))
         self._names = [each for each in self._names if self.count(each.first, each.last)]
         return taken
 
@@ -116,13 +116,13 @@ class Damages:
         damages = cls()
         fresh, again, letters, names, *_ = plain
         damages.fresh = OffsetSet.from_plain(fresh)
-        damages.again, damages._letters = Attempts.from_plain(again), Departures.from_plain(letters)
-        damages._names = [DamagedRange(first, last, path) for first, last, path, *_ in names]
+        damages.again, damages._letters = Attempts.from_plain(again), DeadLetterQueue.from_plain(letters)
+        damages._names = [DamagedRun(first, last, path) for first, last, path, *_ in names]
         return damages
 
 
-def _joined(names: Iterable[DamagedRange]) -> list[DamagedRange]:
-    joined = list[DamagedRange]()
+def _joined(names: Iterable[DamagedRun]) -> list[DamagedRun]:
+    joined = list[DamagedRun]()
     for each in names:
         if joined and joined[-1].path == each.path and joined[-1].last + 1 >= each.first:
             joined[-1] = joined[-1]._replace(last=max(joined[-1].last, each.last))

@@ -1,8 +1,8 @@
 """Messages on their way to the dead-letter topic: those that wait for it, in offset order, and those under way.
 
-At most one departure is under way. Its sequence is journaled before the append, so that after a crash the same
+At most one transfer is under way. Its sequence is journaled before the append, so that after a crash the same
 messages are sent again under the same sequence, and the producer's memory tells whether they are there already:
-each arrives exactly once (G5). The departure stays as it is until it is over, whatever becomes of its messages
+each arrives exactly once (G5). The transfer stays as it is until it is over, whatever becomes of its messages
 here: retention, a cut or a reset only take from it the right to settle them.
 """
 
@@ -34,7 +34,7 @@ class DeadRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Departure:
+class DeadLetterTransfer:
     sequence: int
     runs: tuple[DeadRun, ...]
 
@@ -43,11 +43,11 @@ class Departure:
         return sum(run.size for run in self.runs)
 
 
-class Departures:
+class DeadLetterQueue:
     def __init__(self) -> None:
         self._leaving: list[DeadRun] = []
         self._leaving_count = 0
-        self.under_way: Departure | None = None
+        self.under_way: DeadLetterTransfer | None = None
         self._to_settle = OffsetSet()
 
     @property
@@ -55,11 +55,11 @@ class Departures:
         return self._leaving_count
 
     @property
-    def departing_count(self) -> int:
+    def transfer_count(self) -> int:
         """Of those under way the ones that hold the group's progress."""
         return len(self._to_settle)
 
-    def count_departing(self, end: Offset) -> int:
+    def count_in_transfer(self, end: Offset) -> int:
         return self._to_settle.count(0, end - 1)
 
     def next(self, count_max: int) -> tuple[DeadRun, ...]:
@@ -105,13 +105,13 @@ class Departures:
         return found
 
     def begin(self, sequence: int, runs: Iterable[Run]) -> None:
-        assert self.under_way is None, "one departure at a time"
+        assert self.under_way is None, "one transfer at a time"
         taken = [dead for run in runs for dead in self.take(*run)]
-        self.under_way = Departure(sequence, tuple(taken))
+        self.under_way = DeadLetterTransfer(sequence, tuple(taken))
         self._to_settle = OffsetSet(Run(dead.first, dead.last) for dead in taken)
 
     def end(self) -> list[Run]:
-        """The departure is over: what is done now."""
+        """The transfer is over: what is done now."""
         settled = list(self._to_settle.runs())
         self.under_way, self._to_settle = None, OffsetSet()
         return settled
@@ -137,12 +137,12 @@ class Departures:
         return [[list(run) for run in self._leaving], under_way, self._to_settle.to_plain()]
 
     @classmethod
-    def from_plain(cls, plain: Any) -> "Departures":
-        departures = cls()
+    def from_plain(cls, plain: Any) -> "DeadLetterQueue":
+        dead_letters = cls()
         leaving, under_way, to_settle = plain
         for run in leaving:
-            departures.add(DeadRun(*run))
+            dead_letters.add(DeadRun(*run))
         if under_way is not None:
-            departures.under_way = Departure(under_way[0], tuple(DeadRun(*run) for run in under_way[1]))
-        departures._to_settle = OffsetSet.from_plain(to_settle)
-        return departures
+            dead_letters.under_way = DeadLetterTransfer(under_way[0], tuple(DeadRun(*run) for run in under_way[1]))
+        dead_letters._to_settle = OffsetSet.from_plain(to_settle)
+        return dead_letters

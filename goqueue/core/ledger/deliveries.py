@@ -26,7 +26,7 @@ from goqueue.core.ledger.attempts import (
     joined,
     without,
 )
-from goqueue.core.ledger.leases import Lease, LeaseRow
+from goqueue.core.ledger.leases import DeliveryLeases, Lease
 from goqueue.core.ledger.settlements import SettledDeliveries, Settlement, Settlements
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
@@ -41,7 +41,7 @@ class Delivery:
     member: str
     wall: Microseconds
     is_alone: bool
-    leases: LeaseRow
+    leases: DeliveryLeases
     settled: Settlements = field(default_factory=Settlements)
 
     @property
@@ -68,7 +68,7 @@ class Deadline(NamedTuple):
     """Without messages it is over, and so is the deadline."""
 
 
-class Verdict(NamedTuple):
+class ReceiptVerdict(NamedTuple):
     """Which receipts are good, each message named once, and which are stale, as they were handed in."""
 
     good: AttemptRuns
@@ -153,21 +153,21 @@ class Deliveries:
 
     def judge(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
-    ) -> Verdict:
+    ) -> ReceiptVerdict:
         """What was settled so under this nonce before is not stale, and not good a second time."""
         runs = tuple(runs)
         leases = self._standing(now, nonce, runs)
         if _are_all_out(leases, runs):  # as most often
-            return Verdict(joined(runs), ())
+            return ReceiptVerdict(joined(runs), ())
         return self._judge_each(runs, leases, self._settled_so(nonce, repeats))
 
-    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], settled: Attempts) -> Verdict:
+    def _judge_each(self, runs: AttemptRuns, leases: Sequence[Lease], settled: Attempts) -> ReceiptVerdict:
         good, stale = list[AttemptRun](), list[AttemptRun]()
         for run in runs:
             found = [piece for lease in leases for piece in lease.out.find(run)]
             good += [AttemptRun(*piece, run.attempt) for piece in found]
             stale += without(run, found + settled.find(run))
-        return Verdict(joined(good), tuple(stale))
+        return ReceiptVerdict(joined(good), tuple(stale))
 
     def out(self, now: float, nonce: int) -> AttemptRuns:
         """Everything under this nonce for which receipts are good."""
@@ -327,4 +327,4 @@ def _delivery_from_plain(plain: Any, now: float) -> Delivery:
         Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
     ]
     settled = Settlements.from_plain(acked, later[0] if later else ())
-    return Delivery(nonce, member, wall, is_alone, LeaseRow(standing), settled)
+    return Delivery(nonce, member, wall, is_alone, DeliveryLeases(standing), settled)

@@ -157,13 +157,13 @@ class Expired(Entry):
 
 
 @dataclass(frozen=True, slots=True)
-class Departing(Entry):
+class TransferBegun(Entry):
     sequence: int
     runs: Runs
 
 
 @dataclass(frozen=True, slots=True)
-class Departed(Entry):
+class TransferDone(Entry):
     sequence: int
 
 
@@ -329,8 +329,8 @@ _TABLE = (
     _Kind(7, Released, (_whole, _attempt_runs)),
     _Kind(8, Extended, (_whole, _perhaps(_attempt_runs), _seconds)),
     _Kind(9, Expired, (_whole, _attempt_runs, _perhaps(_text))),
-    _Kind(10, Departing, (_whole, _runs)),
-    _Kind(11, Departed, (_whole,)),
+    _Kind(10, TransferBegun, (_whole, _runs)),
+    _Kind(11, TransferDone, (_whole,)),
     _Kind(12, Removed, (_whole, _whole)),
     _Kind(13, CutBack, (_whole,)),
     _Kind(14, Reset, (_whole,)),

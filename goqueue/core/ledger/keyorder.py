@@ -37,7 +37,7 @@ class KeyOrder:
         self._keys: dict[Offset, int] = {}
         self._firsts: dict[int, Offset] = {}
         """Of each key the first that is not settled."""
-        self._rows: dict[int, deque[Offset]] = {}
+        self._queues: dict[int, deque[Offset]] = {}
         """Those behind it, in order; most keys have none."""
         self.waiting = OffsetSet()
         """All of these."""
@@ -50,10 +50,10 @@ class KeyOrder:
     def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """At messages behind all that are known. Those too many are held, too."""
         keys = keyed if isinstance(keyed, dict) else dict(keyed)
-        rows = [range(first, last + 1) for first, last in fresh]
-        if len(keys) == sum(map(len, rows)):
+        queues = [range(first, last + 1) for first, last in fresh]
+        if len(keys) == sum(map(len, queues)):
             return self._look_at_keyed(keys, give_max)
-        return self._look_at_each(list(chain.from_iterable(rows)), keys, give_max)
+        return self._look_at_each(list(chain.from_iterable(queues)), keys, give_max)
 
     def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
         """All of them have keys, and stand in order: the same in fewer steps."""
@@ -90,25 +90,25 @@ class KeyOrder:
         self._keys.update(looked.keys)
         self._firsts.update(looked.begun)
         for offset, key in looked.behind:
-            self._rows.setdefault(key, deque()).append(offset)
+            self._queues.setdefault(key, deque()).append(offset)
         if looked.behind:
             self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
 
-    def longest_row(self) -> tuple[Offset, int] | None:
+    def longest_backlog(self) -> tuple[Offset, int] | None:
         """Of the key for which the most wait: the offset of the first, and how many wait for it."""
-        if not self._rows:
+        if not self._queues:
             return None
-        key = max(self._rows, key=lambda key: len(self._rows[key]))
-        return self._firsts[key], len(self._rows[key])
+        key = max(self._queues, key=lambda key: len(self._queues[key]))
+        return self._firsts[key], len(self._queues[key])
 
     def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
         self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
 
     def settle(self, offsets: Iterable[Offset]) -> None:
         """These are settled; of some nothing may be known."""
-        rows, firsts, free, offsets = self._rows, self._firsts, list[Offset](), list(offsets)
+        queues, firsts, free, offsets = self._queues, self._firsts, list[Offset](), list(offsets)
         for offset, key in zip(offsets, list(map(self._keys.pop, offsets, repeat(None))), strict=True):
-            if key in rows:
+            if key in queues:
                 free.append(self._take_out(key, offset))
             elif key is not None:
                 del firsts[key]
@@ -123,13 +123,13 @@ class KeyOrder:
 
     def _take_out(self, key: int, offset: Offset) -> Offset:
         """Which of its key waits no more: this one, or the one behind it."""
-        row = self._rows[key]
+        queue = self._queues[key]
         if self._firsts[key] != offset:
-            row.remove(offset)
+            queue.remove(offset)
         else:
-            self._firsts[key] = offset = row.popleft()
-        if not row:
-            del self._rows[key]
+            self._firsts[key] = offset = queue.popleft()
+        if not queue:
+            del self._queues[key]
         return offset
 
 

@@ -85,9 +85,9 @@ class LedgerKeys:
         waiting = self._order.waiting
         return sum(len(offsets.common(waiting)) for _, offsets in sets)
 
-    def longest_row(self) -> tuple[Offset, int] | None:
+    def longest_backlog(self) -> tuple[Offset, int] | None:
         """The message that the most wait for, and how many they are; None when nobody waits."""
-        return None if self._order is None else self._order.longest_row()
+        return None if self._order is None else self._order.longest_backlog()
 
     def note_acked(self, offsets: Iterable[Offset]) -> None:
         """The whole of a delivery."""

@@ -22,7 +22,7 @@ class Lease:
     out: Attempts = field(default_factory=Attempts)
 
 
-class LeaseRow:
+class DeliveryLeases:
     __slots__ = ("_all", "_looked_at", "_small", "size")
 
     def __init__(self, leases: Iterable[Lease] = ()) -> None:

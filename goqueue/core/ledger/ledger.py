@@ -31,7 +31,7 @@ from itertools import islice
 from typing import Any
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
-from goqueue.core.ledger.deadletters import DeadRun, Departure
+from goqueue.core.ledger.deadletters import DeadLetterTransfer, DeadRun
 from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import (
     Acked,
@@ -39,8 +39,6 @@ from goqueue.core.ledger.entries import (
     Committed,
     CutBack,
     Delivered,
-    Departed,
-    Departing,
     Entry,
     Expired,
     Extended,
@@ -54,6 +52,8 @@ from goqueue.core.ledger.entries import (
     Repaired,
     Reset,
     Retry,
+    TransferBegun,
+    TransferDone,
 )
 from goqueue.core.ledger.leases import Lease
 from goqueue.core.ledger.planning import Planning
@@ -99,25 +99,25 @@ class Ledger(Planning):
 
     @property
     def next_sequence(self) -> int:
-        """Behind the last departure."""
+        """Behind the last transfer."""
         return self._state.next_sequence
 
     @property
-    def departure_under_way(self) -> Departure | None:
+    def transfer_under_way(self) -> DeadLetterTransfer | None:
         """Begun and not known to have ended: after a crash, to be sent again under its sequence."""
-        return self._state.departures.under_way
+        return self._state.dead_letters.under_way
 
     def progress(self, now: float) -> Progress:
         state, committed, next_fresh = self._state, self.committed, self.next_fresh
-        state.returns.move_on(now)
+        state.retries.move_on(now)
         return Progress(
             committed=committed,
             next_fresh=next_fresh,
             in_flight=state.deliveries.count,
-            waiting=state.returns.waiting_count,
-            ready_again=state.returns.ready_count,
-            leaving=state.departures.leaving_count,
-            departing=state.departures.departing_count,
+            waiting=state.retries.waiting_count,
+            ready_again=state.retries.ready_count,
+            leaving=state.dead_letters.leaving_count,
+            in_transfer=state.dead_letters.transfer_count,
             removed_unacked=state.removed_unacked,
             first_unsettled=state.lanes.open.first,
             ahead=len(state.lanes.ahead),
@@ -132,8 +132,8 @@ class Ledger(Planning):
 
     def count_behind_keys(self, now: float) -> int:
         """How many of those that are ready wait for an earlier one of their key."""
-        self._state.returns.move_on(now)
-        return self.keys.count_waiting(self._state.returns.ready(lambda _: True))
+        self._state.retries.move_on(now)
+        return self.keys.count_waiting(self._state.retries.ready(lambda _: True))
 
     def unsettled(self) -> list[Run]:
         """What is in flight, waits for its retry or is ready again, in order."""
@@ -144,7 +144,7 @@ class Ledger(Planning):
 
     def held_in(self, lane: int) -> LaneHeld:
         in_flight, returned = OffsetSet(), OffsetSet()
-        for sets, found in ((self._state.deliveries, in_flight), (self._state.returns, returned)):
+        for sets, found in ((self._state.deliveries, in_flight), (self._state.retries, returned)):
             for standing, offsets in sets.standing_sets():
                 if standing.lane == lane:
                     found.update(offsets)
@@ -159,16 +159,16 @@ class Ledger(Planning):
         return self._state.deliveries.oldest()
 
     def next_retry(self) -> float | None:
-        return self._state.returns.next_due()
+        return self._state.retries.next_due()
 
     def has_ready(self, now: float) -> bool:
         """Whether something is to be handed out again, be it alone."""
-        self._state.returns.move_on(now)
-        return self._state.returns.ready_count > 0
+        self._state.retries.move_on(now)
+        return self._state.retries.ready_count > 0
 
     def next_deadline(self) -> float | None:
         """When a lease ends or a retry comes due next: time for a `tick`."""
-        times = (self._state.deliveries.next_deadline(), self._state.returns.next_due())
+        times = (self._state.deliveries.next_deadline(), self._state.retries.next_due())
         return min((time for time in times if time is not None), default=None)
 
     # Handing out
@@ -233,15 +233,15 @@ class Ledger(Planning):
         assert self.has_begun
         assert 0 <= nonce < 1 << NONCE_BITS
         assert nonce not in self._state.deliveries, "a nonce names one delivery"
-        self._state.returns.move_on(now)
-        assert self._state.returns.count_ready(again) == count(again), f"some of {again} are not ready"
+        self._state.retries.move_on(now)
+        assert self._state.retries.count_ready(again) == count(again), f"some of {again} are not ready"
         held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
         assert not held.is_alone or not (again or has_fresh), "whoever holds a message alone is given nothing else"
         assert not is_alone or (count(again), has_fresh, held.count) == (1, False, 0)
         return is_alone
 
     def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
-        return any(map(self._goes_alone, self._state.returns.standings_of(again))) if again else False
+        return any(map(self._goes_alone, self._state.retries.standings_of(again))) if again else False
 
     def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
         """These were to be handed out again, or to leave, and are no longer in the log: they are done."""
@@ -324,7 +324,7 @@ class Ledger(Planning):
 
         With a bound the rest stays due: `next_deadline` lies in the past until it has been asked for.
         """
-        self._state.returns.move_on(now)
+        self._state.retries.move_on(now)
         due = islice(self._state.deliveries.due(now), leases_max)
         return [
             expired
@@ -349,30 +349,32 @@ class Ledger(Planning):
 
     # Dead letters
 
-    def next_departures(self, count_max: int) -> tuple[DeadRun, ...]:
+    def next_dead_letters(self, count_max: int) -> tuple[DeadRun, ...]:
         """The next to leave, in offset order."""
-        return self._state.departures.next(count_max)
+        return self._state.dead_letters.next(count_max)
 
-    def departing_within(self, run: Run) -> int:
+    def in_transfer_within(self, run: Run) -> int:
         """How many of these are on their way and hold the group's progress."""
-        return self._state.departures.count_departing(run.last + 1) - self._state.departures.count_departing(
-            run.first
-        )
+        return self._state.dead_letters.count_in_transfer(
+            run.last + 1
+        ) - self._state.dead_letters.count_in_transfer(run.first)
 
-    def begin_departure(self, sequence: int, runs: Iterable[Run | DeadRun]) -> Departing:
+    def begin_transfer(self, sequence: int, runs: Iterable[Run | DeadRun]) -> TransferBegun:
         """The append to the dead-letter topic may begin once this is journaled; it takes one sequence a message."""
         leaving = tuple(Run(run.first, run.last) for run in runs)
-        assert self.departure_under_way is None, "one departure at a time"
+        assert self.transfer_under_way is None, "one transfer at a time"
         assert leaving
-        assert all(self._state.departures.count_leaving(run) == run.size for run in leaving), "not all are leaving"
-        return Departing(sequence, leaving)
+        assert all(self._state.dead_letters.count_leaving(run) == run.size for run in leaving), (
+            "not all are leaving"
+        )
+        return TransferBegun(sequence, leaving)
 
-    def departed(self, sequence: int) -> Departed:
+    def transferred(self, sequence: int) -> TransferDone:
         """They are in the dead-letter topic, durably."""
-        under_way = self.departure_under_way
+        under_way = self.transfer_under_way
         assert under_way is not None
         assert under_way.sequence == sequence
-        return Departed(sequence)
+        return TransferDone(sequence)
 
     # The log, and operators
 
@@ -384,8 +386,8 @@ class Ledger(Planning):
         """Retention took what lies below. Messages that nobody has looked at count as not done."""
         if offset <= self.committed:
             return None
-        departing = self._state.departures.count_departing(offset)
-        return Removed(offset, self._state.lanes.count_unsettled(offset) - departing)
+        in_transfer = self._state.dead_letters.count_in_transfer(offset)
+        return Removed(offset, self._state.lanes.count_unsettled(offset) - in_transfer)
 
     def cut_back(self, end: Offset) -> CutBack | None:
         """The log ends here, and what was done beyond was not."""

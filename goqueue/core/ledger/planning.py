@@ -66,7 +66,7 @@ class Planning:
     @property
     def looks_no_further(self) -> bool:
         """So many wait for their keys that fresh ones are not looked at."""
-        return self.settings.key_order and self._state.returns.ready_count >= LOOK_AHEAD_MAX
+        return self.settings.key_order and self._state.retries.ready_count >= LOOK_AHEAD_MAX
 
     def plan(
         self,
@@ -83,12 +83,12 @@ class Planning:
         `lasts_max`: so many may be on their last permitted delivery, those that its program sees at once. What
         waits in a client that dies would be given up unseen.
         """
-        self._state.returns.move_on(now)
+        self._state.retries.move_on(now)
         held = self._state.deliveries.held_by(member)
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
-        if not self._state.returns.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
+        if not self._state.retries.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
             return self._plan((), self._fresh_max(count_max, lasts_max), fresh)
-        alone = first_messages(self._ready(self._goes_alone), 1) if self._state.returns.ready_count else ()
+        alone = first_messages(self._ready(self._goes_alone), 1) if self._state.retries.ready_count else ()
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, fresh, alone_waiting=bool(alone))
         if alone and lasts_max and not is_busy and not held.count:
@@ -118,7 +118,7 @@ class Planning:
     ) -> Plan:
         look_max = fresh_max
         if self.settings.key_order:
-            look_max = how_far_to_look(fresh_max, self._state.returns.ready_count)
+            look_max = how_far_to_look(fresh_max, self._state.retries.ready_count)
             fresh_max = min(fresh_max, look_max)
         places, lane = self._state.lanes.fresh, fresh.lane
         if fresh.is_mixed:  # nothing fresh is handed out by this plan alone, and no lane may be moved by it
@@ -130,7 +130,7 @@ class Planning:
     def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
         if self._is_last(FRESH_ATTEMPT):
             count_max = min(count_max, lasts_max)
-        has_ready = self._state.returns.ready_count > 0
+        has_ready = self._state.retries.ready_count > 0
         lasts = self._lasts(count_max, lasts_max) if has_ready else [()] * len(LANES)
         others = [self._those_ready(self._in_lane(lane, self._is_not_last)) if has_ready else [] for lane in LANES]
         sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
@@ -172,14 +172,14 @@ class Planning:
         return in_order(self._those_ready(chosen))
 
     def _those_ready(self, chosen: Callable[[Standing], bool]) -> list[StandingSet]:
-        return list(self.keys.those_that_may_leave(self._state.returns.ready(chosen)))
+        return list(self.keys.those_that_may_leave(self._state.retries.ready(chosen)))
 
     def _in_lane(self, lane: int, chosen: Callable[[Standing], bool]) -> Callable[[Standing], bool]:
         return lambda standing: standing.lane == lane and chosen(standing)
 
     def _ready_lanes(self) -> int:
         """As a mask."""
-        lanes = {standing.lane for standing, _ in self._state.returns.ready(lambda _: True)}
+        lanes = {standing.lane for standing, _ in self._state.retries.ready(lambda _: True)}
         return sum(1 << lane for lane in lanes)
 
     def _goes_alone(self, standing: Standing) -> bool:

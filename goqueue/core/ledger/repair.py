@@ -35,10 +35,10 @@ class LedgerDamage:
         """The log cannot read this range. What is in flight stays so: its consumer has it. What waits for its retry
         waits on, and is looked at when it is due. None when the group has done with the rest, or knows."""
         state = self._state
-        state.returns.move_on(now)
+        state.retries.move_on(now)
         found = state.lanes.unseen(first, last)
-        held = [Run(run.first, run.last) for run in in_order(state.returns.ready(lambda _: True))]
-        held += [Run(run.first, run.last) for run in state.departures.leaving()]
+        held = [Run(run.first, run.last) for run in in_order(state.retries.ready(lambda _: True))]
+        held += [Run(run.first, run.last) for run in state.dead_letters.leaving()]
         inside = ((max(first, run.first), min(last, run.last)) for run in held)
         found.update(OffsetSet(run for run in inside if run[0] <= run[1]))
         return Damaged(first, last, path, found) if found else None
@@ -56,6 +56,6 @@ class LedgerDamage:
     def skip(self, first: Offset, last: Offset, *, letters: bool = False) -> Skipped | None:
         """Give up what is damaged of this range, and with `letters` the dead letters of it that are under way; None
         when there is nothing."""
-        departing = self._state.departures.count_departing
-        unacked = self.count(first, last) + (departing(last + 1) - departing(first) if letters else 0)
+        in_transfer = self._state.dead_letters.count_in_transfer
+        unacked = self.count(first, last) + (in_transfer(last + 1) - in_transfer(first) if letters else 0)
         return Skipped(first, last, unacked, letters) if unacked else None

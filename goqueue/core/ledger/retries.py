@@ -29,7 +29,7 @@ class Wait(NamedTuple):
         return Standing(self.attempt, lost=False, lane=self.lane)
 
 
-class Returns:
+class Retries:
     def __init__(self) -> None:
         self._ready = Attempts()
         self._waits: list[Wait] = []
@@ -133,9 +133,9 @@ class Returns:
         return [self._ready.to_plain(), sorted(waits)]
 
     @classmethod
-    def from_plain(cls, plain: Any, now: float) -> "Returns":
-        returns = cls()
-        returns._ready = Attempts.from_plain(plain[0])
+    def from_plain(cls, plain: Any, now: float) -> "Retries":
+        retries = cls()
+        retries._ready = Attempts.from_plain(plain[0])
         for left, first, last, attempt, *lane in plain[1]:
-            returns.hold_back(now + left / _MILLION, attempt, Run(first, last), *lane[:1])
-        return returns
+            retries.hold_back(now + left / _MILLION, attempt, Run(first, last), *lane[:1])
+        return retries

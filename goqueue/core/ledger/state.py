@@ -21,13 +21,13 @@ from typing import Any
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledger.damage import Damages, LateDeliveries, Timed, held_in
-from goqueue.core.ledger.deadletters import DeadRun, Departures
+from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun
 from goqueue.core.ledger.deliveries import Deliveries, Delivery
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.firstdeliveries import FirstDeliveries
-from goqueue.core.ledger.leases import Lease, LeaseRow
+from goqueue.core.ledger.leases import DeliveryLeases, Lease
 from goqueue.core.ledger.progress import LaneProgress
-from goqueue.core.ledger.retries import Returns
+from goqueue.core.ledger.retries import Retries
 from goqueue.core.ledger.settlements import Settlement
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.log.producers import SEQUENCES
@@ -50,8 +50,8 @@ class LedgerState:
         self.has_begun = False
         self.lanes = LaneProgress()
         self.deliveries = Deliveries()
-        self.returns = Returns()
-        self.departures = Departures()
+        self.retries = Retries()
+        self.dead_letters = DeadLetterQueue()
         self.damages = Damages()
         self.firsts = [FirstDeliveries() for _ in LANES]
         self.late = LateDeliveries()
@@ -81,10 +81,10 @@ class LedgerState:
                 self._extended(entry, now)
             case entries.Expired():
                 self._expired(entry)
-            case entries.Departing():
-                self._departing(entry)
-            case entries.Departed():
-                self._departed(entry)
+            case entries.TransferBegun():
+                self._in_transfer(entry)
+            case entries.TransferDone():
+                self._transferred(entry)
             case entries.Removed():
                 self._removed(entry)
             case entries.CutBack():
@@ -135,7 +135,9 @@ class LedgerState:
         return lease
 
     def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
-        self.deliveries.hand_out(Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, LeaseRow([lease])))
+        self.deliveries.hand_out(
+            Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, DeliveryLeases([lease]))
+        )
         for lane in LANES:
             if self.firsts[lane].have_grown:
                 self.firsts[lane].tidy(self._held_in_time(lane), self.lanes.fresh[lane])
@@ -146,7 +148,7 @@ class LedgerState:
         """What of a lane, or of all, was handed out and may leave still: it is in flight, waits for its retry, is
         ready again, or was and is damaged."""
         held, damaged = OffsetSet(), self.damages.again.items()
-        for standing, offsets in (*self.deliveries.standing_sets(), *self.returns.standing_sets(), *damaged):
+        for standing, offsets in (*self.deliveries.standing_sets(), *self.retries.standing_sets(), *damaged):
             if lane is None or standing.lane == lane:
                 held.update(offsets)
         return held
@@ -159,26 +161,26 @@ class LedgerState:
         return self.late.without(self._held_of(lane))
 
     def _taken_back(self, runs: AttemptRuns) -> Attempts:
-        taken = self.returns.take(runs)
+        taken = self.retries.take(runs)
         assert len(taken) == count(runs), f"not all of {runs} were to be handed out again"
         return taken
 
     def _passed_over(self, entry: entries.PassedOver) -> None:
         for run in entry.runs:
             assert self.count_unheld(run) == run.size, f"{run} was not to be handed out again, nor leaving"
-            self.returns.forget(*run)
-            self.departures.take(*run)
+            self.retries.forget(*run)
+            self.dead_letters.take(*run)
             self.lanes.settle(*run)
         for lane, place in enumerate(entry.lanes or [entry.scanned_to] * len(LANES)):
             self.lanes.look_into(lane, NOTHING, max(place, self.lanes.fresh[lane]))
 
     def count_unheld(self, run: Run) -> int:
         """How many of these nobody holds though they were handed out: ready again, waiting or leaving."""
-        return self.returns.count_within(*run) + self.departures.count_leaving(run)
+        return self.retries.count_within(*run) + self.dead_letters.count_leaving(run)
 
     def unsettled(self) -> list[Run]:
         """What is in flight, waits for its retry or is ready again, in order."""
-        return sorted([*self.deliveries.runs(), *self.returns.runs()])
+        return sorted([*self.deliveries.runs(), *self.retries.runs()])
 
     # Settled, or to be handed out again
 
@@ -190,7 +192,7 @@ class LedgerState:
         wall = self._wall(entry.nonce)
         for delay, runs in entry.retries:
             for standing, run in self.deliveries.take(entry.nonce, runs, Settlement.NACKED).standing_runs():
-                self.returns.hold_back(now + delay, standing.attempt + 1, run, standing.lane)
+                self.retries.hold_back(now + delay, standing.attempt + 1, run, standing.lane)
         if entry.leaving:
             self._leave(self.deliveries.take(entry.nonce, entry.leaving, Settlement.NACKED), wall, entry.reason)
 
@@ -200,7 +202,7 @@ class LedgerState:
 
     def _released(self, entry: entries.Released) -> None:
         """As if they had not been handed out: what was lost before is so still."""
-        self.returns.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
+        self.retries.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
 
     def _extended(self, entry: entries.Extended, now: float) -> None:
         self.deliveries.extend(entry.nonce, entry.runs, entry.visibility, now)
@@ -212,7 +214,7 @@ class LedgerState:
             self._leave(taken, wall, entry.reason)
             return
         for standing, run in taken.standing_runs():
-            self.returns.make_ready(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
+            self.retries.make_ready(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
 
     def _wall(self, nonce: int) -> Microseconds:
         delivery = self.deliveries.get(nonce)
@@ -225,20 +227,20 @@ class LedgerState:
         for standing, run in taken.standing_runs():
             for piece, first_delivery in self._first_deliveries(standing.lane, run):
                 dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
-                self.departures.add(dead)
+                self.dead_letters.add(dead)
 
     def _first_deliveries(self, lane: int, run: Run) -> Iterator[Timed]:
         return self.late.split(run, self.firsts[lane].split)
 
-    def _departing(self, entry: entries.Departing) -> None:
-        self.departures.begin(entry.sequence, entry.runs)
+    def _in_transfer(self, entry: entries.TransferBegun) -> None:
+        self.dead_letters.begin(entry.sequence, entry.runs)
         self.next_sequence = (entry.sequence + sum(run.size for run in entry.runs)) % SEQUENCES
 
-    def _departed(self, entry: entries.Departed) -> None:
-        under_way = self.departures.under_way
+    def _transferred(self, entry: entries.TransferDone) -> None:
+        under_way = self.dead_letters.under_way
         assert under_way is not None
         assert under_way.sequence == entry.sequence
-        for run in self.departures.end():
+        for run in self.dead_letters.end():
             self.lanes.settle(*run)
 
     # What happened to the log, or was wished by an operator
@@ -257,8 +259,8 @@ class LedgerState:
     def _damaged(self, entry: entries.Damaged) -> None:
         again, letters, fresh = list[StandingRun](), list[DeadRun](), entry.offsets.copy()
         for run in entry.offsets.runs():
-            again += self.returns.take_within(*run)
-            letters += self.departures.take(*run)
+            again += self.retries.take_within(*run)
+            letters += self.dead_letters.take(*run)
         for first, last in held_in(again, letters):
             fresh.discard(first, last)
         self.damages.add(fresh, again, letters)
@@ -268,20 +270,20 @@ class LedgerState:
     def _repaired(self, entry: entries.Repaired) -> None:
         taken = self.damages.take(entry.first, entry.last)
         for standing, run in taken.again:
-            self.returns.make_ready(standing, run)
+            self.retries.make_ready(standing, run)
         for letter in taken.letters:
-            self.departures.add(letter)
+            self.dead_letters.add(letter)
         passed_over = taken.fresh
         for lane, offsets in entry.lanes:
             found, passed_over = passed_over.common(offsets), passed_over.without(offsets)
-            self.returns.make_ready_all(FRESH[lane], found)
+            self.retries.make_ready_all(FRESH[lane], found)
             self.late.wait(found)
         self.lanes.settle_all(passed_over)
 
     def _skipped(self, entry: entries.Skipped) -> None:
         given_up = self.damages.take(entry.first, entry.last).offsets
         if entry.letters:
-            given_up.update(self.departures.hand_over(entry.first, entry.last))
+            given_up.update(self.dead_letters.hand_over(entry.first, entry.last))
         self.lanes.settle_all(given_up)
         self.removed_unacked += entry.unacked
 
@@ -293,8 +295,8 @@ class LedgerState:
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)
-        self.returns.forget(first, last)
-        self.departures.let_go(first, last)
+        self.retries.forget(first, last)
+        self.dead_letters.let_go(first, last)
         self.damages.take(first, last)
         self.late.forget(first, last)
 
@@ -306,8 +308,8 @@ class LedgerState:
             self.has_begun,
             self.lanes.to_plain(),
             self.deliveries.to_plain(now),
-            self.returns.to_plain(now),
-            self.departures.to_plain(),
+            self.retries.to_plain(now),
+            self.dead_letters.to_plain(),
             [self.firsts[lane].to_plain(self._held_in_time(lane), self.lanes.fresh[lane]) for lane in LANES],
             self.next_sequence,
             self.removed_unacked,
@@ -320,13 +322,13 @@ class LedgerState:
     def from_plain(cls, plain: Any, now: float) -> "LedgerState":
         state = cls()
         try:
-            version, has_begun, lanes, deliveries, returns, departures, firsts, sequence, removed, *later = plain
+            version, has_begun, lanes, deliveries, retries, dead_letters, firsts, sequence, removed, *later = plain
             if version not in (ONE_LANE, VERSION, WITH_DAMAGE):
                 raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
             state.has_begun = has_begun
             state.deliveries = Deliveries.from_plain(deliveries, now)
-            state.returns = Returns.from_plain(returns, now)
-            state.departures = Departures.from_plain(departures)
+            state.retries = Retries.from_plain(retries, now)
+            state.dead_letters = DeadLetterQueue.from_plain(dead_letters)
             state.next_sequence, state.removed_unacked = sequence, removed
             state.resets = later[0] if later else 0
             if len(later) > 2:
@@ -338,7 +340,7 @@ class LedgerState:
 
     def _read_lanes(self, version: int, lanes: Any, firsts: Any) -> None:
         """What was handed out before there were lanes counts as normal."""
-        handed_out = [*self.deliveries.runs(), *self.returns.runs(), *self.departures.runs()]
+        handed_out = [*self.deliveries.runs(), *self.retries.runs(), *self.dead_letters.runs()]
         not_done = [*handed_out, *self.damages.runs()]
         if version == ONE_LANE:
             self.lanes = LaneProgress.from_one_lane(lanes[0], not_done)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from goqueue.core.ledger.attempts import AttemptRuns
-from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.shares import ENDLESS, Counts, LaneShares
 from goqueue.types import Offset, Priority
 
@@ -81,7 +81,7 @@ class Progress:
     waiting: int
     ready_again: int
     leaving: int
-    departing: int
+    in_transfer: int
     removed_unacked: int
     first_unsettled: Offset | None
     """Of those handed out; None: all of them are done."""
@@ -89,12 +89,12 @@ class Progress:
     """So many behind `next_fresh` were looked at too, in lanes that are further."""
     damaged: int = 0
     """So many wait for a repair of the log. The lag does not count them."""
-    damages: tuple[DamagedRange, ...] = ()
+    damages: tuple[DamagedRun, ...] = ()
 
     @property
     def handed_out(self) -> int:
         """And not done."""
-        return self.in_flight + self.waiting + self.ready_again + self.leaving + self.departing
+        return self.in_flight + self.waiting + self.ready_again + self.leaving + self.in_transfer
 
     def lag(self, end: Offset, hidden: int = 0) -> int:
         """What is not done before here. Those that nobody has looked at count as if all were to be handed out, but

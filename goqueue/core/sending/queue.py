@@ -69,7 +69,7 @@ class OutBatch:
         return dropped, [chunk for chunk in kept if len(chunk)]
 
 
-class Expired(NamedTuple):
+class ExpiredMessages(NamedTuple):
     unwritten: list[Chunk]
     unknown: list[Chunk]
     """These may be written. One that is, and one that is not, leave no sequence that fits both."""
@@ -86,7 +86,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class SendRow:
+class SendQueue:
     gathering: Gathering = field(default_factory=Gathering)
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _waiting_messages: int = 0
@@ -227,14 +227,14 @@ class SendRow:
         self._begin_mending()
         return unknown
 
-    def expire(self, now: float, seconds_max: float) -> "Expired":
+    def expire(self, now: float, seconds_max: float) -> "ExpiredMessages":
         """Give up what is this old. While others that may be written follow, it keeps its place before them."""
         unwritten = self._drop_waiting(now, seconds_max)
         late = [batch for batch in self._under_way if batch.since + seconds_max <= now]
         if not late:
-            return Expired(unwritten, [], begins_anew=False)
+            return ExpiredMessages(unwritten, [], begins_anew=False)
         if any(batch.is_sent or batch.may_be_written for batch in self._under_way if batch not in late):
-            return Expired(unwritten, self._give_up(late), begins_anew=False)
+            return ExpiredMessages(unwritten, self._give_up(late), begins_anew=False)
         return self._expire_all_written(late, unwritten)
 
     def _give_up(self, late: list[OutBatch]) -> list[Chunk]:
@@ -243,13 +243,13 @@ class SendRow:
             batch.is_given_up = True
         return unknown
 
-    def _expire_all_written(self, late: list[OutBatch], unwritten: list[Chunk]) -> "Expired":
+    def _expire_all_written(self, late: list[OutBatch], unwritten: list[Chunk]) -> "ExpiredMessages":
         for batch in self._under_way:
             batch.may_be_written |= batch.is_sent
         unsent = [batch for batch in late if not (batch.may_be_written or batch.is_given_up)]
         self._under_way = [batch for batch in self._under_way if batch not in unsent]
         refused = [chunk for batch in unsent for chunk in batch.chunks]
-        return Expired(refused + unwritten, self.forgotten(), begins_anew=True)
+        return ExpiredMessages(refused + unwritten, self.forgotten(), begins_anew=True)
 
     def _drop_waiting(self, now: float, seconds_max: float) -> list[Chunk]:
         dropped = []

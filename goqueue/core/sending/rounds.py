@@ -32,9 +32,9 @@ class SendRounds(Generic[RowT]):
         """Whether a message that comes now has nobody to wait for."""
         return not self._awaited and self._come_alone
 
-    def hold(self, row: RowT) -> None:
+    def hold(self, queue: RowT) -> None:
         """Something waits in it."""
-        self._held[row] = None
+        self._held[queue] = None
 
     def take_held(self) -> list[RowT]:
         held, self._held = list(self._held), {}

@@ -49,7 +49,7 @@ class OfLane(NamedTuple):
         )
 
 
-class Wanted(NamedTuple):
+class WantedRecords(NamedTuple):
     """The first so many messages of a lane, from `start` on."""
 
     lane: int
@@ -174,7 +174,9 @@ class LaneStretch:
         self.bytes_kept += len(piece.records) + PIECE_BYTES + RECORD_BYTES * len(piece.places)
 
 
-def cut_lane(data: Buffer, end: Offset, wanted: Wanted, reader: Reader, indexes: BatchIndexes) -> LaneStretch:
+def cut_lane(
+    data: Buffer, end: Offset, wanted: WantedRecords, reader: Reader, indexes: BatchIndexes
+) -> LaneStretch:
     """What of the lane is in `data`, which is whole batches up to `end`, from the wanted place on.
 
     Of batches that show different records to different readers no more than is wanted: nobody else may have them.
@@ -207,7 +209,7 @@ def messages_by_lane(data: Buffer, wanted: Run, reader: Reader, indexes: BatchIn
 
 
 def _all_of(lane: int, data: Buffer, wanted: Run, reader: Reader, indexes: BatchIndexes) -> LaneOffsets:
-    asked = Wanted(lane, wanted.first, EVERYTHING)
+    asked = WantedRecords(lane, wanted.first, EVERYTHING)
     stretch = cut_lane(data, wanted.last + 1, asked, reader, indexes)
     found = stretch.first(wanted.first, len(stretch) + 1).offsets
     return LaneOffsets(lane, found.common(OffsetSet([wanted])))

@@ -27,7 +27,7 @@ KEY_LENGTH_SHOWN = 60
 Value = TypeVar("Value")
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """What a setting accepts. Values are as inside: None is unlimited."""
 
     @property
@@ -82,7 +82,7 @@ def _or_unlimited(there: bool) -> str:
     return f' or "{UNLIMITED}"' if there else ""
 
 
-def _setting(default: Value, kind: Kind, meaning: str) -> Value:
+def _setting(default: Value, kind: SettingKind, meaning: str) -> Value:
     return field(default=default, metadata={"kind": kind, "meaning": meaning})
 
 
@@ -209,7 +209,7 @@ class Setting(NamedTuple):
 
     name: str
     default: Any
-    kind: Kind
+    kind: SettingKind
     meaning: str
 
 

@@ -50,7 +50,7 @@ _KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class KnownTopic:
     name: str
     uuid: UUID
     partitions: int
@@ -84,33 +84,33 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetadataChange:
     """What a record did to one topic: made (no `before`), deleted (no `after`), or changed."""
 
-    before: Topic | None
-    after: Topic | None
+    before: KnownTopic | None
+    after: KnownTopic | None
 
 
 class Metadata:
     def __init__(self) -> None:
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, KnownTopic] = {}
         self._gone: dict[UUID, None] = {}
         """The topics deleted last, in the order of their deletion."""
         self._unknown_fields: dict[str, Any] = {}
 
     # What is there
 
-    def __iter__(self) -> Iterator[Topic]:
+    def __iter__(self) -> Iterator[KnownTopic]:
         """Every topic, in order of name."""
         return iter([self._topics[name] for name in sorted(self._topics)])
 
     def __len__(self) -> int:
         return len(self._topics)
 
-    def find(self, name: str) -> Topic | None:
+    def find(self, name: str) -> KnownTopic | None:
         return self._topics.get(name)
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> KnownTopic:
         topic = self._topics.get(name)
         if topic is None:
             raise UnknownTopic(f"there is no topic {shortened(name)}{self._nearest(name)}; create it first")
@@ -120,7 +120,7 @@ class Metadata:
         near = get_close_matches(name, self._topics, n=1) if len(self._topics) <= 100 and len(name) <= 200 else []
         return f" (there is {near[0]!r})" if near else ""
 
-    def made_by(self, name: str, token: UUID | None) -> Topic | None:
+    def made_by(self, name: str, token: UUID | None) -> KnownTopic | None:
         """The topic that this very request made when it was heard before."""
         topic = self._topics.get(name)
         return topic if topic is not None and token is not None and topic.token == token else None
@@ -146,7 +146,7 @@ class Metadata:
         if checked in self._topics:
             raise TopicExists(f"topic {shortened(checked)} exists; alter it, or choose another name")
         assert all(topic.uuid != uuid for topic in self._topics.values()), "a topic's UUID is its own"
-        topic = Topic(checked, uuid, _checked_partitions(partitions), TopicConfig.from_plain(config), token)
+        topic = KnownTopic(checked, uuid, _checked_partitions(partitions), TopicConfig.from_plain(config), token)
         return _record("create_topic", **topic.to_plain())
 
     def alter_topic(self, name: str, changes: object, *, by_broker: bool = False) -> MetadataRecord:
@@ -190,19 +190,19 @@ class Metadata:
         """One record that stands for all before it."""
         return self.snapshot_of(self)
 
-    def snapshot_of(self, topics: Iterable[Topic]) -> MetadataRecord:
+    def snapshot_of(self, topics: Iterable[KnownTopic]) -> MetadataRecord:
         """The same, as if these were all topics that there are."""
         plain, deleted = [topic.to_plain() for topic in topics], list(map(str, self._gone))
         return {**self._unknown_fields, **_record("snapshot", topics=plain, deleted=deleted)}
 
-    def _changeable(self, name: str, by_broker: bool) -> Topic:
+    def _changeable(self, name: str, by_broker: bool) -> KnownTopic:
         if not by_broker:
             check_publishable(name)
         return self.topic(name)
 
     # Records
 
-    def apply(self, record: object) -> list[Change]:
+    def apply(self, record: object) -> list[MetadataChange]:
         """A record is in the log. What it changed, in order; `UnknownFormat` changes nothing."""
         fields = _checked_record(record)
         changes = _APPLIED[fields["kind"]](self, fields)
@@ -210,7 +210,7 @@ class Metadata:
             self._perform(change)
         return changes
 
-    def _perform(self, change: Change) -> None:
+    def _perform(self, change: MetadataChange) -> None:
         if change.before is not None:
             del self._topics[change.before.name]
         if change.after is not None:
@@ -223,18 +223,18 @@ class Metadata:
         for oldest in list(self._gone)[:-DELETED_MAX]:
             del self._gone[oldest]
 
-    def _created(self, fields: MetadataRecord) -> list[Change]:
+    def _created(self, fields: MetadataRecord) -> list[MetadataChange]:
         topic = _topic_from(fields)
         if topic.name in self._topics:
             raise UnknownFormat(f"a record creates topic {topic.name!r}, which is there already")
-        return [Change(None, topic)]
+        return [MetadataChange(None, topic)]
 
-    def _altered(self, fields: MetadataRecord) -> list[Change]:
+    def _altered(self, fields: MetadataRecord) -> list[MetadataChange]:
         before = self._meant(fields)
         config, unknown_settings = _config_from(fields)
         return [_changed(before, fields, config=config, unknown_settings=unknown_settings)]
 
-    def _grown(self, fields: MetadataRecord) -> list[Change]:
+    def _grown(self, fields: MetadataRecord) -> list[MetadataChange]:
         before = self._meant(fields)
         partitions = _partitions_from(fields)
         if partitions < before.partitions:
@@ -242,10 +242,10 @@ class Metadata:
         signed = max(before.signed, _signed_from(fields, partitions))
         return [_changed(before, fields, partitions=partitions, signed=signed)]
 
-    def _deleted(self, fields: MetadataRecord) -> list[Change]:
-        return [Change(self._meant(fields), None)]
+    def _deleted(self, fields: MetadataRecord) -> list[MetadataChange]:
+        return [MetadataChange(self._meant(fields), None)]
 
-    def _replaced(self, fields: MetadataRecord) -> list[Change]:
+    def _replaced(self, fields: MetadataRecord) -> list[MetadataChange]:
         """A topic that is not in the snapshot was deleted before it; one with another UUID also made again."""
         topics, deleted = _topics_from(fields), _deleted_from(fields)
         names = sorted({*self._topics, *topics})
@@ -254,14 +254,14 @@ class Metadata:
         self._remember_deleted(deleted)
         return changes
 
-    def _meant(self, fields: MetadataRecord) -> Topic:
+    def _meant(self, fields: MetadataRecord) -> KnownTopic:
         topic = self._topics.get(_name_from(fields))
         if topic is None or topic.uuid != _uuid_from(fields):
             raise UnknownFormat(f"a record changes topic {fields['name']!r} ({fields['uuid']}), which is not there")
         return topic
 
 
-_APPLIED: dict[str, Callable[[Metadata, MetadataRecord], list[Change]]] = {
+_APPLIED: dict[str, Callable[[Metadata, MetadataRecord], list[MetadataChange]]] = {
     "create_topic": Metadata._created,
     "alter_topic": Metadata._altered,
     "add_partitions": Metadata._grown,
@@ -298,12 +298,12 @@ def _checked_record(record: object) -> MetadataRecord:
     return record
 
 
-def _topic_from(fields: object) -> Topic:
+def _topic_from(fields: object) -> KnownTopic:
     if not isinstance(fields, dict):
         raise UnknownFormat(f"a topic is a map, not {type(fields).__name__}")
     config, unknown_settings = _config_from(fields)
     partitions = _partitions_from(fields)
-    return Topic(
+    return KnownTopic(
         name=_name_from(fields),
         uuid=_uuid_from(fields),
         partitions=partitions,
@@ -315,7 +315,7 @@ def _topic_from(fields: object) -> Topic:
     )
 
 
-def _topics_from(fields: MetadataRecord) -> dict[str, Topic]:
+def _topics_from(fields: MetadataRecord) -> dict[str, KnownTopic]:
     listed = fields.get("topics")
     if not isinstance(listed, list):
         raise UnknownFormat("a snapshot has no list of topics")
@@ -332,17 +332,17 @@ def _deleted_from(fields: MetadataRecord) -> list[UUID]:
     return [_uuid_from({"uuid": each}) for each in listed[-DELETED_MAX:]]
 
 
-def _changed(before: Topic, fields: MetadataRecord, **changes: Any) -> Change:
+def _changed(before: KnownTopic, fields: MetadataRecord, **changes: Any) -> MetadataChange:
     unknown_fields = {**before.unknown_fields, **_unknown(fields)}
-    return Change(before, replace(before, unknown_fields=unknown_fields, **changes))
+    return MetadataChange(before, replace(before, unknown_fields=unknown_fields, **changes))
 
 
-def _difference(before: Topic | None, after: Topic | None) -> list[Change]:
+def _difference(before: KnownTopic | None, after: KnownTopic | None) -> list[MetadataChange]:
     if before == after:
         return []
     if before is None or after is None or before.uuid == after.uuid:
-        return [Change(before, after)]
-    return [Change(before, None), Change(None, after)]
+        return [MetadataChange(before, after)]
+    return [MetadataChange(before, None), MetadataChange(None, after)]
 
 
 def _unknown(fields: MetadataRecord) -> dict[str, Any]:

@@ -8,7 +8,7 @@ FIRST_SECONDS = 30.0
 PAUSE_SECONDS_MAX = 3_600.0
 
 
-class QuietSpell:
+class IdleTime:
     def __init__(self) -> None:
         self._waiters = 0
         self._since = 0.0

@@ -22,7 +22,7 @@ class _Wait(NamedTuple, Generic[Waiter]):
     served_at: float
 
 
-class DeliveryWaits(Generic[Waiter]):
+class MemberWaits(Generic[Waiter]):
     def __init__(self) -> None:
         self._waits: dict[int, _Wait[Waiter]] = {}
         self._groups: dict[str, dict[int, None]] = {}

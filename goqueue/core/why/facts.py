@@ -39,7 +39,7 @@ class LaneWait:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRow:
+class KeyBacklog:
     """Messages of one key that wait for an earlier one of it."""
 
     key: str
@@ -65,7 +65,7 @@ class PartitionFacts:
     """Of a stream: when its owner last asked here. A partition that it has paused it does not ask for."""
     behind_keys: int = 0
     """They wait for an earlier one of their key."""
-    longest_row: KeyRow | None = None
+    longest_backlog: KeyBacklog | None = None
     """Of the key behind which the most wait."""
     not_looked_at: int = 0
     """So many wait for their keys that these, behind them, are not looked at, whatever their keys are."""
@@ -176,9 +176,9 @@ class GroupFacts:
         ]
 
     @property
-    def longest_row(self) -> tuple[str, KeyRow] | None:
+    def longest_backlog(self) -> tuple[str, KeyBacklog] | None:
         """With the partition where it is."""
-        rows = [(each.name, each.longest_row) for each in self.partitions if each.longest_row is not None]
+        rows = [(each.name, each.longest_backlog) for each in self.partitions if each.longest_backlog is not None]
         return max(rows, key=lambda each: each[1].waiting, default=None)
 
     @property
@@ -192,7 +192,7 @@ class GroupFacts:
         leases = [each.oldest_lease for each in parts if each.oldest_lease is not None]
         lease = max(leases, key=lambda each: each.held_for, default=None)
         message = min((each.last_message for each in parts if each.last_message), key=_age, default=None)
-        delivery, row = self.last_delivery, self.longest_row
+        delivery, row = self.last_delivery, self.longest_backlog
         asked = [each.asked_ago for each in self.members if each.asked_ago is not None]
         retries = [each.next_retry_in for each in parts if each.next_retry_in is not None]
         dues = [each.next_due_in for each in parts if each.next_due_in is not None]

@@ -217,7 +217,7 @@ def _behind_keys(facts: GroupFacts) -> str | None:
     at_work = f", {flying:,} in flight{_held(facts)}" if flying else ""
     return (
         f"{counted(messages, 'message')} {verb(messages, 'wait')} behind earlier ones of the same key"
-        f"{_longest_row(facts)}{at_work}{_and_retries(facts)}{_further(facts)}"
+        f"{_longest_backlog(facts)}{at_work}{_and_retries(facts)}{_further(facts)}"
     )
 
 
@@ -230,8 +230,8 @@ def _further(facts: GroupFacts) -> str:
     return f"; {messages:,} more of {names} {verb(messages, 'is', 'are')} not looked at while so many wait"
 
 
-def _longest_row(facts: GroupFacts) -> str:
-    found = facts.longest_row
+def _longest_backlog(facts: GroupFacts) -> str:
+    found = facts.longest_backlog
     if found is None:
         return ""
     name, row = found

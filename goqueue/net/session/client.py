@@ -5,7 +5,7 @@ from typing import cast
 
 from goqueue.errors import Closed, GoQueueError
 from goqueue.net.session.events import AnswerReceived, Event, GoAwayReceived, Refused, RequestFailed, Welcomed
-from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
+from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, SessionState, Step
 from goqueue.net.wire.codec import CORRELATION_MAX, Frame, Opening, read_body
 from goqueue.net.wire.errors import GoingAway, ProtocolError, TooManyRequests, UnsupportedVersion
 from goqueue.net.wire.failures import error_of
@@ -31,11 +31,11 @@ class ClientSession(Session):
         return correlation
 
     def _check_may_ask(self) -> None:
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             raise Closed("the session was closed")
-        if self.state is State.LEAVING:
+        if self.state is SessionState.LEAVING:
             raise GoingAway("the broker is going away; ask again on a new connection")
-        if self.state is not State.OPEN:
+        if self.state is not SessionState.OPEN:
             raise ProtocolError("the broker has not said welcome yet")
         if len(self._under_way) >= self.limits.requests_max:
             raise TooManyRequests(f"{len(self._under_way)} requests are under way; wait for an answer")
@@ -51,7 +51,7 @@ class ClientSession(Session):
         body = frame.body
         if isinstance(body, Error):
             return self._closed_by(body)
-        if self.state is not State.GREETING or not isinstance(body, Welcome):
+        if self.state is not SessionState.GREETING or not isinstance(body, Welcome):
             raise ProtocolError(f"{type(body).__name__} came before welcome")
         self._check_welcome(body)
         self._adopt(body)

@@ -25,7 +25,7 @@ LOWEST_VERSION = 1
 HIGHEST_VERSION = 1
 
 
-class State(Enum):
+class SessionState(Enum):
     NEW = auto()
     GREETING = auto()
     OPEN = auto()
@@ -43,17 +43,17 @@ class Step(Enum):
 
 
 TRANSITIONS = {
-    (State.NEW, Step.HELLO): State.GREETING,
-    (State.GREETING, Step.WELCOME): State.OPEN,
-    (State.OPEN, Step.GO_AWAY): State.LEAVING,
-    (State.LEAVING, Step.GO_AWAY): State.LEAVING,
-    (State.NEW, Step.CLOSE): State.CLOSED,
-    (State.GREETING, Step.CLOSE): State.CLOSED,
-    (State.OPEN, Step.CLOSE): State.CLOSED,
-    (State.LEAVING, Step.CLOSE): State.CLOSED,
-    (State.CLOSED, Step.CLOSE): State.CLOSED,
+    (SessionState.NEW, Step.HELLO): SessionState.GREETING,
+    (SessionState.GREETING, Step.WELCOME): SessionState.OPEN,
+    (SessionState.OPEN, Step.GO_AWAY): SessionState.LEAVING,
+    (SessionState.LEAVING, Step.GO_AWAY): SessionState.LEAVING,
+    (SessionState.NEW, Step.CLOSE): SessionState.CLOSED,
+    (SessionState.GREETING, Step.CLOSE): SessionState.CLOSED,
+    (SessionState.OPEN, Step.CLOSE): SessionState.CLOSED,
+    (SessionState.LEAVING, Step.CLOSE): SessionState.CLOSED,
+    (SessionState.CLOSED, Step.CLOSE): SessionState.CLOSED,
 }
-GREETED = (State.OPEN, State.LEAVING)
+GREETED = (SessionState.OPEN, SessionState.LEAVING)
 
 
 class Session(ABC):
@@ -61,7 +61,7 @@ class Session(ABC):
 
     def __init__(self, limits: Limits | None = None, room: Room | None = None) -> None:
         self.limits = limits or Limits()
-        self.state = State.NEW
+        self.state = SessionState.NEW
         self._outbox = Outbox(self.limits)
         self._assembly = Assembly(self.limits, room)
         self._under_way: dict[int, type[Body]] = {}
@@ -79,14 +79,14 @@ class Session(ABC):
     @property
     def is_drained(self) -> bool:
         """Said go-away, answered everything and sent it: time to close the transport."""
-        return self.state is State.LEAVING and not self._under_way and not self._outbox
+        return self.state is SessionState.LEAVING and not self._under_way and not self._outbox
 
     def next_frame(self) -> bytes | None:
         return self._outbox.next_frame()
 
     def receive(self, data: bytes) -> Event | None:
         """One frame of the other end. Never raises for what is in it."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return None
         try:
             opening = open_frame(data, self._size_max())
@@ -101,7 +101,7 @@ class Session(ABC):
     def close(self, error: GoQueueError | None = None) -> SessionClosed:
         """End the session; with an error, tell the other end why. What waited to be sent is dropped."""
         self._outbox.clear()
-        if error is not None and self.state is not State.CLOSED:
+        if error is not None and self.state is not SessionState.CLOSED:
             self._send_error(error, size_max=self.limits.hello_size_max)
         self._step(Step.CLOSE)
         return SessionClosed(error or Closed("the session was closed"))

@@ -4,7 +4,7 @@ from typing import cast
 
 from goqueue.errors import GoQueueError
 from goqueue.net.session.events import Event, HelloReceived, Refused, RequestReceived
-from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, State, Step
+from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, SessionState, Step
 from goqueue.net.wire.codec import Frame, Opening, read_body
 from goqueue.net.wire.errors import (
     FrameTooLarge,
@@ -50,7 +50,7 @@ class ServerSession(Session):
 
     def answer(self, correlation: int, answer: Answer, throttle_ms: int = 0) -> None:
         """Answer a request under way. Nothing happens when the session was closed meanwhile."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return
         assert type(answer) is ANSWERS[self._under_way[correlation]], "each request has its kind of answer"
         try:
@@ -61,7 +61,7 @@ class ServerSession(Session):
 
     def refuse(self, correlation: int, error: GoQueueError, throttle_ms: int = 0) -> None:
         """Answer a request under way with an error."""
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return
         del self._under_way[correlation]
         self._send_error(error, correlation, throttle_ms)
@@ -75,7 +75,7 @@ class ServerSession(Session):
         body = frame.body
         if isinstance(body, Error):
             return self._closed_by(body)
-        if self.state is not State.NEW or not isinstance(body, Hello):
+        if self.state is not SessionState.NEW or not isinstance(body, Hello):
             raise ProtocolError(f"{type(body).__name__} came; say hello first, once, and wait for the welcome")
         if body.expected_cluster not in (None, self._cluster):
             return self.close(self._wrong_cluster(body))
@@ -108,7 +108,7 @@ class ServerSession(Session):
         return RequestReceived(correlation, request)
 
     def _check_room(self) -> None:
-        if self.state is State.LEAVING:
+        if self.state is SessionState.LEAVING:
             raise GoingAway("this broker is going away; ask again on a new connection")
         if len(self._under_way) >= self.limits.requests_max:
             raise TooManyRequests(f"{self.limits.requests_max} requests are under way; wait for an answer")

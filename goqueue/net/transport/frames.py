@@ -49,7 +49,7 @@ class Breach(Exception):
         self.code, self.reason = code, reason
 
 
-class Received(NamedTuple):
+class ReceivedFrame(NamedTuple):
     """A whole message, or a control frame."""
 
     opcode: int
@@ -126,13 +126,13 @@ class FrameReader:
             self._buffer += data
         self._position = 0
 
-    def next(self) -> Received | None:
+    def next(self) -> ReceivedFrame | None:
         """The next one that is whole, or None until more was fed. `Breach` ends it."""
         while (frame := self._next_frame()) is not None:
             first, payload = frame
             opcode = first & 0x0F
             if opcode in _CONTROL or (first & FINAL and self._opcode is None):
-                return Received(opcode, payload)
+                return ReceivedFrame(opcode, payload)
             message = self._gather(opcode, payload, is_last=bool(first & FINAL))
             if message is not None:
                 return message
@@ -177,7 +177,7 @@ class FrameReader:
         if opcode not in _CONTROL and (opcode == CONTINUATION) != (self._opcode is not None):
             raise Breach(PROTOCOL_ERROR, "a message begins within another one, or goes on without a beginning")
 
-    def _gather(self, opcode: int, payload: bytes, *, is_last: bool) -> Received | None:
+    def _gather(self, opcode: int, payload: bytes, *, is_last: bool) -> ReceivedFrame | None:
         if self._opcode is None:
             self._opcode = opcode
         self._message += payload
@@ -186,6 +186,6 @@ class FrameReader:
             raise Breach(TOO_LARGE, f"a message comes in at most {PIECES_MAX} pieces")
         if not is_last:
             return None
-        message = Received(self._opcode, bytes(self._message))
+        message = ReceivedFrame(self._opcode, bytes(self._message))
         self._message, self._pieces, self._opcode = bytearray(), 0, None
         return message

@@ -24,7 +24,7 @@ from goqueue.net.transport.frames import (
     TEXT,
     Breach,
     FrameReader,
-    Received,
+    ReceivedFrame,
     decode_close,
     encode_close,
     encode_frame,
@@ -151,7 +151,7 @@ class WebsocketTransport:
             await self._take_goodbye(received.payload)
         return None
 
-    async def _next_received(self) -> Received | None:
+    async def _next_received(self) -> ReceivedFrame | None:
         try:
             received = self._frames.next()
         except Breach as breach:

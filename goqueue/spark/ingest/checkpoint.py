@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Checkpoint:
+class QueryCheckpoint:
     def __init__(self, spark: "SparkSession", path: str) -> None:
         self._files = Files(spark, path)
         self.path = self._files.whole(path)

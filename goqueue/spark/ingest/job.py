@@ -25,19 +25,19 @@ from pyspark.sql.types import StructType
 from goqueue.blocking import Client
 from goqueue.errors import GoQueueError, InvalidConfig
 from goqueue.spark.connecting import connected
+from goqueue.spark.errors import our_error, reason_of
 from goqueue.spark.files import Files
 from goqueue.spark.format.datasource import FORMAT
-from goqueue.spark.ingest.checkpoint import Checkpoint
+from goqueue.spark.ingest.checkpoint import QueryCheckpoint
 from goqueue.spark.ingest.claims import Claim
 from goqueue.spark.ingest.evolution import evolved
 from goqueue.spark.ingest.merging import Merging, merge_folder, write_merged
-from goqueue.spark.ingest.rows import Rows, quarantine_columns, raw_rows, typed_rows
+from goqueue.spark.ingest.rows import TableRows, quarantine_columns, raw_rows, typed_rows
 from goqueue.spark.ingest.tablefolder import CHECKPOINT, DATE_COLUMN, Commit, TableFolder
 from goqueue.spark.options import JSON_SCHEMA, SourceOptions, source_options
 from goqueue.spark.reading.planning import STARTING, refuse_strangers, stream_start
 from goqueue.spark.reading.progress import tell_at_the_end
 from goqueue.spark.reading.topics import Reach, reaches
-from goqueue.spark.told import our_error, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +77,7 @@ class Ingest:
 
 
 @dataclass(slots=True)
-class Summary:
+class IngestSummary:
     """What one run has done."""
 
     path: str
@@ -109,10 +109,10 @@ class Summary:
         return {**said, "quarantined": dict(self.quarantined), **figures}
 
 
-Watch = Callable[[Summary], None]
+Watch = Callable[[IngestSummary], None]
 
 
-def ingest(spark: "SparkSession", work: Ingest, watch: Watch = lambda _: None) -> Summary:
+def ingest(spark: "SparkSession", work: Ingest, watch: Watch = lambda _: None) -> IngestSummary:
     """Run to the end, or until it is interrupted, in a session that has goqueue registered. `watch` is
     called about once a second.
     """
@@ -157,13 +157,15 @@ class _Run:
         self._table = table
         self._claim = claim
         self._watch = watch
-        self._checkpoint = Checkpoint(spark, table.files.whole(work.checkpoint or table.path + CHECKPOINT))
-        self._rows: Rows = raw_rows() if work.schema is None else typed_rows(spark, work.schema, f"e{uuid4().hex}")
+        self._checkpoint = QueryCheckpoint(spark, table.files.whole(work.checkpoint or table.path + CHECKPOINT))
+        self._rows: TableRows = (
+            raw_rows() if work.schema is None else typed_rows(spark, work.schema, f"e{uuid4().hex}")
+        )
         self._columns = self._rows.columns
         self._failure: BaseException | None = None
-        self._summary = Summary(table.path, table.quarantine, self._checkpoint.path)
+        self._summary = IngestSummary(table.path, table.quarantine, self._checkpoint.path)
 
-    def run(self) -> Summary:
+    def run(self) -> IngestSummary:
         self._prepare()
         self._table.recover()
         begin = self._now()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from goqueue.spark.files import Found
+from goqueue.spark.files import FoundFile
 from goqueue.spark.ingest.tablefolder import PARQUET, Commit, TableFolder
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class Merging:
     small_bytes: int = SMALL_BYTES
     merged_bytes_max: int = MERGED_BYTES_MAX
 
-    def chosen(self, files: Iterable[Found]) -> list[Found]:
+    def chosen(self, files: Iterable[FoundFile]) -> list[FoundFile]:
         """Those of one folder that become one now; none where there are few."""
         small = [each for each in files if each.name.endswith(PARQUET) and each.size < self.small_bytes]
         if len(small) <= self.files_max:
             return []
-        chosen, size = list[Found](), 0
+        chosen, size = list[FoundFile](), 0
         for each in small:
             size += each.size
             if size > self.merged_bytes_max:
@@ -42,7 +42,7 @@ class Merging:
         return chosen if len(chosen) > 1 else []
 
 
-Write = Callable[[Sequence[Found], str], None]
+Write = Callable[[Sequence[FoundFile], str], None]
 """The rows of files, to a folder."""
 
 
@@ -66,7 +66,7 @@ def merge_folder(
     return True
 
 
-def write_merged(spark: "SparkSession", columns: "StructType", files: Sequence[Found], staged: str) -> None:
+def write_merged(spark: "SparkSession", columns: "StructType", files: Sequence[FoundFile], staged: str) -> None:
     """With the columns of the table: older files lack some. One task, which has one row group at a time."""
     rows = spark.read.schema(columns).parquet(*(each.path for each in files))
     rows.coalesce(1).write.parquet(staged)

@@ -49,13 +49,13 @@ RESERVED = frozenset({DATE_COLUMN, KNOWN, *_INNER, *map(_beside, MESSAGE)})
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRows:
     rows: int
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Counts by reason."""
 
 
-class Rows(Protocol):
+class TableRows(Protocol):
     @property
     def columns(self) -> StructType:
         """With that of the day, which the folders are named by, at the end."""
@@ -64,7 +64,7 @@ class Rows(Protocol):
     def is_at_once(self) -> bool:
         """Whether the source is to say which messages fit the schema."""
 
-    def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written: ...
+    def write(self, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows: ...
 
 
 def _dated(columns: list[StructField]) -> StructType:
@@ -88,13 +88,13 @@ class _Raw:
     columns: StructType
     is_at_once: bool = False
 
-    def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written:  # noqa: ARG002 (everything fits)
+    def write(self, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows:  # noqa: ARG002 (everything fits)
         counted = Observation()
         _save(batch.observe(counted, F.count(F.lit(1)).alias("rows")).select(*RAW, _date()), target)
-        return Written(counted.get["rows"])
+        return WrittenRows(counted.get["rows"])
 
 
-def raw_rows() -> Rows:
+def raw_rows() -> TableRows:
     return _Raw(_dated(_of_source(RAW)))
 
 
@@ -120,20 +120,20 @@ class _Typed:
     parsing: Parsing
     is_at_once: bool
 
-    def write(self, batch: "DataFrame", target: str, quarantine: str) -> Written:
+    def write(self, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows:
         renamed = [F.col(name).alias(_beside(name)) for name in MESSAGE]
         if not self.is_at_once:
             return self._write_walked(batch.select(*renamed, _date()), target, quarantine)
         known = self._known(batch.select(*renamed, _date(), KNOWN))
         done, left = self._write_known(known, target)
         if not left:
-            return Written(done)
+            return WrittenRows(done)
         self.is_at_once = left <= done
         rest = known.where(~F.col(_FITS)).select(*map(_beside, MESSAGE), DATE_COLUMN)
         walked = self._write_walked(rest, target, quarantine)
         found = walked.rows + sum(walked.quarantined.values())
         assert found == left, "the topic gave other messages when it was read again"
-        return Written(done + walked.rows, walked.quarantined)
+        return WrittenRows(done + walked.rows, walked.quarantined)
 
     # In steps that Spark compiles to one; what one step names, the next has computed once.
 
@@ -149,14 +149,14 @@ class _Typed:
         _save(known.observe(counted, *counts).where(F.col(_FITS)).select(*self._row()), target)
         return counted.get["done"], counted.get["left"]
 
-    def _write_walked(self, renamed: "DataFrame", target: str, quarantine: str) -> Written:
+    def _write_walked(self, renamed: "DataFrame", target: str, quarantine: str) -> WrittenRows:
         counted, judged = Observation(), self._judged(renamed)
         counts = (F.count(F.lit(1)).alias("messages"), F.count(_REASON).alias("unfit"))
         _save(judged.observe(counted, *counts).where(F.col(_REASON).isNull()).select(*self._row()), target)
         unfit = counted.get["unfit"]
         reasons = self._quarantine(judged, quarantine) if unfit else {}
         assert sum(reasons.values()) == unfit, "the topic gave other messages when it was read again"
-        return Written(counted.get["messages"] - unfit, reasons)
+        return WrittenRows(counted.get["messages"] - unfit, reasons)
 
     def _judged(self, renamed: "DataFrame") -> "DataFrame":
         value, parsed = F.col(f"_{VALUE}"), F.col(_PARSED)
@@ -176,7 +176,7 @@ class _Typed:
         return {row[REASON]: row["count"] for row in counts.collect()}
 
 
-def typed_rows(spark: "SparkSession", schema: Mapping[str, Any], ending: str) -> Rows:
+def typed_rows(spark: "SparkSession", schema: Mapping[str, Any], ending: str) -> TableRows:
     record = record_of(schema, RESERVED)
     for pattern in patterns_of(record):
         _check_pattern(spark, pattern)

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from goqueue.spark.json.types import Field, Kind, Limits, Plain, Record, Scalar, Sequenced
+from goqueue.spark.json.types import Field, JsonObject, Kind, Plain, Scalar, Sequenced, ValueLimits
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Truths: TypeAlias = npt.NDArray[np.bool_]
@@ -60,8 +60,8 @@ def can_be_at_once(kind: Kind) -> bool:
     match kind:
         case Plain():
             is_time = kind.scalar in _SPELLINGS
-            return kind.scalar in _READ_AS and not (is_time and kind.limits != Limits())
-        case Record():
+            return kind.scalar in _READ_AS and not (is_time and kind.limits != ValueLimits())
+        case JsonObject():
             return bool(kind.fields) and all(can_be_at_once(field.kind) for field in kind.fields)
         case Sequenced():
             return can_be_at_once(kind.items) and not _has_limits(kind.items)
@@ -72,8 +72,8 @@ def can_be_at_once(kind: Kind) -> bool:
 def _has_limits(kind: Kind) -> bool:
     match kind:
         case Plain():
-            return kind.limits != Limits()
-        case Record():
+            return kind.limits != ValueLimits()
+        case JsonObject():
             return any(_has_limits(field.kind) for field in kind.fields)
         case Sequenced():
             return (kind.length_least, kind.length_most) != (None, None) or _has_limits(kind.items)
@@ -81,10 +81,10 @@ def _has_limits(kind: Kind) -> bool:
             return True
 
 
-class AtOnce:
+class ArrowReading:
     """For one schema that can be."""
 
-    def __init__(self, record: Record, kind: pa.StructType) -> None:
+    def __init__(self, record: JsonObject, kind: pa.StructType) -> None:
         """`kind` is what the values become, as Spark has it."""
         assert can_be_at_once(record)
         self._record = record
@@ -122,13 +122,13 @@ class AtOnce:
         return _Block(values).taken(self._record, rows, self._kind)
 
 
-def _read_as(record: Record) -> pa.StructType:
+def _read_as(record: JsonObject) -> pa.StructType:
     return pa.struct([(field.name, _kind_read(field.kind)) for field in record.fields])
 
 
 def _kind_read(kind: Kind) -> pa.DataType:
     match kind:
-        case Record():
+        case JsonObject():
             return _read_as(kind)
         case Sequenced():
             return pa.list_(_kind_read(kind.items))
@@ -208,7 +208,7 @@ class _Block:
         self._fits: Truths = np.ones(len(texts), np.bool_)
         self._has_strangers = False
 
-    def taken(self, record: Record, rows: pa.Array, kind: pa.StructType) -> pa.Array:
+    def taken(self, record: JsonObject, rows: pa.Array, kind: pa.StructType) -> pa.Array:
         made = self._objects(record, rows, np.arange(len(rows)), kind)
         if self._has_strangers:
             self._fits &= ~self._says_no_number
@@ -218,7 +218,7 @@ class _Block:
 
     def _values(self, kind: Kind, column: pa.Array, rows: Longs, becomes: pa.DataType) -> pa.Array:
         match kind:
-            case Record():
+            case JsonObject():
                 return self._objects(kind, column, rows, becomes)
             case Sequenced():
                 return self._lists(kind, column, rows, becomes)
@@ -242,7 +242,7 @@ class _Block:
         nulls = column.is_null() if column.null_count else None
         return pa.ListArray.from_arrays(column.offsets, made, type=becomes, mask=nulls)
 
-    def _objects(self, record: Record, column: pa.Array, rows: Longs, becomes: pa.StructType) -> pa.Array:
+    def _objects(self, record: JsonObject, column: pa.Array, rows: Longs, becomes: pa.StructType) -> pa.Array:
         self._look_for_strangers(record, column.type)
         made = list[pa.Array]()
         for field, target in zip(record.fields, becomes, strict=True):
@@ -254,7 +254,7 @@ class _Block:
         nulls = column.is_null() if column.null_count else None
         return pa.StructArray.from_arrays(made, fields=list(becomes), mask=nulls)
 
-    def _look_for_strangers(self, record: Record, kind: pa.StructType) -> None:
+    def _look_for_strangers(self, record: JsonObject, kind: pa.StructType) -> None:
         if kind.num_fields > len(record.fields):
             if record.is_closed:
                 raise pa.ArrowInvalid("a message has an unknown field")

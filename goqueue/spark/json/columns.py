@@ -35,7 +35,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from goqueue.spark.json.types import LONG_MAX, LONG_MIN, Field, Kind, Mapped, Plain, Record, Scalar, Sequenced
+from goqueue.spark.json.types import LONG_MAX, LONG_MIN, Field, JsonObject, Kind, Mapped, Plain, Scalar, Sequenced
 
 DOCUMENT = "d"
 WHOLE_DOCUMENT_SPELT = re.compile("e[0-9a-f]+")
@@ -75,7 +75,7 @@ def type_of(kind: Kind) -> DataType:
     match kind:
         case Plain():
             return _TYPES[kind.scalar]
-        case Record():
+        case JsonObject():
             return StructType([StructField(field.name, type_of(field.kind)) for field in kind.fields])
         case Sequenced():
             return ArrayType(type_of(kind.items))
@@ -87,7 +87,7 @@ def type_of(kind: Kind) -> DataType:
 class Parsing:
     """Of the values of one run. Use `parsed`, then what else is here on its column."""
 
-    record: Record
+    record: JsonObject
     ending: str
     """The name of the field after the document: e and hexadecimal digits that nobody knows."""
 
@@ -136,7 +136,7 @@ def _typed(kind: Kind, variant: Column, path: str) -> Column:
             return F.to_json(_not_null(F.try_variant_get(variant, path, "variant")))
         case Plain():
             return F.try_variant_get(variant, path, kind.scalar.value)
-        case Record():
+        case JsonObject():
             fields = [
                 _typed(each.kind, variant, path + _path(each.name)[1:]).alias(each.name) for each in kind.fields
             ]
@@ -187,7 +187,7 @@ def _reasons_of_value(kind: Kind, variant: Column, outline: Column, pointer: str
     match kind:
         case Plain():
             yield from _reasons_of_plain(kind, variant, outline, where)
-        case Record():
+        case JsonObject():
             yield F.when(~outline.startswith("OBJECT<"), F.lit(f"{where} is not an object"))
             if kind.is_closed:
                 names = F.map_keys(F.try_variant_get(variant, "$", "map<string,variant>"))
@@ -292,12 +292,12 @@ def limits_of(kind: Plain, value: Column, spelt: Column) -> Iterator[tuple[Colum
         yield spelt.rlike(limits.pattern), "does not match its pattern"
 
 
-def keeps_limits(record: Record, values: Column) -> Column:
+def keeps_limits(record: JsonObject, values: Column) -> Column:
     """Whether the values of a message that has the right types keep to all limits; they are a struct."""
     return F.coalesce(reduce(and_, _kept(record, values), F.lit(True)), F.lit(False))
 
 
-def _kept(record: Record, values: Column) -> Iterator[Column]:
+def _kept(record: JsonObject, values: Column) -> Iterator[Column]:
     for field in record.fields:
         value = values.getField(field.name)
         yield from (value.isNull() | kept for kept in _kept_by(field.kind, value))
@@ -305,7 +305,7 @@ def _kept(record: Record, values: Column) -> Iterator[Column]:
 
 def _kept_by(kind: Kind, value: Column) -> Iterator[Column]:
     match kind:
-        case Record():
+        case JsonObject():
             yield from _kept(kind, value)
         case Plain():
             yield from (kept for kept, _ in limits_of(kind, value, value))

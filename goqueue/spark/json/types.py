@@ -54,7 +54,7 @@ Value = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ValueLimits:
     """What values of a scalar must keep to; None and () where nothing is said."""
 
     values: tuple[Value, ...] | None = None
@@ -71,7 +71,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Plain:
     scalar: Scalar
-    limits: Limits = Limits()
+    limits: ValueLimits = ValueLimits()
     is_nullable: bool = False
 
 
@@ -83,7 +83,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class JsonObject:
     """An object whose fields are known. `is_closed`: it has no others."""
 
     fields: tuple[Field, ...]
@@ -105,13 +105,13 @@ class Mapped:
     is_nullable: bool = False
 
 
-Kind = Plain | Record | Sequenced | Mapped
+Kind = Plain | JsonObject | Sequenced | Mapped
 
 
-def record_of(schema: Any, reserved: frozenset[str] = frozenset()) -> Record:
+def record_of(schema: Any, reserved: frozenset[str] = frozenset()) -> JsonObject:
     """The columns of a table. `reserved` are names that it has beside them; `InvalidConfig` names what is wrong."""
     kind = _Reader(schema).kind(schema, "#", ())
-    if not isinstance(kind, Record) or kind.is_nullable:
+    if not isinstance(kind, JsonObject) or kind.is_nullable:
         raise _wrong("#", "a table needs an object with properties")
     for field in kind.fields:
         if field.name.lower() in reserved:
@@ -206,7 +206,7 @@ class _Reader:
             Field(name, self.kind(each, f"{pointer}/properties/{_step(name)}", references), name in required)
             for name, each in properties.items()
         )
-        return Record(fields, is_closed=not rest, is_nullable=is_nullable)
+        return JsonObject(fields, is_closed=not rest, is_nullable=is_nullable)
 
     def _without_properties(
         self,
@@ -337,13 +337,13 @@ def _values(words: Mapping[str, Any], type_: str, pointer: str) -> tuple[Value, 
     return values
 
 
-def _limits(words: Mapping[str, Any], type_: str, values: tuple[Value, ...] | None, pointer: str) -> Limits:
+def _limits(words: Mapping[str, Any], type_: str, values: tuple[Value, ...] | None, pointer: str) -> ValueLimits:
     least, most, above, below = (
         _bound(words, word, pointer) for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     )
     if type_ == "integer":
         least, most, above, below = _whole_bounds(least, most, above, below)
-    return Limits(
+    return ValueLimits(
         values,
         least,
         most,
@@ -399,7 +399,7 @@ def patterns_of(kind: Kind) -> Sequence[str]:
     match kind:
         case Plain():
             return [kind.limits.pattern] if kind.limits.pattern is not None else []
-        case Record():
+        case JsonObject():
             return [each for field in kind.fields for each in patterns_of(field.kind)]
         case Sequenced():
             return patterns_of(kind.items)

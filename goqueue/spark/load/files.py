@@ -28,13 +28,13 @@ ENTRY = "topic string, path string, size bigint, modified_ms bigint"
 GLOBS = re.compile(r"[*?{}\[\]\\]")
 
 
-class File(NamedTuple):
+class LoadFile(NamedTuple):
     path: str
     size: int
     modified_ms: int
 
 
-def files_at(spark: "SparkSession", path: str) -> list[File]:
+def files_at(spark: "SparkSession", path: str) -> list[LoadFile]:
     """Of a file, a directory or a pattern, in the order of their names. Their content is not looked at."""
     try:
         found = spark.read.format("binaryFile").load(path)
@@ -43,10 +43,10 @@ def files_at(spark: "SparkSession", path: str) -> list[File]:
         if error.getCondition() == NOT_FOUND:
             raise InvalidConfig(f"there is nothing at {path}") from None
         raise
-    return sorted(File(row.path, row.length, row.modified_ms) for row in rows)
+    return sorted(LoadFile(row.path, row.length, row.modified_ms) for row in rows)
 
 
-def format_of(files: Iterable[File]) -> str:
+def format_of(files: Iterable[LoadFile]) -> str:
     """What the names say; `InvalidConfig` when they say nothing, or not all the same."""
     found: dict[str | None, str] = {}
     for file in files:
@@ -69,9 +69,9 @@ def _format_of(path: str) -> str | None:
     return next((known for known, ends in FORMATS.items() if name.endswith(ends)), None)
 
 
-def groups_of(files: Iterable[File], bytes_max: int) -> Iterator[list[File]]:
+def groups_of(files: Iterable[LoadFile], bytes_max: int) -> Iterator[list[LoadFile]]:
     """In their order, as many together as fit; a larger one alone."""
-    group: list[File] = []
+    group: list[LoadFile] = []
     for file in files:
         if group and sum(each.size for each in group) + file.size > bytes_max:
             yield group
@@ -86,14 +86,14 @@ def literally(path: str) -> str:
     return GLOBS.sub(lambda found: "\\" + found[0], path)
 
 
-class Checkpoint:
+class LoadCheckpoint:
     """Which files are loaded, and to which topic."""
 
     def __init__(self, spark: "SparkSession", directory: str | None) -> None:
         self._spark = spark
         self._directory = directory
 
-    def without_loaded(self, files: Sequence[File], topic: str) -> list[File]:
+    def without_loaded(self, files: Sequence[LoadFile], topic: str) -> list[LoadFile]:
         """Those that are to be loaded. `InvalidConfig` when it is of another topic, or a file is not as it was."""
         loaded = self._loaded(topic)
         for file in files:
@@ -103,12 +103,12 @@ class Checkpoint:
                 )
         return [file for file in files if file.path not in loaded]
 
-    def add(self, files: Iterable[File], topic: str) -> None:
+    def add(self, files: Iterable[LoadFile], topic: str) -> None:
         if self._directory is not None:
             entries = self._spark.createDataFrame([(topic, *file) for file in files], ENTRY)
             entries.coalesce(1).write.mode("append").json(self._directory)
 
-    def _loaded(self, topic: str) -> dict[str, File]:
+    def _loaded(self, topic: str) -> dict[str, LoadFile]:
         rows = self._rows()
         if others := {row_topic for row_topic, _ in rows} - {topic}:
             raise InvalidConfig(
@@ -116,7 +116,7 @@ class Checkpoint:
             )
         return {file.path: file for _, file in rows}
 
-    def _rows(self) -> list[tuple[str, File]]:
+    def _rows(self) -> list[tuple[str, LoadFile]]:
         if self._directory is None:
             return []
         try:
@@ -125,4 +125,4 @@ class Checkpoint:
             if error.getCondition() == NOT_FOUND:
                 return []
             raise
-        return [(row.topic, File(row.path, row.size, row.modified_ms)) for row in rows]
+        return [(row.topic, LoadFile(row.path, row.size, row.modified_ms)) for row in rows]

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegralType, MapType, StringType, StructType
 
 from goqueue.errors import InvalidConfig
-from goqueue.spark.load.files import Checkpoint, File, files_at, format_of, groups_of, literally
+from goqueue.spark.load.files import LoadCheckpoint, LoadFile, files_at, format_of, groups_of, literally
 from goqueue.spark.optionvalues import nearest
 from goqueue.spark.schema import KEY, PRIORITY, VALUE
 
@@ -72,7 +72,7 @@ Progress = Callable[[int], object]
 
 def load(spark: "SparkSession", job: Job, begin: Progress, advance: Progress) -> Loaded:
     """`begin` hears of all bytes that are to be loaded, `advance` of those that were."""
-    files, checkpoint = files_at(spark, job.path), Checkpoint(spark, job.checkpoint)
+    files, checkpoint = files_at(spark, job.path), LoadCheckpoint(spark, job.checkpoint)
     pending = checkpoint.without_loaded(files, job.topic)
     done = Loaded(files_before=len(files) - len(pending))
     if not pending:
@@ -99,7 +99,7 @@ def _publish(messages: "DataFrame", job: Job) -> int:
 class Reading:
     """Files as tables of messages, all of one schema."""
 
-    def __init__(self, spark: "SparkSession", job: Job, files: Sequence[File]) -> None:
+    def __init__(self, spark: "SparkSession", job: Job, files: Sequence[LoadFile]) -> None:
         self._spark = spark
         self._job = job
         self._format = job.format or format_of(files)
@@ -107,11 +107,11 @@ class Reading:
         self._schema = self._table(files, job.schema).schema
         self._columns = self._message_columns()
 
-    def messages(self, files: Sequence[File]) -> "DataFrame":
+    def messages(self, files: Sequence[LoadFile]) -> "DataFrame":
         over_lines = {OVER_LINES: "true"} if self._go_over_lines(files) else {}
         return self._table(files, self._schema, over_lines).select(*self._columns)
 
-    def _go_over_lines(self, files: Sequence[File]) -> bool:
+    def _go_over_lines(self, files: Sequence[LoadFile]) -> bool:
         """Whether there may be a line break between quotes: a line then has an odd number of these. Such files are
         not split among tasks, so it is looked for and not supposed; who gives the option has decided it.
         """
@@ -124,7 +124,10 @@ class Reading:
         return not lines.where(quotes % 2 == 1).isEmpty()
 
     def _table(
-        self, files: Sequence[File], schema: str | StructType | None, more: Mapping[str, str] = MappingProxyType({})
+        self,
+        files: Sequence[LoadFile],
+        schema: str | StructType | None,
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> "DataFrame":
         """Without a schema it is looked for in the files: in all of them where they are JSON."""
         reader = self._spark.read.format(self._format).options(**self._options, **more)
@@ -168,7 +171,7 @@ class Reading:
         return self._schema[name].dataType
 
 
-def _base(path: str, files: Sequence[File]) -> dict[str, str]:
+def _base(path: str, files: Sequence[LoadFile]) -> dict[str, str]:
     """Where directories like day=2026-01-01 begin, which are columns."""
     is_file = len(files) == 1 and files[0].path.endswith(path.rstrip("/").rpartition("/")[2])
     return {} if is_file or literally(path) != path else {"basePath": path}

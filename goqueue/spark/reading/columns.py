@@ -18,8 +18,8 @@ import pyarrow as pa
 from goqueue.core.groups.deadletter import Story
 from goqueue.core.records.record import EXPIRES_AT_HEADER, MESSAGE_ID_HEADER
 from goqueue.spark import schema as columns
-from goqueue.spark.json.arrow import AtOnce
-from goqueue.spark.reading.rows import Rows, Wanted, rows_of
+from goqueue.spark.json.arrow import ArrowReading
+from goqueue.spark.reading.rows import Rows, WantedRows, rows_of
 from goqueue.types import Buffer
 
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
@@ -28,14 +28,14 @@ _SPANS = 4
 
 
 def record_batches(
-    data: Buffer, wanted: Wanted, schema: pa.Schema, at_once: AtOnce | None = None
+    data: Buffer, wanted: WantedRows, schema: pa.Schema, at_once: ArrowReading | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of whole batches of the log; with `at_once` also what is known of their values."""
     for rows in rows_of(data, wanted):
         yield pa.RecordBatch.from_arrays(_arrays(rows, wanted, schema, at_once), schema=schema)
 
 
-def _arrays(rows: Rows, wanted: Wanted, schema: pa.Schema, at_once: AtOnce | None) -> list[pa.Array]:
+def _arrays(rows: Rows, wanted: WantedRows, schema: pa.Schema, at_once: ArrowReading | None) -> list[pa.Array]:
     spans, count = _spans(rows), len(rows)
     made = {
         columns.KEY: _keys(rows, spans),

@@ -21,7 +21,7 @@ Reached = Mapping[str, Mapping[int, Offset]]
 """The next offset to read, by topic and partition."""
 
 
-class Progress:
+class QueryProgress:
     """Each place is told once, also when that fails: Spark may ask a hundred times a second for what is new."""
 
     def __init__(self, group: str | None) -> None:

@@ -36,14 +36,14 @@ class Bodies(NamedTuple):
     counts: Longs
 
 
-class Found(NamedTuple):
+class FoundRecords(NamedTuple):
     positions: Longs
     """Of each record, in order; so many for each batch as it counts."""
     heads: npt.NDArray[np.void]
     """Their headers, as `HEAD`."""
 
 
-def find_records(bodies: Bodies) -> Found:
+def find_records(bodies: Bodies) -> FoundRecords:
     positions = _starts_in(bodies.data)
     firsts, afters = np.searchsorted(positions, bodies.starts), np.searchsorted(positions, bodies.ends)
     is_plain: Truths = afters - firsts == bodies.counts
@@ -53,7 +53,7 @@ def find_records(bodies: Bodies) -> Found:
             for number, (first, after, plain) in enumerate(zip(firsts, afters, is_plain, strict=True))
         ]
         positions = np.concatenate(pieces)
-    return Found(positions, heads_at(bodies.data, positions))
+    return FoundRecords(positions, heads_at(bodies.data, positions))
 
 
 def heads_at(data: Buffer, positions: Longs) -> npt.NDArray[np.void]:

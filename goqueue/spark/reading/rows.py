@@ -27,7 +27,7 @@ _HEADERS, _EXPIRING = int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRows:
     topic: str
     partition: int
     start: Offset
@@ -36,7 +36,7 @@ class Wanted:
     """What has expired by then is no row."""
 
 
-def rows_of(data: Buffer, wanted: Wanted) -> "Iterator[Rows]":
+def rows_of(data: Buffer, wanted: WantedRows) -> "Iterator[Rows]":
     """The rows of whole batches, which are found sound first."""
     view = memoryview(data)
     batches = [
@@ -97,7 +97,7 @@ def _unpacked_headers(packed: bytes) -> Mapping[str, bytes]:
     return found
 
 
-def _chosen(bodies: Bodies, envelopes: Sequence[Envelope], wanted: Wanted) -> Rows:
+def _chosen(bodies: Bodies, envelopes: Sequence[Envelope], wanted: WantedRows) -> Rows:
     positions, heads = find_records(bodies)
     offsets = np.repeat(np.array([each.base_offset for each in envelopes]), bodies.counts)
     offsets += heads["relative_offset"]
@@ -110,7 +110,7 @@ def _chosen(bodies: Bodies, envelopes: Sequence[Envelope], wanted: Wanted) -> Ro
     return rows.only(_unexpired(rows, wanted.now)) if expires else rows
 
 
-def _refuse_what_overlaps(rows: Rows, wanted: Wanted) -> None:
+def _refuse_what_overlaps(rows: Rows, wanted: WantedRows) -> None:
     """Arrow believes what it is told: a length that is wrong would show it memory that is not the log's."""
     nexts = np.append(rows.positions[1:], len(rows.data))
     if (rows.ends > nexts[: len(rows)]).any() or (rows.values_at > rows.ends).any():

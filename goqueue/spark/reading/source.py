@@ -17,12 +17,12 @@ from goqueue.blocking.inside import now, slices
 from goqueue.client.reading.slices import SliceRange
 from goqueue.errors import GoQueueError
 from goqueue.spark.connecting import connected, connected_in_task
-from goqueue.spark.json.arrow import AtOnce
+from goqueue.spark.json.arrow import ArrowReading
 from goqueue.spark.options import SourceOptions
 from goqueue.spark.reading.columns import record_batches
 from goqueue.spark.reading.planning import plan_batch
 from goqueue.spark.reading.ranges import OffsetRange
-from goqueue.spark.reading.rows import Wanted
+from goqueue.spark.reading.rows import WantedRows
 from goqueue.spark.schema import KNOWN, arrow_schema, record_from
 from goqueue.spark.worker import in_task
 from goqueue.types import Microseconds
@@ -69,7 +69,7 @@ def read_range(
         return
     in_task()
     one, arrow = partition.offsets, arrow_schema(schema)
-    wanted = Wanted(one.topic, one.partition, one.start, one.end, partition.planned_at)
+    wanted = WantedRows(one.topic, one.partition, one.start, one.end, partition.planned_at)
     places = SliceRange(one.topic, one.uuid, one.partition, one.start, one.end)
     at_once = _at_once(arrow, options)
     with connected_in_task(options.url, options.patience_seconds) as client:
@@ -77,7 +77,7 @@ def read_range(
             yield from record_batches(found.data, replace(wanted, start=found.start), arrow, at_once)
 
 
-def _at_once(schema: "pa.Schema", options: SourceOptions) -> AtOnce | None:
+def _at_once(schema: "pa.Schema", options: SourceOptions) -> ArrowReading | None:
     if options.json_schema is None:
         return None
-    return AtOnce(record_from(options.json_schema), schema.field(KNOWN).type)
+    return ArrowReading(record_from(options.json_schema), schema.field(KNOWN).type)

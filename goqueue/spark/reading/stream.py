@@ -27,8 +27,8 @@ from goqueue.spark.options import SourceOptions
 from goqueue.spark.reading.offsets import (
     Backlog,
     Key,
-    Place,
-    Places,
+    StreamPosition,
+    StreamPositions,
     backlogs,
     from_json,
     key_of,
@@ -41,7 +41,7 @@ from goqueue.spark.reading.offsets import (
     to_look_at,
 )
 from goqueue.spark.reading.planning import refuse_strangers, sized, stream_start
-from goqueue.spark.reading.progress import Progress
+from goqueue.spark.reading.progress import QueryProgress
 from goqueue.spark.reading.ranges import split
 from goqueue.spark.reading.source import RangePartition, read_range
 from goqueue.spark.reading.topics import Reach, epoch_at, reaches, reaches_left
@@ -69,7 +69,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: dict[str, Any] | None = None
         self._targets: dict[Key, Offset] | None = None
         """Of a run that ends with what was there at its begin."""
-        self._progress = Progress(options.group)
+        self._progress = QueryProgress(options.group)
         self._looked_at: dict[Key, int] = {}
         """In which epoch of the broker its log was found to be the one that was read."""
 
@@ -79,7 +79,10 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found = reaches(self._client, self._options)
             refuse_strangers(self._options.start, "startingOffsets", found)
             self._initial = to_json(
-                {key_of(each): Place(each.epoch, stream_start(self._client, self._options, each)) for each in found}
+                {
+                    key_of(each): StreamPosition(each.epoch, stream_start(self._client, self._options, each))
+                    for each in found
+                }
             )
         return self._initial
 
@@ -97,13 +100,13 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return to_json(next_places(waiting, rows_max))
 
-    def _waiting(self, places: dict[Key, Place]) -> list[Backlog]:
+    def _waiting(self, places: dict[Key, StreamPosition]) -> list[Backlog]:
         found = self._reaches()
         self._refuse_other_messages(places, found)
-        self._latest = to_json({key_of(each): Place(each.epoch, each.end) for each in found})
+        self._latest = to_json({key_of(each): StreamPosition(each.epoch, each.end) for each in found})
         return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
 
-    def _refuse_other_messages(self, places: Places, found: Sequence[Reach]) -> None:
+    def _refuse_other_messages(self, places: StreamPositions, found: Sequence[Reach]) -> None:
         """A look at the log for each partition, once after each start of the broker."""
         if not self._options.fail_on_data_loss:
             return
@@ -142,7 +145,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """All up to here is done. A query goes on by its checkpoint, not by what is told here."""
         self._tell(from_json(end))
 
-    def _tell(self, places: Places) -> None:
+    def _tell(self, places: StreamPositions) -> None:
         self._progress.tell(self._client, offsets_by_topic(places))
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from goqueue import blocking
 from goqueue.blocking.inside import begin_keyless_anywhere, send_all_nowait
 from goqueue.core.names import check_publishable
 from goqueue.errors import InvalidMessage, InvalidName, RowRefused, UnknownPartition, UnknownTopic
-from goqueue.spark.sink.runs import Run, refused, runs_of
+from goqueue.spark.sink.runs import SendRun, refused, runs_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class Publishing:
 
     def _add_slice(self, part: "pa.RecordBatch") -> None:
         before = self.confirmed + self._queued_rows
-        by_topic: dict[str, list[Run]] = {}
+        by_topic: dict[str, list[SendRun]] = {}
         try:
             for run in runs_of(part, self._topic):
                 by_topic.setdefault(run.topic, []).append(run)
@@ -69,7 +69,7 @@ class Publishing:
         self._queued_rows += part.num_rows
         self._queued_bytes += part.nbytes
 
-    def _queue(self, topic: str, runs: Sequence[Run]) -> None:
+    def _queue(self, topic: str, runs: Sequence[SendRun]) -> None:
         try:
             calls = ((run.values, run.keys, run.priorities, run.options) for run in runs)
             send_all_nowait(self._producer_of(topic), calls)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 
 
-class Run(NamedTuple):
+class SendRun(NamedTuple):
     first: int
     """The number of its first row."""
     topic: str
@@ -36,7 +36,7 @@ class Run(NamedTuple):
     """None where all of the batch have one, which is among the options then."""
 
 
-def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[Run]:
+def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[SendRun]:
     """The rows in their order. `topic` is that of all rows, whatever a column says."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     values, keys = _values(columns[VALUE]), _keys(columns.get(KEY))
@@ -47,7 +47,7 @@ def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[Run]:
     for options, count in _alike(common, batch.num_rows):
         run = slice(first, first + count)
         named = topic or options.pop(TOPIC)
-        yield Run(first, named, options, values[run], keys and keys[run], priorities and priorities[run])
+        yield SendRun(first, named, options, values[run], keys and keys[run], priorities and priorities[run])
         first += count
 
 

@@ -48,7 +48,7 @@ class Attempt:
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class WrittenTask(WriterCommitMessage):
     """What a task tells the driver; `commit` and `abort` get one from each that ended well."""
 
     messages: int
@@ -67,7 +67,7 @@ class GoQueueWriter(DataSourceArrowWriter):
         check_columns(schema, topic_is_given=options.topic is not None)
         _check_broker(options, CONNECT_SECONDS_MAX)
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenTask:
         """Runs in a task: publishes all rows, and returns once all are confirmed."""
         return _write(self._options, iterator)
 
@@ -90,7 +90,7 @@ class GoQueueStreamWriter(DataSourceStreamArrowWriter):
         check_columns(schema, topic_is_given=options.topic is not None)
         _check_stream(options)
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenTask:
         return _write(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
@@ -121,11 +121,11 @@ def _check_stream(options: SinkOptions) -> None:
 # In a task
 
 
-def _write(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
+def _write(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> WrittenTask:
     in_task()
     attempt = attempt_of(options)
     with connected_in_task(options.url) as client:
-        return Written(publish_all(client, options.topic, batches), attempt)
+        return WrittenTask(publish_all(client, options.topic, batches), attempt)
 
 
 def attempt_of(options: SinkOptions) -> Attempt | None:

@@ -20,7 +20,7 @@ from crc32c import crc32c
 from goqueue.config import LogConfig
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.records.batch import Envelope, seal_envelope
-from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import DirectoryLock
 from goqueue.errors import DirectoryNotEmpty, IncompleteCopy, UnknownFormat
 from goqueue.storage.backup.groups import write_journal
@@ -113,7 +113,7 @@ class DirectoryCopy:
             raise
         return cls(volume, path, lock)
 
-    async def partition(self, topic: Topic, copied: CopiedPartition) -> "PartitionCopy":
+    async def partition(self, topic: KnownTopic, copied: CopiedPartition) -> "PartitionCopy":
         await self._folders.sign(topic, copied.partition)
         folder = self._folders.partition(topic, copied.partition)
         return PartitionCopy(self._volume, folder, topic.config.to_log_config(), copied)
@@ -124,7 +124,7 @@ class DirectoryCopy:
             return None
         return await write_journal(self._volume, f"{self.path}/{GROUPS}", REGISTRY, snapshot)
 
-    async def leave_out(self, topic: Topic) -> None:
+    async def leave_out(self, topic: KnownTopic) -> None:
         """It was deleted while it was copied."""
         folder = self._folders.topic(topic.name)
         for number in self._volume.disk.list(folder):

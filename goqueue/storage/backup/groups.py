@@ -21,7 +21,7 @@ from crc32c import crc32c
 
 from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import IncompleteCopy, UnknownFormat
-from goqueue.storage.journals.file import Kind, decode_frame, encode_frame
+from goqueue.storage.journals.file import FrameKind, decode_frame, encode_frame
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log.volume import Volume
 
@@ -61,7 +61,7 @@ def _by_place(ledgers: Iterable[Any]) -> dict[tuple[str, int], bytes]:
 async def write_journal(volume: Volume, directory: str, name: str, snapshot: bytes) -> int:
     """A journal that begins with this snapshot, durably. The checksum by which a restore knows it again."""
     await volume.make_directories(directory)
-    await volume.replace(directory, name, [encode_frame(Kind.SNAPSHOT, 0, 1, snapshot)])
+    await volume.replace(directory, name, [encode_frame(FrameKind.SNAPSHOT, 0, 1, snapshot)])
     return crc32c(snapshot)
 
 
@@ -71,6 +71,6 @@ async def read_journal(volume: Volume, path: str, checksum: int | None) -> bytes
         return None
     data = await volume.read_whole(path, JOURNAL_SIZE_MAX) if volume.disk.exists(path) else b""
     frame = decode_frame(data, 0)
-    if frame is None or frame.kind is not Kind.SNAPSHOT or crc32c(frame.payload) != checksum:
+    if frame is None or frame.kind is not FrameKind.SNAPSHOT or crc32c(frame.payload) != checksum:
         raise IncompleteCopy(f"{path} is not as it was when the backup was made; use another backup")
     return frame.payload

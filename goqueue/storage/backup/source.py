@@ -23,7 +23,7 @@ from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.recoverypoint import read_recovery_point
-from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.scan import Damage, FoundBatch, Scanner
 from goqueue.storage.log.segment import LOG, segment_stem
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Offset
@@ -93,7 +93,7 @@ class BackupSource:
         return sorted(base for base in bases if base >= first)
 
 
-def _sound(item: Found | Damage) -> CopiedBatch:
+def _sound(item: FoundBatch | Damage) -> CopiedBatch:
     if isinstance(item, Damage):
         end = max(item.end_offset, item.offset + 1)
         raise DamagedData(item.path, item.position, item.end_position, item.offset, end)

@@ -33,7 +33,7 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import UnknownFormat
 from goqueue.types import Microseconds, Offset
@@ -76,23 +76,25 @@ def is_header(data: bytes) -> bool:
     return True
 
 
-def encode_entries(entries: Iterable[Change], *, is_carried: bool = False) -> bytes:
+def encode_entries(entries: Iterable[DelayChange], *, is_carried: bool = False) -> bytes:
     bodies = [_BODY.pack(at, offset, time, state, is_carried) for state, offset, time, at in entries]
     return b"".join([part for body in bodies for part in (body, _CHECKSUM.pack(crc32c(body)))])
 
 
 def encode_mark(applied_to: Offset) -> bytes:
-    return encode_entries([Change(DelayState.MARK, 0, 0, applied_to)])
+    return encode_entries([DelayChange(DelayState.MARK, 0, 0, applied_to)])
 
 
 def encode_hidden(words: Iterable[tuple[Offset, int]]) -> bytes:
-    return encode_entries([Change(DelayState.HIDDEN, base, word, base) for base, word in words], is_carried=True)
+    return encode_entries(
+        [DelayChange(DelayState.HIDDEN, base, word, base) for base, word in words], is_carried=True
+    )
 
 
-def decode_entries(piece: bytes, count: int) -> Iterator[tuple[Change, bool]]:
+def decode_entries(piece: bytes, count: int) -> Iterator[tuple[DelayChange, bool]]:
     """The first so many of a piece, which are sound, and whether each was carried over."""
     for at, offset, time, state, is_carried, _ in _ENTRY.iter_unpack(piece[: count * ENTRY_SIZE]):
-        yield Change(DelayState(state), offset, time, at), bool(is_carried)
+        yield DelayChange(DelayState(state), offset, time, at), bool(is_carried)
 
 
 _SOUND = encode_mark(0)
@@ -229,9 +231,9 @@ class DelayReplay:
                 offsets, dues = array("Q", compress(offsets, stays)), array("Q", compress(dues, stays))
             yield offsets, dues
 
-    def newest_ended(self, count_max: int) -> list[Change]:
+    def newest_ended(self, count_max: int) -> list[DelayChange]:
         """The last of those that have ended, in the order of the log, each once."""
         columns: list[Sequence[int]] = [self._ended_states, self._ended, self._ended_times, self._ended_ats]
         rows = zip(*(column[-count_max:] for column in columns), strict=True)
-        entries = [Change(DelayState(state), offset, time, at) for state, offset, time, at in rows]
+        entries = [DelayChange(DelayState(state), offset, time, at) for state, offset, time, at in rows]
         return list({entry.offset: entry for entry in entries}.values())

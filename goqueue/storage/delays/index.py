@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.core.delays.pending import FINISHED_MAX, Change, DelayState
+from goqueue.core.delays.pending import FINISHED_MAX, DelayChange, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.environment import File
 from goqueue.errors import Closed, StorageError
@@ -55,7 +55,7 @@ AskDues: TypeAlias = Callable[[Sequence[Offset]], Awaitable[Sequence[Microsecond
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedIndex:
     """What the index said when it was opened."""
 
     applied_to: Offset
@@ -68,7 +68,7 @@ class Loaded:
     pending: OffsetSet = field(default_factory=OffsetSet)
     hidden: OffsetSet = field(default_factory=OffsetSet)
     """What nobody is ever handed: originals, and the records that say what became of them."""
-    finished: list[Change] = field(default_factory=list)
+    finished: list[DelayChange] = field(default_factory=list)
     """The newest that were delivered, cancelled or expired."""
 
 
@@ -96,7 +96,7 @@ class DelayIndex:
     @classmethod
     async def open(
         cls, volume: Volume, directory: str, log_start: Offset, log_end: Offset, *, thinned_to: Offset = 0
-    ) -> tuple["DelayIndex", Loaded]:
+    ) -> tuple["DelayIndex", LoadedIndex]:
         """The index of a partition whose log begins and ends there, and what it says.
 
         It must have seen the log up to `thinned_to`: below, records that end a delay may be gone by now.
@@ -105,12 +105,12 @@ class DelayIndex:
         if volume.disk.exists(path + TEMPORARY):
             volume.disk.remove(path + TEMPORARY)  # a crash came before it was complete
         if not volume.disk.exists(path):
-            return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)
+            return cls(volume, directory, log_start, 0), LoadedIndex(log_start, is_rebuilt=True)
         found = await _read(volume, path)
         if found.applied_to is None or found.log_end_min > log_end or found.applied_to < thinned_to:
             volume.disk.remove(path)
             await volume.sync(directories=[directory])
-            return cls(volume, directory, log_start, 0), Loaded(log_start, is_rebuilt=True)
+            return cls(volume, directory, log_start, 0), LoadedIndex(log_start, is_rebuilt=True)
         size = HEADER_SIZE + found.count * ENTRY_SIZE
         await _cut(volume, directory, size)
         applied_to = max(found.applied_to, log_start)
@@ -125,7 +125,7 @@ class DelayIndex:
         """The file is much larger than so many entries are: it is time for `compact`."""
         return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * entries)
 
-    def append(self, entries: Sequence[Change]) -> None:
+    def append(self, entries: Sequence[DelayChange]) -> None:
         """Write entries in one go, in the order of the log. It never fails: see `is_incomplete`."""
         self._check_open()
         for entry in entries:
@@ -181,7 +181,7 @@ class DelayIndex:
         offsets: Iterable[Offset],
         dues_of: AskDues,
         hidden: OffsetSet,
-        finished: Sequence[Change],
+        finished: Sequence[DelayChange],
         applied_to: Offset,
     ) -> None:
         """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
@@ -304,9 +304,9 @@ async def _cut(volume: Volume, directory: str, size: int) -> None:
         file.close()
 
 
-async def _loaded(found: DelayReplay, applied_to: Offset) -> Loaded:
+async def _loaded(found: DelayReplay, applied_to: Offset) -> LoadedIndex:
     ended = found.newest_ended(FINISHED_MAX)
-    loaded = Loaded(applied_to, False, pending=found.pending(), hidden=found.hidden(), finished=ended)
+    loaded = LoadedIndex(applied_to, False, pending=found.pending(), hidden=found.hidden(), finished=ended)
     for offsets, dues in found.pending_pieces(_LOADED_AT_ONCE):
         loaded.offsets.extend(offsets)
         loaded.dues.extend(dues)
@@ -314,12 +314,14 @@ async def _loaded(found: DelayReplay, applied_to: Offset) -> Loaded:
     return loaded
 
 
-async def _carry(target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[Change]) -> None:
+async def _carry(
+    target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[DelayChange]
+) -> None:
     """All that a compaction carries over, a millisecond's work at a time: others want to run."""
     rest = iter(offsets)
     while some := list(islice(rest, _CARRIED_AT_ONCE)):
         pairs = zip(some, await dues_of(some), strict=True)
-        entries = [Change(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
+        entries = [DelayChange(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
         target.write([encode_entries(entries, is_carried=True)])
         await trio.lowlevel.checkpoint()
     for begin in range(0, len(finished), _CARRIED_AT_ONCE):

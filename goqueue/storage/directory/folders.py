@@ -14,7 +14,7 @@ from uuid import UUID
 
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.topics.loss import Remains, loss_of
-from goqueue.core.topics.metadata import Metadata, Topic
+from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.errors import UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.delays.index import NAME as DELAYS
@@ -40,10 +40,10 @@ class TopicFolders:
     def topic(self, name: str) -> str:
         return f"{self._data}/{LOGS}/{name}"
 
-    def partition(self, topic: Topic, number: int) -> str:
+    def partition(self, topic: KnownTopic, number: int) -> str:
         return f"{self.topic(topic.name)}/{number}"
 
-    async def sign(self, topic: Topic, number: int) -> None:
+    async def sign(self, topic: KnownTopic, number: int) -> None:
         """The folder says whose it is, before anything else is in it. One that is another topic's is refused."""
         folder = self.partition(topic, number)
         await self._volume.make_directories(folder)
@@ -53,7 +53,7 @@ class TopicFolders:
         elif await self._owner(folder) not in (None, topic.uuid):
             raise UnknownFormat(f"{folder}/{IDENTITY} names another topic than {topic.uuid}; move the folder away")
 
-    async def loss_of(self, topic: Topic, number: int, committed: CommittedOffsets) -> str | None:
+    async def loss_of(self, topic: KnownTopic, number: int, committed: CommittedOffsets) -> str | None:
         """What is missing of a partition that was lost; None of any other, also of one that was never made."""
         folder = self.partition(topic, number)
         if self._volume.disk.exists(folder) and not self._volume.disk.is_directory(folder):
@@ -80,13 +80,13 @@ class TopicFolders:
             recovery_point=point.offset if point is not None else 0,
         )
 
-    async def point_of(self, topic: Topic, number: int) -> NamedOffset | None:
+    async def point_of(self, topic: KnownTopic, number: int) -> NamedOffset | None:
         """Up to where the recovery point, if it is left, says that the log was durable."""
         folder = self.partition(topic, number)
         point = await read_recovery_point(self._volume, folder)
         return NamedOffset(point.offset, f"{folder}/{POINT}") if point is not None else None
 
-    async def begin_again(self, topic: Topic, number: int, start: Offset) -> str | None:
+    async def begin_again(self, topic: KnownTopic, number: int, start: Offset) -> str | None:
         """Let a lost partition go on, empty, at this offset; where its remains were set aside.
 
         The recovery point comes first: a folder with nothing but a signature would begin at 0. Without a recovery
@@ -100,7 +100,7 @@ class TopicFolders:
         await self.sign(topic, number)
         return aside
 
-    async def _set_remains_aside(self, topic: Topic, number: int) -> str | None:
+    async def _set_remains_aside(self, topic: KnownTopic, number: int) -> str | None:
         folder = self.partition(topic, number)
         if not self._volume.disk.exists(folder) or not self._volume.disk.list(folder):
             return None
@@ -124,7 +124,7 @@ class TopicFolders:
         if self._volume.disk.exists(self.topic(name)):
             await self._put_away(name, await self._signature(name), metadata)
 
-    async def discard(self, topic: Topic) -> None:
+    async def discard(self, topic: KnownTopic) -> None:
         """The topic is deleted."""
         if self._volume.disk.exists(self.topic(topic.name)):
             await self._move(topic.name, f"{DELETED}/{topic.uuid}")

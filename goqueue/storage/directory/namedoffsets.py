@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from goqueue.core.topics.metadata import Topic
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import StorageError
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.log.volume import Volume
@@ -39,7 +39,7 @@ class CommittedOffsets:
         self._folder = f"{data}/{OFFSETS}"
         self._found: list[tuple[str, dict[str, Any]]] | None = None
 
-    async def highest(self, topic: Topic, number: int) -> NamedOffset | None:
+    async def highest(self, topic: KnownTopic, number: int) -> NamedOffset | None:
         if self._found is None:
             self._found = await self._read_all()
         named = [

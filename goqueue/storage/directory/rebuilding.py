@@ -16,7 +16,7 @@ from uuid import UUID
 
 from goqueue.core.names import METADATA_LOG, check_topic_name
 from goqueue.core.topics.config import UNLIMITED, TopicConfig
-from goqueue.core.topics.metadata import Metadata, MetadataRecord, Topic
+from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.errors import InvalidName
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.directory.datadirectory import RECOVERED_TOPICS
@@ -31,7 +31,7 @@ KEPT_FOR_EVER = {"retention_hours": UNLIMITED}
 
 @dataclass(frozen=True, slots=True)
 class RebuiltTopic:
-    topic: Topic
+    topic: KnownTopic
     has_settings: bool
     """False: its settings were lost, and it keeps its messages until its retention is set."""
     missing: tuple[int, ...]
@@ -61,7 +61,7 @@ async def rebuild(volume: Volume, data: str, random: Random) -> RebuiltList:
     return RebuiltList(record, topics, there.faults, _says(record) == set(there.metadata) and not there.faults)
 
 
-def _says(record: MetadataRecord) -> set[Topic]:
+def _says(record: MetadataRecord) -> set[KnownTopic]:
     metadata = Metadata()
     metadata.apply(record)
     return set(metadata)
@@ -96,14 +96,14 @@ class _Folders:
             return self._widened(known, numbers)
         return self._anew(name, uuid or UUID(int=self._random.getrandbits(128), version=4), numbers)
 
-    def _widened(self, known: Topic, numbers: list[int]) -> RebuiltTopic:
+    def _widened(self, known: KnownTopic, numbers: list[int]) -> RebuiltTopic:
         total = max(known.partitions, numbers[-1] + 1)
         topic = replace(known, partitions=total, signed=max(known.signed, numbers[-1] + 1))
         return RebuiltTopic(topic, True, _missing(topic, numbers))
 
     def _anew(self, name: str, uuid: UUID, numbers: list[int]) -> RebuiltTopic:
         total = numbers[-1] + 1
-        topic = Topic(name, uuid, total, TopicConfig.from_plain(KEPT_FOR_EVER), signed=total)
+        topic = KnownTopic(name, uuid, total, TopicConfig.from_plain(KEPT_FOR_EVER), signed=total)
         return RebuiltTopic(topic, False, _missing(topic, numbers))
 
     async def _uuid(self, name: str, numbers: list[int]) -> UUID | None:
@@ -127,7 +127,7 @@ def _is_name(name: str) -> bool:
         return False
 
 
-def _missing(topic: Topic, numbers: list[int]) -> tuple[int, ...]:
+def _missing(topic: KnownTopic, numbers: list[int]) -> tuple[int, ...]:
     return tuple(number for number in topic.numbers if number not in numbers)
 
 

@@ -13,7 +13,7 @@ from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.directory.folders import LOGS
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.recoverypoint import read_recovery_point
-from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.scan import Damage, FoundBatch, Scanner
 from goqueue.storage.log.segment import LOG, segment_stem
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Offset
@@ -28,7 +28,7 @@ class TopicList:
     faults: list[str] = field(default_factory=list)
     """What could not be read. The records before and behind it count."""
 
-    def take(self, found: Found, start: Offset) -> None:
+    def take(self, found: FoundBatch, start: Offset) -> None:
         for record in _records(found, start):
             try:
                 self.metadata.apply(record)
@@ -70,7 +70,7 @@ def _bases(volume: Volume, folder: str, start: Offset) -> list[Offset]:
     return [base for base in bases if base >= first]
 
 
-def _records(found: Found, start: Offset) -> Iterator[object]:
+def _records(found: FoundBatch, start: Offset) -> Iterator[object]:
     envelope = found.envelope
     body = records_of(envelope, memoryview(found.window)[found.body_at : found.body_at + envelope.length])
     for record in decode_records(body, envelope.record_count, envelope.base_offset):

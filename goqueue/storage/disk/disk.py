@@ -20,7 +20,7 @@ import trio
 
 from goqueue.environment import Space, SyncTarget
 from goqueue.errors import DataDirectoryLocked, DiskFailed, DiskFull, TooManyFiles, UnexpectedFile
-from goqueue.storage.disk.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Refused, Request
+from goqueue.storage.disk.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Request, SyncRefused
 from goqueue.storage.disk.sparedescriptors import NO_DESCRIPTOR, SpareDescriptors
 from goqueue.storage.disk.syncing import sync_each
 from goqueue.storage.disk.threads import Threads
@@ -126,7 +126,7 @@ class RealFile:
     async def _sync(self, descriptor: int) -> None:
         try:
             await self._kernel.fdatasync(descriptor)
-        except Refused:
+        except SyncRefused:
             await self._threads.run(partial(os.fdatasync, descriptor))
 
     def close(self) -> None:
@@ -313,7 +313,7 @@ class RealDisk:
     async def _in_kernel(self, requests: Sequence[Request]) -> Sequence[int | None]:
         try:
             return await self._kernel.sync_all(requests)
-        except Refused:
+        except SyncRefused:
             return [None] * len(requests)
 
     def space(self, path: str) -> Space:

@@ -38,7 +38,7 @@ Result: TypeAlias = int | None
 """0 or the number of an error; None where the system did not take it."""
 
 
-class Refused(Exception):
+class SyncRefused(Exception):
     """The system does not take such requests, or not now: sync in another way. Nothing was begun."""
 
 
@@ -50,7 +50,7 @@ class _Slot:
         self._signal = _eventfd()
         try:
             self._context = calls.set_up(TOGETHER_MAX)
-        except Refused:
+        except SyncRefused:
             os.close(self._signal)
             raise
         self._requests = ctypes.create_string_buffer(TOGETHER_MAX * _REQUEST.size)
@@ -105,14 +105,14 @@ def _eventfd() -> int:
     try:
         return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     except OSError as error:  # a thread needs no descriptor
-        raise Refused(str(error)) from error
+        raise SyncRefused(str(error)) from error
 
 
 class _Calls:
     def __init__(self) -> None:
         numbers = _CALLS.get(platform.machine())
         if sys.platform != "linux" or sys.byteorder != "little" or numbers is None:
-            raise Refused(f"not known on {sys.platform}, {platform.machine()}")
+            raise SyncRefused(f"not known on {sys.platform}, {platform.machine()}")
         self._setup, self._destroy, self._getevents, self._submit = numbers
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long
@@ -120,7 +120,7 @@ class _Calls:
     def set_up(self, most: int) -> ctypes.c_ulong:
         context = ctypes.c_ulong(0)
         if self._syscall(self._setup, most, ctypes.byref(context)) < 0:
-            raise Refused(os.strerror(ctypes.get_errno()))
+            raise SyncRefused(os.strerror(ctypes.get_errno()))
         return context
 
     def submit(self, context: ctypes.c_ulong, count: int, requests: "ctypes.Array[ctypes.c_void_p]") -> int:
@@ -144,7 +144,7 @@ class KernelSync:
         self._places = most
         self._idle: list[_Slot] = []
         self._calls: _Calls | None = None
-        with suppress(Refused):
+        with suppress(SyncRefused):
             self._calls = _Calls()
 
     @property
@@ -152,16 +152,16 @@ class KernelSync:
         return self._calls is not None
 
     async def fdatasync(self, descriptor: int) -> None:
-        """Return when it is done; `Refused` when it has to be done otherwise, OSError when it failed."""
+        """Return when it is done; `SyncRefused` when it has to be done otherwise, OSError when it failed."""
         [result] = await self.sync_all([(FDSYNC, descriptor)])
         if result is None:
             self._calls = None
-            raise Refused("the system does not take such requests")
+            raise SyncRefused("the system does not take such requests")
         if result:
             raise OSError(result, os.strerror(result))
 
     async def sync_all(self, wanted: Sequence[Request]) -> list[Result]:
-        """Side by side; what came of each, in order. `Refused` when nothing was begun."""
+        """Side by side; what came of each, in order. `SyncRefused` when nothing was begun."""
         await trio.lowlevel.checkpoint_if_cancelled()
         slot = self._take_slot()
         try:
@@ -171,11 +171,11 @@ class KernelSync:
 
     def _take_slot(self) -> _Slot:
         if self._calls is None:
-            raise Refused("the system does not take such requests")
+            raise SyncRefused("the system does not take such requests")
         if self._idle:
             return self._idle.pop()
         if not self._places:
-            raise Refused("too many are under way")
+            raise SyncRefused("too many are under way")
         slot = self._new_slot(self._calls)
         self._places -= 1
         return slot
@@ -183,7 +183,7 @@ class KernelSync:
     def _new_slot(self, calls: _Calls) -> _Slot:
         try:
             return _Slot(calls)
-        except Refused:
+        except SyncRefused:
             self._calls = None
             raise
 

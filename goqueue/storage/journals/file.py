@@ -41,17 +41,17 @@ NEW = ".new"
 """Ends the name of a file of which nothing was promised yet."""
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     ENTRIES = 0
     SNAPSHOT = 1
     MARK = 2
 
 
-KINDS = frozenset(Kind)
+KINDS = frozenset(FrameKind)
 
 
-class Frame(NamedTuple):
-    kind: Kind
+class JournalFrame(NamedTuple):
+    kind: FrameKind
     number: int
     durable: int
     payload: bytes
@@ -96,20 +96,20 @@ class Replay:
     reports: list[str] = field(default_factory=list)
     """What was lost or cut, and where the copy lies; for the owner to log."""
 
-    def follows(self, frame: Frame) -> bool:
+    def follows(self, frame: JournalFrame) -> bool:
         return self.sound_size == 0 or frame.number == self.next_number
 
-    def take(self, frame: Frame) -> None:
+    def take(self, frame: JournalFrame) -> None:
         self.next_number = frame.number + 1
-        if frame.kind is Kind.SNAPSHOT:
+        if frame.kind is FrameKind.SNAPSHOT:
             self.snapshot = frame.payload
-        elif frame.kind is Kind.ENTRIES:
+        elif frame.kind is FrameKind.ENTRIES:
             entries = unpack_entries(frame.payload)
             self.entries += entries
             self.next_number = frame.number + len(entries)
-        if frame.kind is not Kind.MARK:
+        if frame.kind is not FrameKind.MARK:
             self.content_end = self.next_number
-        self.ends_with_claim = frame.kind is not Kind.ENTRIES
+        self.ends_with_claim = frame.kind is not FrameKind.ENTRIES
         self.sound_size += frame.size
 
     def lose(self, end_position: int, next_number: int) -> None:
@@ -133,13 +133,13 @@ def unpack_entries(payload: bytes) -> list[bytes]:
     return entries
 
 
-def encode_frame(kind: Kind, number: int, durable: int, payload: bytes = b"") -> bytes:
+def encode_frame(kind: FrameKind, number: int, durable: int, payload: bytes = b"") -> bytes:
     head = HEAD.pack(MAGIC, VERSION, 0, len(payload), kind, number, durable)
     crc = crc32c(payload, crc32c(head[8:], crc32c(head[3:4])))
     return b"".join((head[:4], crc.to_bytes(4, "big"), head[8:], payload))
 
 
-def decode_frame(data: Buffer, position: int) -> Frame | None:
+def decode_frame(data: Buffer, position: int) -> JournalFrame | None:
     """The frame at this place, or None when there is no sound one."""
     if len(data) - position < HEAD_SIZE:
         return None
@@ -150,7 +150,7 @@ def decode_frame(data: Buffer, position: int) -> Frame | None:
         return None
     if version != VERSION or kind not in KINDS:
         raise UnknownFormat(f"journal version {version}, kind {kind} is unknown; use the goqueue that wrote it")
-    return Frame(Kind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
+    return JournalFrame(FrameKind(kind), number, durable, bytes(view[position + HEAD_SIZE : end]))
 
 
 def replay(data: Buffer, *, claim: int = 0, is_new: bool = False) -> Replay:
@@ -195,7 +195,7 @@ def _look_behind(data: Buffer, found: Replay, claim: int) -> Behind:
     return Behind(*(first or (len(data), max(found.next_number + 1, claim))), claim)
 
 
-def _sound_frames(data: Buffer, position: int) -> Iterator[tuple[int, Frame]]:
+def _sound_frames(data: Buffer, position: int) -> Iterator[tuple[int, JournalFrame]]:
     raw = bytes(data)
     while (position := raw.find(MAGIC, position)) >= 0:
         frame = decode_frame(raw, position)

@@ -23,7 +23,7 @@ from crc32c import crc32c
 from goqueue.environment import File
 from goqueue.errors import Closed, DiskFull, LogStopped, StorageError, TooLarge, TooManyFiles
 from goqueue.storage.journals.claim import SUFFIX, read_claim, write_claim
-from goqueue.storage.journals.file import HEAD_SIZE, NEW, Kind, Replay, encode_frame, pack_entries, replay
+from goqueue.storage.journals.file import HEAD_SIZE, NEW, FrameKind, Replay, encode_frame, pack_entries, replay
 from goqueue.storage.log.volume import TEMPORARY, Volume
 
 PAYLOAD_SIZE_MAX = 64 * 1024 * 1024
@@ -146,7 +146,7 @@ class Journal:
 
     @classmethod
     def _make(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        path, mark = f"{directory}/{name}{NEW}", encode_frame(Kind.MARK, 0, 0)
+        path, mark = f"{directory}/{name}{NEW}", encode_frame(FrameKind.MARK, 0, 0)
         file = volume.disk.open(path, create=True)
         try:
             file.write(0, [mark])
@@ -169,7 +169,7 @@ class Journal:
             if len(payload) > PAYLOAD_SIZE_MAX:
                 raise TooLarge(f"a journal entry of {len(payload)} bytes; {PAYLOAD_SIZE_MAX} are allowed")
         if payloads:
-            frame = encode_frame(Kind.ENTRIES, self._number, self._durable, pack_entries(payloads))
+            frame = encode_frame(FrameKind.ENTRIES, self._number, self._durable, pack_entries(payloads))
             _check_size(self._name, self.size + len(frame))
             self._write(frame)
             self._number += len(payloads)
@@ -221,7 +221,7 @@ class Journal:
 
     def _mark(self) -> None:
         if self.size + HEAD_SIZE <= JOURNAL_SIZE_MAX:
-            self._write(encode_frame(Kind.MARK, self._number, self._durable))
+            self._write(encode_frame(FrameKind.MARK, self._number, self._durable))
             self._number += 1
             self._is_marked = True
 
@@ -236,7 +236,7 @@ class Journal:
         """Let `snapshot`, which stands for everything appended until now, take the place of all entries."""
         self._check_open()
         _check_size(self._name, HEAD_SIZE + len(snapshot))
-        frames = [encode_frame(Kind.SNAPSHOT, self._number - 1, self._number, snapshot)]
+        frames = [encode_frame(FrameKind.SNAPSHOT, self._number - 1, self._number, snapshot)]
         self._gathering.append(frames)
         try:
             async with self._turn:
@@ -319,7 +319,7 @@ async def _stand_in(volume: Volume, directory: str, name: str, claim: int) -> No
         unnamed = await volume.read_whole(path + NEW, JOURNAL_SIZE_MAX)
         await _keep(volume, directory, f"{name}.{crc32c(unnamed):08x}{TORN}", unnamed)
         volume.disk.remove(path + NEW)
-    marks = [encode_frame(Kind.MARK, number, number) for number in (0, claim)]
+    marks = [encode_frame(FrameKind.MARK, number, number) for number in (0, claim)]
     await volume.replace(directory, name, marks)
 
 

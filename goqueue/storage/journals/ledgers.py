@@ -17,8 +17,8 @@ stood before. That repeats messages and passes none (G5). A journal that lost an
 group that is not in it may have been, and begins at the earliest offset.
 
 `producer` is the id under which the group's dead letters leave. Where entries were lost it is spent: they may have
-said that a departure ended and that others took the numbers behind it. Messages under one of these would be taken
-for a repeat, and be lost. So no departure begins under it any more: the next one is written together with a new id,
+said that a transfer ended and that others took the numbers behind it. Messages under one of these would be taken
+for a repeat, and be lost. So no transfer begins under it any more: the next one is written together with a new id,
 in one frame. One that is under way keeps the old id. Its number is its own, whatever was lost behind it, and the
 dead-letter topic knows it if it has arrived; a new id would double it (G5). What left by lost entries leaves once
 more: nobody here can know of it. A torn tail spends the id as well, since the last frame that was durable looks
@@ -71,7 +71,7 @@ class WrittenLedger:
     number: int = 0
     """Of what is written next about it."""
     is_spent: bool = False
-    """The producer id has no numbers left but those of the departure under way."""
+    """The producer id has no numbers left but those of the transfer under way."""
     group_settings: dict[str, Any] | None = None
     """The settings of the group as the register has them; None where that is not known."""
     lost: LostProgress | None = None
@@ -87,7 +87,7 @@ class WrittenLedger:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundLedgers:
     """What a journal held."""
 
     ledgers: dict[str, WrittenLedger] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class LedgerJournal:
     @classmethod
     async def open(
         cls, volume: Volume, directory: str, now: float, wall: Microseconds
-    ) -> tuple["LedgerJournal", Found]:
+    ) -> tuple["LedgerJournal", FoundLedgers]:
         """The journal, and the ledgers as they are `now`, which is the wall time `wall`."""
         journal, replayed = await Journal.open(volume, directory, NAME)
         try:
@@ -237,9 +237,9 @@ class _Replaying:
     def __init__(self, now: float, wall: Microseconds) -> None:
         self._now, self._wall = now, wall
         self._latest = float("-inf")
-        self._found = Found()
+        self._found = FoundLedgers()
 
-    def run(self, replayed: Replay) -> Found:
+    def run(self, replayed: Replay) -> FoundLedgers:
         found = self._found
         found.lost = sum(lost.end_position - lost.position or 1 for lost in replayed.lost)
         found.torn, found.reports = replayed.torn_size, replayed.reports

@@ -15,9 +15,9 @@ from goqueue.core.log.messageids import IDS_MAX, REMEMBERED_FOR, MessageIds, ids
 from goqueue.core.records.batch import ENVELOPE_SIZE, Attribute, parse_envelope, records_of
 from goqueue.environment import File
 from goqueue.errors import DiskFailed, UnknownFormat
-from goqueue.storage.log.index import BEGINNING, Place
+from goqueue.storage.log.index import BEGINNING, IndexEntry
 from goqueue.storage.log.log import Log
-from goqueue.storage.log.scan import Found
+from goqueue.storage.log.scan import FoundBatch
 from goqueue.storage.log.segment import Segment
 from goqueue.types import Microseconds
 
@@ -37,12 +37,12 @@ async def _recall(segment: Segment, since: Microseconds, ids: MessageIds) -> Non
         scanner = segment.scanner(file, await _place_before(since, segment, file))
         while items := await scanner.next():
             for item in items:
-                if isinstance(item, Found) and item.envelope.append_time >= since:
+                if isinstance(item, FoundBatch) and item.envelope.append_time >= since:
                     _note(item, ids)
             await trio.lowlevel.checkpoint()  # reads from memory do not wait, and others want to run
 
 
-async def _place_before(since: Microseconds, segment: Segment, file: File) -> Place:
+async def _place_before(since: Microseconds, segment: Segment, file: File) -> IndexEntry:
     """The last indexed place before which everything is older. Append times never fall, so halving finds it."""
     index = await segment.index(file)
     older, unknown = 0, len(index)
@@ -56,7 +56,7 @@ async def _place_before(since: Microseconds, segment: Segment, file: File) -> Pl
     return index.place(older - 1) if older else BEGINNING
 
 
-def _note(found: Found, ids: MessageIds) -> None:
+def _note(found: FoundBatch, ids: MessageIds) -> None:
     envelope = found.envelope
     if envelope.attributes & Attribute.HOLDS_IDS:
         for number, message_id, is_delayed in ids_in(records_of(envelope, found.body), envelope.record_count):
@@ -65,7 +65,7 @@ def _note(found: Found, ids: MessageIds) -> None:
         _free_cancelled(found, ids)
 
 
-def _free_cancelled(found: Found, ids: MessageIds) -> None:
+def _free_cancelled(found: FoundBatch, ids: MessageIds) -> None:
     envelope = found.envelope
     for event in delay_events(
         envelope.attributes, envelope.base_offset, envelope.wall_time, envelope.record_count, found.body

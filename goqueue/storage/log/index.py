@@ -38,14 +38,14 @@ class IndexColumns(NamedTuple):
     lanes: bytes
 
 
-class Place(NamedTuple):
+class IndexEntry(NamedTuple):
     """Where a stretch begins."""
 
     relative_offset: int
     position: int
 
 
-BEGINNING = Place(0, 0)
+BEGINNING = IndexEntry(0, 0)
 
 
 class SparseIndex:
@@ -73,35 +73,35 @@ class SparseIndex:
             self._times[-1] = max(self._times[-1], time)
             self._lanes[-1] |= envelope.priority_mask
 
-    def place_of_offset(self, relative_offset: int) -> Place:
+    def place_of_offset(self, relative_offset: int) -> IndexEntry:
         """Where the stretch begins that holds this offset, if any does."""
         entry = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
         return self.place(entry) if entry >= 0 else BEGINNING
 
-    def stretch_size(self, place: Place) -> int:
+    def stretch_size(self, place: IndexEntry) -> int:
         """Of the stretch that begins there; of the last one, which may still grow, the least."""
         following = bisect_right(self._places, place.relative_offset << 32 | _LOW_32)
         if following == len(self):
             return STRETCH_SIZE_MIN
         return (self._places[following] & _LOW_32) - place.position
 
-    def place_of_time(self, time: Microseconds) -> Place | None:
+    def place_of_time(self, time: Microseconds) -> IndexEntry | None:
         """Where the first stretch begins that has a timestamp of this time or later."""
         entry = bisect_left(self._times, time)
         return self.place(entry) if entry < len(self) else None
 
-    def place_of_lane(self, lane: int, relative_offset: int = 0) -> Place | None:
+    def place_of_lane(self, lane: int, relative_offset: int = 0) -> IndexEntry | None:
         """Where the first stretch begins, from the one with this offset on, that holds records of this lane."""
         begin = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
         found = _HOLDS[lane].search(self._lanes, max(0, begin))
         return None if found is None else self.place(found.start())
 
-    def last_place(self) -> Place:
+    def last_place(self) -> IndexEntry:
         return self.place(len(self) - 1) if len(self) else BEGINNING
 
-    def place(self, entry: int) -> Place:
+    def place(self, entry: int) -> IndexEntry:
         """Where the stretch of this number begins."""
-        return Place(self._places[entry] >> 32, self._places[entry] & _LOW_32)
+        return IndexEntry(self._places[entry] >> 32, self._places[entry] & _LOW_32)
 
     def closed_columns(self, first: int = 0) -> IndexColumns:
         """Entries from `first` on that no later batch can change: all but the last."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LogStanding:
     """Where a log begins and up to where readers see it."""
 
     start: Offset
@@ -25,7 +25,7 @@ class Standing:
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenCounts:
     """What was appended to logs since the process began."""
 
     batches: int = 0
@@ -42,7 +42,7 @@ class Written:
 class OpenLogs:
     def __init__(self) -> None:
         self._logs: dict[str, GrowingLog] = {}
-        self._gone = Written()
+        self._gone = WrittenCounts()
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -55,13 +55,13 @@ class OpenLogs:
         if self._logs.get(log.directory) is log:
             self._gone.add(self._logs.pop(log.directory))
 
-    def standing(self, directory: str) -> Standing | None:
+    def standing(self, directory: str) -> LogStanding | None:
         """None while nobody has the log open."""
         log = self._logs.get(directory)
-        return None if log is None else Standing(log.log_start, log.high_watermark, log.leader_epoch)
+        return None if log is None else LogStanding(log.log_start, log.high_watermark, log.leader_epoch)
 
-    def written(self) -> Written:
-        total = Written(self._gone.batches, self._gone.records, self._gone.bytes)
+    def written(self) -> WrittenCounts:
+        total = WrittenCounts(self._gone.batches, self._gone.records, self._gone.bytes)
         for log in self._logs.values():
             total.add(log)
         return total

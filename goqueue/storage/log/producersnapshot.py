@@ -21,7 +21,7 @@ from crc32c import crc32c
 
 from goqueue.core.log.nodeproducers import ProducerLimits
 from goqueue.core.log.producers import ProducerStates
-from goqueue.storage.log.scan import Found
+from goqueue.storage.log.scan import FoundBatch
 from goqueue.storage.log.segment import Segment
 from goqueue.storage.log.summary import producer_note
 from goqueue.storage.log.volume import Volume
@@ -140,5 +140,9 @@ async def _replay(segment: Segment, states: ProducerStates, offset: Offset) -> N
         scanner = segment.scanner(file, place)
         while items := await scanner.next():
             for item in items:
-                if isinstance(item, Found) and item.envelope.producer_id and item.envelope.base_offset >= offset:
+                if (
+                    isinstance(item, FoundBatch)
+                    and item.envelope.producer_id
+                    and item.envelope.base_offset >= offset
+                ):
                     states.replay(*producer_note(item.envelope))

@@ -22,7 +22,7 @@ from goqueue.core.log.producers import ProducerStates
 from goqueue.storage.log.index import SparseIndex
 from goqueue.storage.log.producersnapshot import FoundProducers, read_producers, replayed_producers
 from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
-from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.scan import Damage, FoundBatch, Scanner
 from goqueue.storage.log.segment import (
     LOG,
     SEAL,
@@ -91,7 +91,7 @@ class Scan:
     def __post_init__(self) -> None:
         self.sound_end = self.scanner.position
 
-    def take(self, found: Found) -> None:
+    def take(self, found: FoundBatch) -> None:
         envelope = found.envelope
         self.index.note(self.segment.base_offset, found.position, envelope)
         if envelope.base_offset >= self.facts_from:
@@ -265,7 +265,7 @@ class _Recovery:
         """Take everything sound. Rot is noted and passed; a torn tail ends the scan and is returned."""
         while items := await scan.scanner.next():
             for item in items:
-                if isinstance(item, Found):
+                if isinstance(item, FoundBatch):
                     scan.take(item)
                 elif await self._is_torn(item, number):
                     return item
@@ -326,7 +326,7 @@ class _Recovery:
             scanner = Scanner(file, position=position, offset=offset, size=file.size())
             while items := await scanner.next():
                 for item in items:
-                    if isinstance(item, Found):
+                    if isinstance(item, FoundBatch):
                         claim = max(claim, item.envelope.durable_offset)
         return claim
 

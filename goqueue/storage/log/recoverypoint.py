@@ -14,7 +14,7 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
-from goqueue.storage.log.index import BEGINNING, Place
+from goqueue.storage.log.index import BEGINNING, IndexEntry
 from goqueue.storage.log.summary import HEAD_SIZE, History, SummaryHead, decode_head, decode_history
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Microseconds, Offset
@@ -33,7 +33,7 @@ class RecoveryPoint:
     leader_epoch: int
     append_time: Microseconds
     compacted_to: Offset
-    scan_from: Place
+    scan_from: IndexEntry
     growing: bytes
     """The growing segment's summary, as in a seal; empty when there is none."""
 
@@ -81,7 +81,7 @@ async def read_recovery_point(volume: Volume, directory: str) -> RecoveryPoint |
     if sound_version(data) != VERSION:
         return None
     fields: dict[str, Any] = msgpack.unpackb(data[8:])
-    return RecoveryPoint(**{**fields, "scan_from": Place(*fields["scan_from"])})
+    return RecoveryPoint(**{**fields, "scan_from": IndexEntry(*fields["scan_from"])})
 
 
 def sound_version(data: bytes) -> int | None:

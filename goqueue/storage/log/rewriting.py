@@ -20,7 +20,7 @@ from crc32c import crc32c
 from goqueue.core.records.batch import Attribute, Envelope, compress, records_of, seal_envelope
 from goqueue.core.records.record import RecordPlace, walk_records
 from goqueue.storage.log.index import SparseIndex
-from goqueue.storage.log.scan import Damage, Found
+from goqueue.storage.log.scan import Damage, FoundBatch
 from goqueue.storage.log.segment import SEAL, Segment, read_history
 from goqueue.storage.log.summary import Summary
 from goqueue.storage.log.volume import TEMPORARY
@@ -151,7 +151,7 @@ class Visited(Enum):
     DAMAGED = auto()
 
 
-async def _visit(segment: Segment, visit: Callable[[Found], bool]) -> Visited:
+async def _visit(segment: Segment, visit: Callable[[FoundBatch], bool]) -> Visited:
     """Show every batch, as long as `visit` says True."""
     with segment.volume.reader(segment.path()) as file:
         scanner = segment.scanner(file)
@@ -165,18 +165,18 @@ async def _visit(segment: Segment, visit: Callable[[Found], bool]) -> Visited:
     return Visited.ALL if scanner.offset == segment.end_offset else Visited.DAMAGED
 
 
-def _loses_any(found: Found, keeps: Keeps) -> bool:
+def _loses_any(found: FoundBatch, keeps: Keeps) -> bool:
     return found.envelope.record_count > len(_kept(found, keeps)[0])
 
 
-def _kept(found: Found, keeps: Keeps) -> tuple[list[RecordPlace], Buffer]:
+def _kept(found: FoundBatch, keeps: Keeps) -> tuple[list[RecordPlace], Buffer]:
     """The records of a batch that stay, and the unpacked body they lie in."""
     records = memoryview(records_of(found.envelope, found.body))
     places = walk_records(records, found.envelope.record_count)
     return [place for place in places if keeps(found.envelope, place, records)], records
 
 
-def _copy_kept(copy: Rewrite, found: Found, keeps: Keeps) -> bool:
+def _copy_kept(copy: Rewrite, found: FoundBatch, keeps: Keeps) -> bool:
     envelope = found.envelope
     kept, records = _kept(found, keeps)
     if not kept:
@@ -188,7 +188,7 @@ def _copy_kept(copy: Rewrite, found: Found, keeps: Keeps) -> bool:
     return True
 
 
-def _copy_whole(copy: Rewrite, found: Found) -> bool:
+def _copy_whole(copy: Rewrite, found: FoundBatch) -> bool:
     if found.envelope.record_count:
         copy.add(found.envelope, found.body)
     else:

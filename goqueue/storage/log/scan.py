@@ -25,7 +25,7 @@ from goqueue.types import Microseconds, Offset
 WINDOW_SIZE = 1024 * 1024
 
 
-class Found(NamedTuple):
+class FoundBatch(NamedTuple):
     """A sound batch. Its body is `window[body_at : body_at + envelope.length]`."""
 
     position: int
@@ -66,7 +66,7 @@ class Scanner:
         self.window_size = window_size
         self._append_time: Microseconds = 0
 
-    async def next(self) -> list[Found | Damage]:
+    async def next(self) -> list[FoundBatch | Damage]:
         """What the next window holds, in order; an empty list at the end of the file.
 
         Damage that reaches the end of the file has an `end_offset` equal to its `offset`: nothing behind it says
@@ -84,8 +84,8 @@ class Scanner:
     async def _window(self, position: int, length: int) -> memoryview:
         return memoryview(await self.file.read(position, min(length, self.size - position)))
 
-    def _sound_batches(self, window: memoryview) -> list[Found | Damage]:
-        items: list[Found | Damage] = []
+    def _sound_batches(self, window: memoryview) -> list[FoundBatch | Damage]:
+        items: list[FoundBatch | Damage] = []
         begin = self.position
         while (found := self._batch_in(window, self.position - begin, self.position)) is not None:
             if found.envelope.base_offset != self.offset:
@@ -94,19 +94,19 @@ class Scanner:
             self._go_behind(found)
         return items
 
-    def _go_behind(self, found: Found) -> None:
+    def _go_behind(self, found: FoundBatch) -> None:
         self.position = found.end_position
         self.offset = found.envelope.end_offset
         self._append_time = found.envelope.append_time
 
-    def _batch_in(self, window: memoryview, at: int, position: int) -> Found | None:
+    def _batch_in(self, window: memoryview, at: int, position: int) -> FoundBatch | None:
         envelope = parse_envelope(window, at)
         if envelope is None:
             return None
-        found = Found(position, envelope, window, at + ENVELOPE_SIZE)
+        found = FoundBatch(position, envelope, window, at + ENVELOPE_SIZE)
         return found if body_is_sound(envelope, found.body) else None
 
-    async def _large_batch_or_damage(self, window: memoryview) -> list[Found | Damage]:
+    async def _large_batch_or_damage(self, window: memoryview) -> list[FoundBatch | Damage]:
         """The window begins with no sound batch: with one that needs a larger window, or with damage."""
         envelope = parse_envelope(window, 0)
         if envelope is not None and self._expected(envelope):
@@ -122,7 +122,7 @@ class Scanner:
         fits = self.position + envelope.size <= self.size and envelope.length <= BODY_SIZE_MAX
         return fits and envelope.base_offset == self.offset
 
-    async def _batch_at(self, position: int) -> Found | None:
+    async def _batch_at(self, position: int) -> FoundBatch | None:
         head = await self._window(position, ENVELOPE_SIZE)
         envelope = parse_envelope(head, 0)
         if envelope is None or envelope.length > BODY_SIZE_MAX:
@@ -137,7 +137,7 @@ class Scanner:
         self.offset = found.envelope.base_offset if found else offset
         return Damage(self.file.path, begin, self.position, offset, self.offset)
 
-    async def _next_sound(self, search_from: int) -> Found | None:
+    async def _next_sound(self, search_from: int) -> FoundBatch | None:
         while search_from < self.size:
             window = bytes(await self._window(search_from, WINDOW_SIZE))
             for at in _places_of_magic(window):

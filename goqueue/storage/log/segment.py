@@ -15,8 +15,8 @@ from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, records_of
 from goqueue.core.records.record import RecordPlace, walk_records
 from goqueue.environment import File
 from goqueue.errors import DamagedData, StorageError
-from goqueue.storage.log.index import BEGINNING, ENTRY_SIZE, IndexColumns, Place, SparseIndex
-from goqueue.storage.log.scan import WINDOW_SIZE, Damage, Found, Scanner
+from goqueue.storage.log.index import BEGINNING, ENTRY_SIZE, IndexColumns, IndexEntry, SparseIndex
+from goqueue.storage.log.scan import WINDOW_SIZE, Damage, FoundBatch, Scanner
 from goqueue.storage.log.summary import (
     HEAD_SIZE,
     History,
@@ -41,7 +41,7 @@ def segment_stem(base_offset: Offset) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SegmentSlice:
     """Whole batches as they lie on disk; the first may begin before the offset asked for."""
 
     data: Buffer
@@ -56,7 +56,7 @@ class ClosedIndex:
     """What the index files do not have yet."""
     mark: IndexMark
     lanes: bytes
-    unfinished: Place
+    unfinished: IndexEntry
 
 
 class Segment:
@@ -211,7 +211,7 @@ class Segment:
             position, end = scanner.position, scanner.offset
             while items := await scanner.next():
                 for item in items:
-                    after = item.envelope.end_offset if isinstance(item, Found) else item.end_offset
+                    after = item.envelope.end_offset if isinstance(item, FoundBatch) else item.end_offset
                     if after > offset:
                         return position, end
                     position, end = item.end_position, after
@@ -251,7 +251,7 @@ class Segment:
         scanner = self.scanner(file)
         while items := await scanner.next():
             for item in items:
-                if isinstance(item, Found):
+                if isinstance(item, FoundBatch):
                     index.note(self.base_offset, item.position, item.envelope)
         columns = index.columns()
         if (crc32c(columns.places), crc32c(columns.times)) == (self.mark.places_crc, self.mark.times_crc):
@@ -261,7 +261,7 @@ class Segment:
 
     # Reading
 
-    def scanner(self, file: File, place: Place = BEGINNING, window_size: int = WINDOW_SIZE) -> Scanner:
+    def scanner(self, file: File, place: IndexEntry = BEGINNING, window_size: int = WINDOW_SIZE) -> Scanner:
         return Scanner(
             file,
             position=place.position,
@@ -270,7 +270,7 @@ class Segment:
             window_size=window_size,
         )
 
-    async def read(self, offset: Offset, bytes_max: int, limit: Offset) -> Slice | None:
+    async def read(self, offset: Offset, bytes_max: int, limit: Offset) -> SegmentSlice | None:
         """Batches from the one that holds `offset` on, below `limit`; one at least, whatever its size."""
         with self.volume.reader(self.path()) as file:
             index = await self.index(file)
@@ -285,8 +285,10 @@ class Segment:
                 self._raise_missing_end(scanner)
             return None
 
-    def _wanted(self, items: list[Found | Damage], offset: Offset, bytes_max: int, limit: Offset) -> list[Found]:
-        wanted: list[Found] = []
+    def _wanted(
+        self, items: list[FoundBatch | Damage], offset: Offset, bytes_max: int, limit: Offset
+    ) -> list[FoundBatch]:
+        wanted: list[FoundBatch] = []
         size = 0
         for item in items:
             if isinstance(item, Damage):
@@ -351,21 +353,27 @@ class Segment:
     ) -> Offset | None:
         while items := await scanner.next():
             for item in items:
-                if isinstance(item, Found) and item.envelope.end_offset > from_offset and batch_may(item.envelope):
+                if (
+                    isinstance(item, FoundBatch)
+                    and item.envelope.end_offset > from_offset
+                    and batch_may(item.envelope)
+                ):
                     offset = _first_record(item, from_offset, record_does)
                     if offset is not None:
                         return offset
         return None
 
 
-def _slice(found: list[Found]) -> Slice:
+def _slice(found: list[FoundBatch]) -> SegmentSlice:
     """A scanner gives sound neighbours of one window, so they are one run of bytes."""
     first, last = found[0], found[-1]
     begin, end = first.body_at - ENVELOPE_SIZE, last.body_at + last.envelope.length
-    return Slice(first.window[begin:end], last.envelope.end_offset)
+    return SegmentSlice(first.window[begin:end], last.envelope.end_offset)
 
 
-def _first_record(found: Found, from_offset: Offset, record_does: Callable[[RecordPlace], bool]) -> Offset | None:
+def _first_record(
+    found: FoundBatch, from_offset: Offset, record_does: Callable[[RecordPlace], bool]
+) -> Offset | None:
     envelope = found.envelope
     for place in walk_records(records_of(envelope, found.body), envelope.record_count):
         offset = envelope.base_offset + place.relative_offset

@@ -15,7 +15,7 @@ class Segments:
     def __init__(self, volume: Volume, directory: str, recovered: Recovered) -> None:
         self._volume = volume
         self._directory = directory
-        self._row = recovered.segments
+        self._segments = recovered.segments
         self._unsealed = recovered.unsealed
         self.growing = recovered.growing
         self.name_changes = 1
@@ -25,34 +25,34 @@ class Segments:
         self._masks_of = 0
 
     def __len__(self) -> int:
-        return len(self._row)
+        return len(self._segments)
 
     def hold(self, run: list[Segment]) -> bool:
         """Whether these are here, as neighbours."""
-        number = bisect_right(self._row, run[0].base_offset, key=_base) - 1
-        return self._row[max(0, number) : number + len(run)] == run
+        number = bisect_right(self._segments, run[0].base_offset, key=_base) - 1
+        return self._segments[max(0, number) : number + len(run)] == run
 
     def __iter__(self) -> Iterator[Segment]:
         """As they are now; the row may change while the caller waits."""
-        return iter(list(self._row))
+        return iter(list(self._segments))
 
     def holding(self, offset: Offset) -> Segment | None:
         """The one that holds this offset; None where there should be one and is not."""
-        number = bisect_right(self._row, offset, key=_base) - 1
-        found = self._row[number] if number >= 0 else None
+        number = bisect_right(self._segments, offset, key=_base) - 1
+        found = self._segments[number] if number >= 0 else None
         return found if found is not None and offset < found.end_offset else None
 
     def next_base(self, offset: Offset, end: Offset) -> Offset:
         """Where the first segment behind this offset begins, or the end of the log."""
-        number = bisect_right(self._row, offset, key=_base)
-        return self._row[number].base_offset if number < len(self._row) else end
+        number = bisect_right(self._segments, offset, key=_base)
+        return self._segments[number].base_offset if number < len(self._segments) else end
 
     def lanes_from(self, offset: Offset) -> int:
         """Which lanes have records in the segment with this offset, or in those behind it, as a mask."""
-        if self._masks_of != self.name_changes or len(self._masks) != len(self._row):
-            self._masks, self._masks_of = _joined_masks(self._row), self.name_changes
-        number = max(0, bisect_right(self._row, offset, key=_base) - 1)
-        grows = self._row[-1].summary.priority_mask if self._row else 0
+        if self._masks_of != self.name_changes or len(self._masks) != len(self._segments):
+            self._masks, self._masks_of = _joined_masks(self._segments), self.name_changes
+        number = max(0, bisect_right(self._segments, offset, key=_base) - 1)
+        grows = self._segments[-1].summary.priority_mask if self._segments else 0
         return self._masks[number] | grows if number < len(self._masks) else 0
 
     def walk(self, offset: Offset) -> Iterator[Segment]:
@@ -63,16 +63,16 @@ class Segments:
             offset = segment.end_offset
 
     def _first_behind(self, offset: Offset) -> Segment | None:
-        number = bisect_right(self._row, offset, key=_base)
-        if number and self._row[number - 1].end_offset > offset:
-            return self._row[number - 1]
-        return next((each for each in self._row[number : number + 2] if each.end_offset > offset), None)
+        number = bisect_right(self._segments, offset, key=_base)
+        if number and self._segments[number - 1].end_offset > offset:
+            return self._segments[number - 1]
+        return next((each for each in self._segments[number : number + 2] if each.end_offset > offset), None)
 
     def finished(self) -> list[Segment]:
-        return [segment for segment in self._row if segment is not self.growing]
+        return [segment for segment in self._segments if segment is not self.growing]
 
     def size(self) -> int:
-        return sum(segment.summary.size for segment in self._row)
+        return sum(segment.summary.size for segment in self._segments)
 
     def roll(self, end: Offset, history: History) -> Segment:
         """Begin a new segment at `end`; the one before waits for its seal with the history up to here."""
@@ -81,7 +81,7 @@ class Segments:
             inline_max = self._volume.producers.limits.inline_max
             self._unsealed.append((self.growing, history.of_log().sealed(inline_max)))
         self.growing = new
-        self._row.append(new)
+        self._segments.append(new)
         self.name_changes += 1
         return new
 
@@ -105,34 +105,34 @@ class Segments:
 
     def remove(self, segments: list[Segment]) -> None:
         for segment in segments:
-            self._row.remove(segment)
+            self._segments.remove(segment)
             segment.remove_files()
             self.name_changes += 1
         self._unsealed = [waiting for waiting in self._unsealed if waiting[0] not in segments]
 
     def exchange(self, old: Segment, new: Segment) -> None:
-        self._row[self._row.index(old)] = new
+        self._segments[self._segments.index(old)] = new
         old.close()
         self.name_changes += 1
 
     def merge(self, old: list[Segment], new: Segment) -> None:
         """One takes the place of several neighbours, whose files are removed later."""
-        number = self._row.index(old[0])
-        self._row[number : number + len(old)] = [new]
+        number = self._segments.index(old[0])
+        self._segments[number : number + len(old)] = [new]
         for segment in old:
             segment.close()
         self.name_changes += 1
 
     def close(self) -> None:
-        for segment in self._row:
+        for segment in self._segments:
             segment.close()
 
 
-def _joined_masks(row: list[Segment]) -> list[int]:
+def _joined_masks(segments: list[Segment]) -> list[int]:
     """The last may grow, and is left out."""
-    masks = [0] * len(row)
-    for number in range(len(row) - 2, -1, -1):
-        masks[number] = masks[number + 1] | row[number].summary.priority_mask
+    masks = [0] * len(segments)
+    for number in range(len(segments) - 2, -1, -1):
+        masks[number] = masks[number + 1] | segments[number].summary.priority_mask
     return masks
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.core.delays.pending import Change
+from goqueue.core.delays.pending import DelayChange
 from goqueue.errors import StorageError, UnknownFormat
 from goqueue.storage.delays.entries import (
     ENTRY_SIZE,
@@ -22,7 +22,7 @@ from goqueue.storage.delays.entries import (
 )
 from goqueue.storage.delays.index import NAME
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 
 ANEW = "the next start makes it anew from the log"
 
@@ -32,7 +32,7 @@ class DelayRow:
     """An entry of a delay index."""
 
     position: int
-    entry: Change
+    entry: DelayChange
     is_carried: bool
 
 
@@ -50,7 +50,7 @@ async def check_delays(volume: Volume, path: str) -> list[Finding]:
     except FileNotFoundError:
         return []
     except StorageError as error:
-        return [Finding(Kind.UNREADABLE, path, error.message)]
+        return [Finding(FindingKind.UNREADABLE, path, error.message)]
 
 
 async def delay_rows(volume: Volume, path: str) -> DelayRows:
@@ -59,7 +59,7 @@ async def delay_rows(volume: Volume, path: str) -> DelayRows:
     position, found = HEADER_SIZE, DelayReplay()
     try:
         if not is_header(bytes(await file.read(0, HEADER_SIZE))):
-            yield Finding(Kind.INDEX_DAMAGED, path, f"its header is not sound; {ANEW}", 0, file.size())
+            yield Finding(FindingKind.INDEX_DAMAGED, path, f"its header is not sound; {ANEW}", 0, file.size())
             return
         while piece := bytes(await file.read(position, PIECE_SIZE)):
             before = found.count
@@ -69,13 +69,13 @@ async def delay_rows(volume: Volume, path: str) -> DelayRows:
             if not is_sound:
                 begin = position + (found.count - before) * ENTRY_SIZE
                 text = "from here on it is not sound; the next start cuts it off, and reads the log instead"
-                yield Finding(Kind.INDEX_DAMAGED, path, text, begin, file.size())
+                yield Finding(FindingKind.INDEX_DAMAGED, path, text, begin, file.size())
                 return
             position += len(piece)
             await trio.lowlevel.checkpoint()  # reads from memory do not wait, and others want to run
         if found.applied_to is None:
-            yield Finding(Kind.INDEX_DAMAGED, path, f"nothing says how far it goes; {ANEW}", 0, position)
+            yield Finding(FindingKind.INDEX_DAMAGED, path, f"nothing says how far it goes; {ANEW}", 0, position)
     except UnknownFormat as error:
-        yield Finding(Kind.UNKNOWN_FORMAT, path, error.message, 0, file.size())
+        yield Finding(FindingKind.UNKNOWN_FORMAT, path, error.message, 0, file.size())
     finally:
         file.close()

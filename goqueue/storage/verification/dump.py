@@ -15,7 +15,7 @@ from goqueue.errors import UnknownFormat
 from goqueue.storage.delays import entries as delayentries
 from goqueue.storage.delays.index import NAME as DELAYS
 from goqueue.storage.journals import file as journalfile
-from goqueue.storage.journals.file import Frame, decode_frame
+from goqueue.storage.journals.file import JournalFrame, decode_frame
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log import producersnapshot, recoverypoint, summary
 from goqueue.storage.log.index import ENTRY_SIZE
@@ -25,7 +25,7 @@ from goqueue.storage.log.segment import LOG, OFFSET_INDEX, SEAL, TIME_INDEX
 from goqueue.storage.log.summary import SummaryHead
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.delaycheck import DelayRow, delay_rows
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.journalcheck import check_journal
 from goqueue.storage.verification.partitioncheck import bad_point
 from goqueue.storage.verification.segmentcheck import Seal, read_seal
@@ -107,7 +107,7 @@ class FrameRow:
     """A frame of a journal."""
 
     position: int
-    frame: Frame
+    frame: JournalFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +185,14 @@ async def _index_rows(volume: Volume, path: str, kind: FileKind) -> Rows:
         if value < previous:
             position = number * ENTRY_SIZE
             text = "this entry goes back behind the one before it"
-            yield Finding(Kind.INDEX_DAMAGED, path, text, position, position + ENTRY_SIZE)
+            yield Finding(FindingKind.INDEX_DAMAGED, path, text, position, position + ENTRY_SIZE)
         if kind is FileKind.TIME_INDEX:
             yield TimeRow(number, value)
         else:
             yield PlaceRow(number, base + (value >> 32), value & 0xFFFF_FFFF)
         previous = value
     if whole < len(data):
-        yield Finding(Kind.INDEX_DAMAGED, path, "these bytes are no whole entry", whole, len(data))
+        yield Finding(FindingKind.INDEX_DAMAGED, path, "these bytes are no whole entry", whole, len(data))
 
 
 async def _seal_rows(volume: Volume, path: str) -> Rows:
@@ -212,7 +212,7 @@ async def _producer_rows(volume: Volume, path: str) -> Rows:
     data = await volume.read_whole(path, producersnapshot.SIZE_MAX)
     found = await decode_producers(data, ProducerLimits())
     if found is None:
-        yield Finding(Kind.INDEX_DAMAGED, path, producersnapshot.WHAT_BECOMES_OF_DAMAGE, 0, len(data))
+        yield Finding(FindingKind.INDEX_DAMAGED, path, producersnapshot.WHAT_BECOMES_OF_DAMAGE, 0, len(data))
         return
     for producer_id in found.states.ids():
         state = found.states.get(producer_id)
@@ -239,7 +239,7 @@ async def _journal_rows(volume: Volume, path: str) -> Rows:
         position = finding.end_position or len(data)
 
 
-def _frame_at(data: bytes, position: int) -> Frame | None:
+def _frame_at(data: bytes, position: int) -> JournalFrame | None:
     try:
         return decode_frame(data, position)
     except UnknownFormat:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from goqueue.types import Offset
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     DAMAGED_BATCHES = "damaged_batches"
     CUT_SHORT = "cut_short"
     MISSING_OFFSETS = "missing_offsets"
@@ -45,19 +45,19 @@ class Kind(StrEnum):
 
 DAMAGE = frozenset(
     {
-        Kind.DAMAGED_BATCHES,
-        Kind.CUT_SHORT,
-        Kind.MISSING_OFFSETS,
-        Kind.OVERLAPPING_SEGMENTS,
-        Kind.BAD_RECORDS,
-        Kind.LOST_ENTRIES,
-        Kind.LOST_JOURNAL,
-        Kind.LOST_LEDGER,
-        Kind.LOST_GROUP,
-        Kind.UNKNOWN_FORMAT,
-        Kind.UNREADABLE,
-        Kind.INCOMPLETE,
-        Kind.PARTITION_LOST,
+        FindingKind.DAMAGED_BATCHES,
+        FindingKind.CUT_SHORT,
+        FindingKind.MISSING_OFFSETS,
+        FindingKind.OVERLAPPING_SEGMENTS,
+        FindingKind.BAD_RECORDS,
+        FindingKind.LOST_ENTRIES,
+        FindingKind.LOST_JOURNAL,
+        FindingKind.LOST_LEDGER,
+        FindingKind.LOST_GROUP,
+        FindingKind.UNKNOWN_FORMAT,
+        FindingKind.UNREADABLE,
+        FindingKind.INCOMPLETE,
+        FindingKind.PARTITION_LOST,
     }
 )
 
@@ -66,7 +66,7 @@ DAMAGE = frozenset(
 class Finding:
     """One thing that is not as it should be. Ends lie behind the last byte or offset concerned."""
 
-    kind: Kind
+    kind: FindingKind
     path: str
     text: str
     position: int | None = None
@@ -79,7 +79,7 @@ class Finding:
         return self.kind in DAMAGE
 
 
-class State(StrEnum):
+class SegmentState(StrEnum):
     SEALED = "sealed"
     GROWING = "growing"
     UNSEALED = "unsealed"
@@ -93,7 +93,7 @@ class SegmentReport:
     size: int
     batches: int
     records: int
-    state: State
+    state: SegmentState
 
 
 @dataclass(frozen=True, slots=True)

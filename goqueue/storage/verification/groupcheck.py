@@ -18,7 +18,7 @@ from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.journals.ledgers import ids_in
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 
 
 async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Finding]:
@@ -84,11 +84,11 @@ class _Look:
                 text = (
                     f"the ledger of group {group.name} is lost; at the next start the group begins at the earliest"
                 )
-                yield Finding(Kind.LOST_LEDGER, f"{folder}/{LEDGERS}", text)
+                yield Finding(FindingKind.LOST_LEDGER, f"{folder}/{LEDGERS}", text)
 
     def _lost_groups(self, registry: GroupRegistry, folder: str, ledgers: dict[str, int]) -> Iterator[Finding]:
         leaving = {(group.name, group.id) for group in registry.leaving()}
         for name, group_id in ledgers.items():
             if registry.find(name) is None and (name, group_id) not in leaving:
                 text = f"it lacks group {name}, whose ledger is in {folder}; the next start adopts the group"
-                yield Finding(Kind.LOST_GROUP, self._path, text)
+                yield Finding(FindingKind.LOST_GROUP, self._path, text)

@@ -11,7 +11,7 @@ from goqueue.storage.journals.groups import GROUPS, REGISTRY
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, JournalReport, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind, JournalReport
 
 
 def is_known_journal(path: str) -> bool:
@@ -29,7 +29,7 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
     except FileNotFoundError:
         return None
     except StorageError as error:
-        kind = Kind.UNKNOWN_FORMAT if isinstance(error, UnknownFormat) else Kind.UNREADABLE
+        kind = FindingKind.UNKNOWN_FORMAT if isinstance(error, UnknownFormat) else FindingKind.UNREADABLE
         return JournalReport(path, 0, 0, (Finding(kind, path, error.message),))
     if not is_known_journal(path) and not is_journal(data, found):
         return None
@@ -41,10 +41,10 @@ async def check_claim(volume: Volume, path: str) -> Finding | None:
     journal = path.removesuffix(SUFFIX)
     if not await is_sound_claim(volume, journal):
         text = "what was durable of the journal beside it is not known; the next start writes the claim anew"
-        return Finding(Kind.CLAIM_DAMAGED, path, text)
+        return Finding(FindingKind.CLAIM_DAMAGED, path, text)
     if volume.disk.exists(journal) or not await read_claim(volume, journal) or volume.disk.exists(journal):
         return None
-    return Finding(Kind.LOST_JOURNAL, journal, "the file is gone; restore it from a backup")
+    return Finding(FindingKind.LOST_JOURNAL, journal, "the file is gone; restore it from a backup")
 
 
 def is_journal(data: bytes, found: Replay) -> bool:
@@ -56,7 +56,7 @@ def _findings(path: str, size: int, found: Replay) -> tuple[Finding, ...]:
     findings = [_lost(path, lost) for lost in found.lost]
     if found.sound_size < size:
         text = "torn tail, promised to nobody; it will be copied aside and cut when the journal is next opened"
-        findings.append(Finding(Kind.TORN_TAIL, path, text, found.sound_size, size))
+        findings.append(Finding(FindingKind.TORN_TAIL, path, text, found.sound_size, size))
     return tuple(findings)
 
 
@@ -64,4 +64,4 @@ def _lost(path: str, lost: LostEntries) -> Finding:
     count = f"entries {lost.first} to {lost.next - 1} are" if lost.next > lost.first else "these bytes are"
     what = "not there any more" if lost.position == lost.end_position else "not sound any more"
     text = f"{count} {what}; restore the file from a backup"
-    return Finding(Kind.LOST_ENTRIES, path, text, lost.position, lost.end_position)
+    return Finding(FindingKind.LOST_ENTRIES, path, text, lost.position, lost.end_position)

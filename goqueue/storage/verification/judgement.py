@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from goqueue.storage.log.recoverypoint import RecoveryPoint
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.segment import LOG, segment_stem
-from goqueue.storage.verification.findings import Finding, Kind, SegmentReport, State
+from goqueue.storage.verification.findings import Finding, FindingKind, SegmentReport, SegmentState
 from goqueue.storage.verification.segmentcheck import Seal, SegmentScan
 from goqueue.types import Offset
 
@@ -63,7 +63,7 @@ class CheckedSegment:
 
     def report(self) -> SegmentReport:
         scan = self.scan
-        unsealed = State.UNSEALED if self.next_base is not None else State.GROWING
+        unsealed = SegmentState.UNSEALED if self.next_base is not None else SegmentState.GROWING
         return SegmentReport(
             path=scan.path,
             base_offset=self.base_offset,
@@ -71,7 +71,7 @@ class CheckedSegment:
             size=scan.size,
             batches=scan.batches,
             records=scan.summary.records,
-            state=State.SEALED if self.sealed_end is not None else unsealed,
+            state=SegmentState.SEALED if self.sealed_end is not None else unsealed,
         )
 
 
@@ -100,12 +100,12 @@ def judge(evidence: Evidence) -> Iterator[Finding]:
     floor, start = evidence.floor, evidence.log_start
     first = evidence.first_base if evidence.first_base is not None else floor
     if floor <= start < first:
-        yield Finding(Kind.TORN_TAIL, evidence.directory, TORN, offset=start)
+        yield Finding(FindingKind.TORN_TAIL, evidence.directory, TORN, offset=start)
         yield from _cut_off(evidence.segments)
         return
     if start < first:
         text = "the log begins with these offsets, but no segment holds them; restore it from a backup"
-        yield Finding(Kind.MISSING_OFFSETS, evidence.directory, text, offset=start, end_offset=first)
+        yield Finding(FindingKind.MISSING_OFFSETS, evidence.directory, text, offset=start, end_offset=first)
     for number, segment in enumerate(evidence.segments):
         yield from _overlap(segment)
         for damage in segment.damage(floor):
@@ -127,11 +127,13 @@ def _overlap(segment: CheckedSegment) -> Iterator[Finding]:
     scan, next_base = segment.scan, segment.next_base
     if next_base is not None and scan.end_offset > next_base:
         text = "the next segment holds these offsets too; restore both from one backup"
-        yield Finding(Kind.OVERLAPPING_SEGMENTS, scan.path, text, offset=next_base, end_offset=scan.end_offset)
+        yield Finding(
+            FindingKind.OVERLAPPING_SEGMENTS, scan.path, text, offset=next_base, end_offset=scan.end_offset
+        )
 
 
 def _torn(scan: SegmentScan, position: int, offset: Offset) -> Finding:
-    return Finding(Kind.TORN_TAIL, scan.path, TORN, position, scan.size, offset)
+    return Finding(FindingKind.TORN_TAIL, scan.path, TORN, position, scan.size, offset)
 
 
 def _rot(segment: CheckedSegment, damage: Damage, point: RecoveryPoint | None) -> Finding:
@@ -139,10 +141,10 @@ def _rot(segment: CheckedSegment, damage: Damage, point: RecoveryPoint | None) -
     size, expected_size = segment.scan.size, _expected_size(segment, point)
     if damage.end_position == size < expected_size:
         text = f"the file ends after {size} of its {expected_size} bytes; restore it from a backup"
-        return Finding(Kind.CUT_SHORT, damage.path, text, *span)
+        return Finding(FindingKind.CUT_SHORT, damage.path, text, *span)
     if damage.position < damage.end_position:
         text = "these bytes are no sound batches; restore the file from a backup"
-        return Finding(Kind.DAMAGED_BATCHES, damage.path, text, *span)
+        return Finding(FindingKind.DAMAGED_BATCHES, damage.path, text, *span)
     return _missing(segment, damage)
 
 
@@ -154,7 +156,7 @@ def _missing(segment: CheckedSegment, damage: Damage) -> Finding:
     if segment.is_complete:
         path = f"{path.rpartition('/')[0]}/{segment_stem(damage.offset)}{LOG}"
         text = "the segment with these offsets is missing; restore it from a backup"
-    return Finding(Kind.MISSING_OFFSETS, path, text, offset=damage.offset, end_offset=damage.end_offset)
+    return Finding(FindingKind.MISSING_OFFSETS, path, text, offset=damage.offset, end_offset=damage.end_offset)
 
 
 def _expected_size(segment: CheckedSegment, point: RecoveryPoint | None) -> int:

@@ -19,10 +19,10 @@ from goqueue.storage.log.recoverypoint import (
 )
 from goqueue.storage.log.segment import LOG, SEAL, SUFFIXES, segment_stem
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, Kind, PartitionReport
+from goqueue.storage.verification.findings import Finding, FindingKind, PartitionReport
 from goqueue.storage.verification.judgement import CheckedSegment, Evidence, judge
 from goqueue.storage.verification.segmentcheck import (
-    Progress,
+    ScanProgress,
     Seal,
     check_indexes,
     read_seal,
@@ -47,12 +47,12 @@ def belongs_to_partition(name: str) -> bool:
     return name in (NAME, producersnapshot.NAME) or (f".{suffix}" in SUFFIXES and stem.isdigit())
 
 
-async def check_partition(volume: Volume, directory: str, progress: Progress) -> PartitionReport:
+async def check_partition(volume: Volume, directory: str, progress: ScanProgress) -> PartitionReport:
     return await _PartitionCheck(volume, directory, progress).run()
 
 
 class _PartitionCheck:
-    def __init__(self, volume: Volume, directory: str, progress: Progress) -> None:
+    def __init__(self, volume: Volume, directory: str, progress: ScanProgress) -> None:
         self._volume = volume
         self._directory = directory
         self._progress = progress
@@ -74,12 +74,12 @@ class _PartitionCheck:
 
     def _report(self, evidence: Evidence, findings: list[Finding]) -> PartitionReport:
         segments = tuple(segment.report() for segment in self._row)
-        torn = [finding.offset or 0 for finding in findings if finding.kind is Kind.TORN_TAIL]
+        torn = [finding.offset or 0 for finding in findings if finding.kind is FindingKind.TORN_TAIL]
         sound_end = min(torn, default=max((segment.end_offset for segment in segments), default=0))
         end = max(evidence.floor, evidence.log_start, sound_end)
         return PartitionReport(self._directory, evidence.log_start, end, segments, tuple(findings))
 
-    def _note(self, kind: Kind, name: str, text: str) -> None:
+    def _note(self, kind: FindingKind, name: str, text: str) -> None:
         self._findings.append(Finding(kind, f"{self._directory}/{name}", text))
 
     # What is there
@@ -99,9 +99,9 @@ class _PartitionCheck:
         outdated = [base for base, next_base in pairwise(bases) if next_base <= start]
         for base in outdated:
             text = f"it lies before the log's start at {start}; the next start removes it"
-            self._note(Kind.LEFTOVER, segment_stem(base) + LOG, text)
+            self._note(FindingKind.LEFTOVER, segment_stem(base) + LOG, text)
         for name in self._orphans(set(map(segment_stem, bases))):
-            self._note(Kind.LEFTOVER, name, "it belongs to no segment; the next start removes it")
+            self._note(FindingKind.LEFTOVER, name, "it belongs to no segment; the next start removes it")
         return bases[len(outdated) :]
 
     def _orphans(self, stems: set[str]) -> Iterator[str]:
@@ -116,7 +116,7 @@ class _PartitionCheck:
             self._findings.append(bad_point(f"{self._directory}/{NAME}", data))
         elif has_segments:
             text = "it is not there; the next start scans the last segment and writes it"
-            self._note(Kind.RECOVERY_POINT_MISSING, NAME, text)
+            self._note(FindingKind.RECOVERY_POINT_MISSING, NAME, text)
 
     async def _check_producers(self) -> None:
         if producersnapshot.NAME in self._names:
@@ -124,7 +124,7 @@ class _PartitionCheck:
             data = await self._volume.read_whole(path, producersnapshot.SIZE_MAX)
             if producersnapshot.sound_version(data) is None:
                 text = producersnapshot.WHAT_BECOMES_OF_DAMAGE
-                self._note(Kind.INDEX_DAMAGED, producersnapshot.NAME, text)
+                self._note(FindingKind.INDEX_DAMAGED, producersnapshot.NAME, text)
 
     # Segment by segment
 
@@ -134,14 +134,16 @@ class _PartitionCheck:
         try:
             scan = await scan_segment(self._volume, stem, base, self._progress)
         except FileNotFoundError:
-            self._note(Kind.REMOVED_MEANWHILE, segment_stem(base) + LOG, "it was removed before it could be read")
+            self._note(
+                FindingKind.REMOVED_MEANWHILE, segment_stem(base) + LOG, "it was removed before it could be read"
+            )
             return
         self._findings += scan.findings
         segment = CheckedSegment(stem, scan, seal if isinstance(seal, Seal) else None, next_base)
         self._row.append(segment)
         if isinstance(seal, Seal):
             await self._check_seal(segment, seal)
-        elif next_base is None and seal.kind is Kind.SEAL_MISSING:
+        elif next_base is None and seal.kind is FindingKind.SEAL_MISSING:
             await self._check_growing_indexes(segment)
         else:
             self._findings.append(seal)
@@ -157,10 +159,10 @@ class _PartitionCheck:
             self._findings += await check_indexes(self._volume, segment.stem, seal.head.mark, REBUILT_WHEN_READ)
             if scan.is_sound and segment.sealed_end == scan.end_offset and not seal_agrees(seal, scan):
                 text = "it does not say what the log file says; remove it, and the next start writes it anew"
-                self._note(Kind.SEAL_VOID, name, text)
+                self._note(FindingKind.SEAL_VOID, name, text)
         elif scan.read_to_end:
             text = f"it is of a log file of {seal.head.summary.size} bytes, this one has {scan.size}"
-            self._note(Kind.SEAL_VOID, name, text + "; the next start scans the segment and writes it anew")
+            self._note(FindingKind.SEAL_VOID, name, text + "; the next start scans the segment and writes it anew")
 
 
 def _logs(names: list[str]) -> list[str]:
@@ -171,6 +173,6 @@ def bad_point(path: str, data: bytes) -> Finding:
     """What to say of a recovery point that could not be read."""
     if sound_version(data) not in (None, VERSION):
         text = f"recovery point version {data[3]} is unknown; read it with the goqueue that wrote it"
-        return Finding(Kind.UNKNOWN_FORMAT, path, text)
+        return Finding(FindingKind.UNKNOWN_FORMAT, path, text)
     text = "it does not match its checksum; the next start scans the last segment and writes it anew"
-    return Finding(Kind.RECOVERY_POINT_DAMAGED, path, text)
+    return Finding(FindingKind.RECOVERY_POINT_DAMAGED, path, text)

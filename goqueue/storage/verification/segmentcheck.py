@@ -12,7 +12,7 @@ from crc32c import crc32c
 from goqueue.environment import File
 from goqueue.errors import DiskFailed, UnknownFormat
 from goqueue.storage.log.index import ENTRY_SIZE, SparseIndex
-from goqueue.storage.log.scan import Damage, Found, Scanner
+from goqueue.storage.log.scan import Damage, FoundBatch, Scanner
 from goqueue.storage.log.segment import LOG, OFFSET_INDEX, TIME_INDEX
 from goqueue.storage.log.summary import (
     HEAD_SIZE,
@@ -27,7 +27,7 @@ from goqueue.storage.log.summary import (
 )
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.batchcheck import fault_in_batch
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.types import Offset
 
 SEAL_SIZE_MAX = 256 * 1024 * 1024
@@ -38,7 +38,7 @@ REPAIRED = {
 }
 
 
-class Progress(Protocol):
+class ScanProgress(Protocol):
     """Somebody who likes to know how far it is."""
 
     def begin(self, total_bytes: int) -> None: ...
@@ -76,14 +76,14 @@ class SegmentScan:
     def is_sound(self) -> bool:
         return self.read_to_end and not self.damage and not self.findings and self.sound_end == self.size
 
-    def take(self, item: Found | Damage) -> None:
-        if isinstance(item, Found):
+    def take(self, item: FoundBatch | Damage) -> None:
+        if isinstance(item, FoundBatch):
             self._take_batch(item)
         elif item.end_position < self.size or item.end_offset > item.offset:
             self.damage.append(item)
             self.sound_end = item.end_position
 
-    def _take_batch(self, found: Found) -> None:
+    def _take_batch(self, found: FoundBatch) -> None:
         envelope = found.envelope
         self.index.note(self.summary.base_offset, found.position, envelope)
         self.summary.note(envelope)
@@ -94,22 +94,22 @@ class SegmentScan:
         if fault is not None:
             text = f"the checksums hold, but {fault}; restore the file from a backup"
             span = (found.position, found.end_position, envelope.base_offset, envelope.end_offset)
-            self.findings.append(Finding(Kind.BAD_RECORDS, self.path, text, *span))
+            self.findings.append(Finding(FindingKind.BAD_RECORDS, self.path, text, *span))
 
-    def stop(self, kind: Kind, text: str) -> None:
+    def stop(self, kind: FindingKind, text: str) -> None:
         """What lies behind the last sound batch could not be looked at."""
         self.read_to_end = False
         self.findings.append(Finding(kind, self.path, text, self.sound_end, self.size, self.end_offset))
 
 
-async def scan_segment(volume: Volume, stem: str, base_offset: Offset, progress: Progress) -> SegmentScan:
+async def scan_segment(volume: Volume, stem: str, base_offset: Offset, progress: ScanProgress) -> SegmentScan:
     """Read a log file window by window. One that went away meanwhile is `FileNotFoundError`."""
     scan = SegmentScan(stem + LOG, Summary(base_offset, base_offset), end_offset=base_offset)
     try:
         with volume.reader(scan.path) as file:
             await _Walk(file, scan, progress).run()
     except DiskFailed as error:
-        scan.stop(Kind.UNREADABLE, error.message)
+        scan.stop(FindingKind.UNREADABLE, error.message)
     return scan
 
 
@@ -118,7 +118,7 @@ class PatientScanner(Scanner):
 
     unknown: UnknownFormat | None = None
 
-    async def next(self) -> list[Found | Damage]:
+    async def next(self) -> list[FoundBatch | Damage]:
         position, offset = self.position, self.offset
         try:
             return await super().next()
@@ -129,7 +129,7 @@ class PatientScanner(Scanner):
 
 
 class _Walk:
-    def __init__(self, file: File, scan: SegmentScan, progress: Progress) -> None:
+    def __init__(self, file: File, scan: SegmentScan, progress: ScanProgress) -> None:
         self._file = file
         self._scan = scan
         self._progress = progress
@@ -161,7 +161,7 @@ class _Walk:
             position = self._scanner.position
             await trio.lowlevel.checkpoint()  # reads from memory do not wait, and others want to run
         if self._scanner.unknown is not None:
-            self._scan.stop(Kind.UNKNOWN_FORMAT, self._scanner.unknown.message)
+            self._scan.stop(FindingKind.UNKNOWN_FORMAT, self._scanner.unknown.message)
 
 
 async def read_seal(volume: Volume, path: str) -> Seal | Finding:
@@ -169,9 +169,9 @@ async def read_seal(volume: Volume, path: str) -> Seal | Finding:
     try:
         data = await volume.read_whole(path, SEAL_SIZE_MAX)
     except FileNotFoundError:
-        return Finding(Kind.SEAL_MISSING, path, "it is not there; the next checkpoint or start writes it")
+        return Finding(FindingKind.SEAL_MISSING, path, "it is not there; the next checkpoint or start writes it")
     except DiskFailed as error:
-        return Finding(Kind.UNREADABLE, path, error.message)
+        return Finding(FindingKind.UNREADABLE, path, error.message)
     head = decode_head(data)
     history = decode_history(head, memoryview(data)[HEAD_SIZE:]) if head is not None else None
     if head is not None and history is not None:
@@ -182,9 +182,9 @@ async def read_seal(volume: Volume, path: str) -> Seal | Finding:
 def _bad_seal(path: str, data: bytes, part: str) -> Finding:
     if sound_version(data) not in (None, VERSION):
         text = f"seal version {data[3]} is unknown; read it with the goqueue that wrote it"
-        return Finding(Kind.UNKNOWN_FORMAT, path, text)
+        return Finding(FindingKind.UNKNOWN_FORMAT, path, text)
     text = f"its {part} does not match its checksum; " + REPAIRED[part]
-    return Finding(Kind.SEAL_DAMAGED, path, text)
+    return Finding(FindingKind.SEAL_DAMAGED, path, text)
 
 
 def seal_agrees(seal: Seal, scan: SegmentScan) -> bool:
@@ -208,9 +208,9 @@ async def _check_index(volume: Volume, path: str, entries: int, crc: int, then: 
     try:
         data = await volume.read_whole(path, size)
     except FileNotFoundError:
-        return Finding(Kind.INDEX_MISSING, path, f"it is not there; {then}")
+        return Finding(FindingKind.INDEX_MISSING, path, f"it is not there; {then}")
     except DiskFailed as error:
-        return Finding(Kind.UNREADABLE, path, error.message)
+        return Finding(FindingKind.UNREADABLE, path, error.message)
     if (len(data), crc32c(data)) == (size, crc):
         return None
-    return Finding(Kind.INDEX_DAMAGED, path, f"it is not as it was written; {then}")
+    return Finding(FindingKind.INDEX_DAMAGED, path, f"it is not as it was written; {then}")

@@ -11,10 +11,10 @@ from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, parse_envelope, 
 from goqueue.core.records.record import Record, decode_records
 from goqueue.environment import File
 from goqueue.errors import UnknownFormat
-from goqueue.storage.log.scan import Damage, Found
+from goqueue.storage.log.scan import Damage, FoundBatch
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.batchcheck import fault_in_batch
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.segmentcheck import PatientScanner
 from goqueue.types import Offset
 
@@ -62,7 +62,7 @@ async def segment_rows(
                     yield row
         if scanner.unknown is not None:
             text = scanner.unknown.message
-            yield Finding(Kind.UNKNOWN_FORMAT, path, text, scanner.position, file.size(), scanner.offset)
+            yield Finding(FindingKind.UNKNOWN_FORMAT, path, text, scanner.position, file.size(), scanner.offset)
 
 
 async def _first_offset(file: File) -> Offset:
@@ -77,7 +77,9 @@ async def _first_offset(file: File) -> Offset:
     return envelope.base_offset if envelope is not None else 0
 
 
-def _rows_of(path: str, item: Found | Damage, selection: Selection) -> Iterator[BatchRow | RecordRow | Finding]:
+def _rows_of(
+    path: str, item: FoundBatch | Damage, selection: Selection
+) -> Iterator[BatchRow | RecordRow | Finding]:
     if isinstance(item, Damage):
         yield from _damage(item, selection.from_offset)
     elif selection.from_offset < item.envelope.end_offset:
@@ -85,7 +87,7 @@ def _rows_of(path: str, item: Found | Damage, selection: Selection) -> Iterator[
         if fault is not None:
             envelope = item.envelope
             span = (item.position, item.end_position, envelope.base_offset, envelope.end_offset)
-            yield Finding(Kind.BAD_RECORDS, path, f"the checksums hold, but {fault}", *span)
+            yield Finding(FindingKind.BAD_RECORDS, path, f"the checksums hold, but {fault}", *span)
         if not selection.records:
             yield BatchRow(item.position, item.envelope)
         elif fault is None:
@@ -96,10 +98,10 @@ def _damage(damage: Damage, from_offset: Offset) -> Iterator[Finding]:
     end = damage.end_offset if damage.end_offset > damage.offset else None
     if end is None or from_offset < end:
         span = (damage.position, damage.end_position, damage.offset, end)
-        yield Finding(Kind.DAMAGED_BATCHES, damage.path, "these bytes are no sound batches", *span)
+        yield Finding(FindingKind.DAMAGED_BATCHES, damage.path, "these bytes are no sound batches", *span)
 
 
-def _records(found: Found, from_offset: Offset) -> Iterator[RecordRow]:
+def _records(found: FoundBatch, from_offset: Offset) -> Iterator[RecordRow]:
     envelope = found.envelope
     records = records_of(envelope, found.body)
     for record in decode_records(records, envelope.record_count, envelope.base_offset):

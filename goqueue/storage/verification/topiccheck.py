@@ -1,11 +1,11 @@
 """Whether every partition that the list of topics names is on disk."""
 
-from goqueue.core.topics.metadata import Topic
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.directory.namedoffsets import CommittedOffsets
 from goqueue.storage.directory.topiclist import LIST, read_topic_list
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 
 
 async def check_topics(volume: Volume, data: str) -> list[Finding]:
@@ -31,9 +31,9 @@ async def _lost(volume: Volume, data: str) -> list[Finding]:
     return findings
 
 
-def _finding(folder: str, topic: Topic, number: int, missing: str) -> Finding:
+def _finding(folder: str, topic: KnownTopic, number: int, missing: str) -> Finding:
     text = (
         f"partition {number} of topic {topic.name} is lost: {missing}; put the folder back, or run "
         f"`goqueue topic restore-partition {topic.name}/{number}` against the running broker"
     )
-    return Finding(Kind.PARTITION_LOST, folder, text)
+    return Finding(FindingKind.PARTITION_LOST, folder, text)

@@ -19,11 +19,11 @@ from goqueue.storage.journals.journal import DAMAGED, TORN
 from goqueue.storage.log.segment import LOG
 from goqueue.storage.log.volume import TEMPORARY, Volume
 from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
-from goqueue.storage.verification.findings import Finding, JournalReport, Kind, PartitionReport, Report
+from goqueue.storage.verification.findings import Finding, FindingKind, JournalReport, PartitionReport, Report
 from goqueue.storage.verification.groupcheck import check_groups
 from goqueue.storage.verification.journalcheck import check_claim, check_journal
 from goqueue.storage.verification.partitioncheck import belongs_to_partition, check_partition, holds_partition
-from goqueue.storage.verification.segmentcheck import Progress
+from goqueue.storage.verification.segmentcheck import ScanProgress
 from goqueue.storage.verification.topiccheck import check_topics
 
 LOGS, DELETED = "logs", "deleted"
@@ -39,13 +39,13 @@ class NoProgress:
         pass
 
 
-async def verify(disk: Disk, path: str, progress: Progress | None = None) -> Report:
+async def verify(disk: Disk, path: str, progress: ScanProgress | None = None) -> Report:
     """Check a data directory, or the folder of one partition. `UnknownFormat` when it is neither."""
     return await _Verification(disk, path.rstrip("/") or "/", progress or NoProgress()).run()
 
 
 class _Verification:
-    def __init__(self, disk: Disk, path: str, progress: Progress) -> None:
+    def __init__(self, disk: Disk, path: str, progress: ScanProgress) -> None:
         self._disk = disk
         self._path = path
         self._progress = progress
@@ -104,21 +104,21 @@ class _Verification:
             self._partitions.append(await check_partition(self._volume, folder, self._progress))
         except FileNotFoundError:
             text = "the folder was removed before it could be read"
-            self._others.append(Finding(Kind.REMOVED_MEANWHILE, folder, text))
+            self._others.append(Finding(FindingKind.REMOVED_MEANWHILE, folder, text))
         except StorageError as error:
-            self._others.append(Finding(Kind.UNREADABLE, folder, error.message))
+            self._others.append(Finding(FindingKind.UNREADABLE, folder, error.message))
 
     async def _check_file(self, path: str) -> None:
         """A file that belongs to no log: a journal, or what a start kept aside, or nothing of interest."""
         name = path.rpartition("/")[2]
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
-            self._others.append(Finding(Kind.KEPT_ASIDE, path, text))
+            self._others.append(Finding(FindingKind.KEPT_ASIDE, path, text))
         elif path == f"{self._path}/{RESERVE}":
             return
         elif path == f"{self._path}/{INCOMPLETE}":
             text = "a backup or restore into this directory was not finished; make it again, into an empty one"
-            self._others.append(Finding(Kind.INCOMPLETE, path, text))
+            self._others.append(Finding(FindingKind.INCOMPLETE, path, text))
         elif name == IDENTITY:
             await self._check_identity(path)
         elif name.endswith(SUFFIX):
@@ -136,7 +136,7 @@ class _Verification:
         except FileNotFoundError:
             return  # its topic was deleted meanwhile
         except StorageError as error:
-            finding = Finding(Kind.UNREADABLE, path, error.message)
+            finding = Finding(FindingKind.UNREADABLE, path, error.message)
         self._others += [finding] if finding is not None else []
 
     async def _check_meta(self) -> None:
@@ -145,9 +145,9 @@ class _Verification:
             finding = _fault_in_meta(path, await self._volume.read_whole(path, META_SIZE_MAX))
         except FileNotFoundError:
             text = "it is not there; the next start writes one, with a new cluster id"
-            finding = Finding(Kind.META_MISSING, path, text)
+            finding = Finding(FindingKind.META_MISSING, path, text)
         except StorageError as error:
-            finding = Finding(Kind.UNREADABLE, path, error.message)
+            finding = Finding(FindingKind.UNREADABLE, path, error.message)
         self._others += [finding] if finding is not None else []
 
 
@@ -156,14 +156,14 @@ def _fault_in_meta(path: str, data: bytes) -> Finding | None:
         fields = json.loads(data)
         if fields["format"] != FORMAT:
             text = f"format {fields['format']!r} is unknown; read it with the goqueue that wrote it"
-            return Finding(Kind.UNKNOWN_FORMAT, path, text)
+            return Finding(FindingKind.UNKNOWN_FORMAT, path, text)
         UUID(fields["cluster"]), fields["node"]
         if is_sound(fields):
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     text = "it cannot be read; the next start keeps it aside and writes one, with a new cluster id"
-    return Finding(Kind.META_DAMAGED, path, text)
+    return Finding(FindingKind.META_DAMAGED, path, text)
 
 
 def _fault_in_identity(path: str, data: bytes) -> Finding | None:
@@ -175,7 +175,7 @@ def _fault_in_identity(path: str, data: bytes) -> Finding | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     text = "it cannot be read; the folder is taken to be its topic's; remove the file, and a start writes it anew"
-    return Finding(Kind.IDENTITY_DAMAGED, path, text)
+    return Finding(FindingKind.IDENTITY_DAMAGED, path, text)
 
 
 def _files(disk: Disk, directory: str, depth: int = 0) -> Iterator[str]:

@@ -10,20 +10,20 @@ from goqueue.actors.groups.requests import FindGroup
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import AddPartitions, DeleteTopic, DescribeTopics
-from goqueue.core.ledger.entries import Departed
+from goqueue.core.ledger.entries import TransferDone
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.environment import Space
 from goqueue.errors import DiskFull, UnknownTopic
-from goqueue.storage.journals.file import HEAD_SIZE, Kind, decode_frame, unpack_entries
+from goqueue.storage.journals.file import HEAD_SIZE, FrameKind, decode_frame, unpack_entries
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority
-from tests.actors.delivery.shelves import WatchedDisk, broker
+from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience, records
 from tests.actors.partition.test_partition import publish
 from tests.storage.journals.crashes import leave_room
 
-DEPARTED = Departed(0).to_plain()[0]
+DEPARTED = TransferDone(0).to_plain()[0]
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_progress_passes_a_dead_letter_once_it_has_arrived(
         assert (view.committed, view.lag, view.leaving, view.in_flight) == (2, 0, 0, 0)
 
 
-async def test_many_departures_arrive_in_order_and_once(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+async def test_many_transfers_arrive_in_order_and_once(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with broker(disk) as running:
         await create(running, "orders")
         who = await consumer(running, "orders")
@@ -309,32 +309,32 @@ async def test_stopping_in_the_middle_loses_and_doubles_nothing(
         assert [letter.value for letter in await records(running, "orders.dlq")] == values
 
 
-async def lose_the_first_end_of_a_departure(disk: SimulatedDisk) -> None:
+async def lose_the_first_end_of_a_transfer(disk: SimulatedDisk) -> None:
     """And with it all that was written of the group behind it."""
     path, position = "/data/logs/orders/0/ledgers", 0
     data = await disk.open(path).read(0, disk.size(path))
     while frame := decode_frame(data, position):
-        for entry in unpack_entries(frame.payload) if frame.kind is Kind.ENTRIES else ():
+        for entry in unpack_entries(frame.payload) if frame.kind is FrameKind.ENTRIES else ():
             if isinstance(msgpack.unpackb(entry)[3], list) and msgpack.unpackb(entry)[3][:1] == [DEPARTED]:
                 disk.flip_bit(path, position + HEAD_SIZE, 0)
                 return
         position += frame.size
-    raise AssertionError("no departure has ended")
+    raise AssertionError("no transfer has ended")
 
 
-@pytest.mark.parametrize("departures", [1, 2, 8])
+@pytest.mark.parametrize("dead_letters", [1, 2, 8])
 async def test_a_dead_letter_whose_arrival_was_forgotten_does_not_arrive_again(
-    disk: SimulatedDisk, autojump_clock: MockClock, departures: int
+    disk: SimulatedDisk, autojump_clock: MockClock, dead_letters: int
 ) -> None:
     """G5: also when the topic remembers no more where it wrote it. Those behind it are taken for none that left."""
     async with broker(disk) as running:
         await create(running, "orders")
         who = await consumer(running, "orders")
-        for number in range(departures):
+        for number in range(dead_letters):
             await give_up(running, who, b"%d" % number)
             await patience(0.3)
-    before = [b"%d" % number for number in range(departures)]
-    await lose_the_first_end_of_a_departure(disk)
+    before = [b"%d" % number for number in range(dead_letters)]
+    await lose_the_first_end_of_a_transfer(disk)
     async with broker(disk) as running:
         who = await consumer(running, "orders")
         await patience()
@@ -344,4 +344,4 @@ async def test_a_dead_letter_whose_arrival_was_forgotten_does_not_arrive_again(
         found = [letter.value for letter in await records(running, "orders.dlq")]
         assert found == [*before, *before[1:], b"new"]
         [view] = (await described(running)).partitions
-        assert (view.committed, view.leaving) == (departures + 1, 0)
+        assert (view.committed, view.leaving) == (dead_letters + 1, 0)

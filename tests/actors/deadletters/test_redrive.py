@@ -16,7 +16,7 @@ from goqueue.core.records.record import Flag
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
 from goqueue.net.wire.groups import Redrive
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import WatchedDisk, broker
+from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience, records
 from tests.actors.partition.test_partition import publish
 from tests.actors.runtime.troupe import start_call
@@ -212,7 +212,7 @@ async def test_letters_that_nobody_is_there_to_get_stay(disk: SimulatedDisk, aut
 async def test_each_goes_back_once_whatever_step_a_crash_cuts_short(
     disk: SimulatedDisk, autojump_clock: MockClock, end: Any
 ) -> None:
-    """Two origins, so that one departure has two places to go to; and repeated until all have gone."""
+    """Two origins, so that one transfer has two places to go to; and repeated until all have gone."""
     watched = WatchedDisk(disk, end)
     async with broker(watched) as running:
         await create(running, "orders", 2)

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from goqueue.actors.delays import pending as delaybook
 from goqueue.actors.delays.delays import COUNTED_AT_ONCE, FIRED_AT_ONCE
 from goqueue.actors.delays.pending import LOADED_AT_ONCE, TOLD_AT_ONCE
-from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedPage, ListDelayed, MoveDelayed
+from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
 from goqueue.actors.delays.timerrequests import AskDueTimes, LoadTimers, SetTimers
 from goqueue.actors.delays.timers import FIRES_AT_ONCE, Timers
 from goqueue.actors.partition.partition import Partition
@@ -137,7 +137,7 @@ async def test_what_becomes_durable_at_once_is_told_a_thousand_at_a_time(
 ) -> None:
     async with stage(disk) as on:
         await on.publish([LATER] * MANY)
-        await on.partition.delay_book.settle()
+        await on.partition.delayed.settle()
         assert on.timers.counts.pending == MANY
         assert (max(on.timers.told), sum(on.timers.told)) == (TOLD_AT_ONCE, MANY)
 
@@ -163,7 +163,7 @@ async def test_a_compaction_asks_for_due_times_a_thousand_at_a_time(
     dues = [LATER + number * 7_919 % 1_000 for number in range(MANY)]
     async with stage(disk) as on:
         await on.publish(dues)
-        book = on.partition.delay_book
+        book = on.partition.delayed
         await book.settle()
         assert book._index is not None
         await book._compact(book._index)
@@ -179,7 +179,7 @@ async def test_what_falls_due_during_a_compaction_is_not_late_and_fires_once(
     """G8: the timers serve others between two pieces, and what has ended since follows in the index."""
     async with stage(disk) as on:
         await on.publish([LATER] * MANY)
-        book, now = on.partition.delay_book, on.partition._clock.now()
+        book, now = on.partition.delayed, on.partition._clock.now()
         await on.publish([now + 1_000] * 5)
         assert book._index is not None
         async with trio.open_nursery() as nursery:
@@ -228,7 +228,7 @@ async def test_a_message_that_was_due_before_it_was_published_is_not_late(
         assert await on.fired() == [1, 0, 3, 2]
         lateness = on.timers.counts.lateness
         assert (lateness.count, lateness.highest < 0.1) == (4, True)
-        assert on.partition.delay_book._asked_at == {}
+        assert on.partition.delayed._asked_at == {}
 
 
 async def test_what_fell_due_while_the_broker_was_down_is_late(
@@ -246,7 +246,7 @@ async def test_nothing_is_kept_of_what_was_due_already_and_is_gone(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with stage(disk) as on:
-        book = on.partition.delay_book
+        book = on.partition.delayed
         await on.publish([LATER, LATER])
         book._asked_at.update({0: 1, 1: 1})
         assert await on.ref.call(CancelDelayed(0))
@@ -263,11 +263,11 @@ async def test_a_purge_lets_timers_go_a_thousand_at_a_time_and_none_of_them_fire
     async with stage(disk) as on:
         now = on.partition._clock.now()
         await on.publish([now + 1_000_000] * MANY)
-        await on.partition.delay_book.settle()
+        await on.partition.delayed.settle()
         on.timers.told.clear()
         await on.ref.call(DeleteBefore(None))
         await on.partition._fire([(0, now), (1, now)])  # some fell due before they were let go
-        assert on.partition.delay_book.taken == {}
+        assert on.partition.delayed.taken == {}
         assert await on.ref.call(CountDelayed(())) == [0]
         await on.publish([LATER])
         await trio.sleep(2)
@@ -294,7 +294,7 @@ async def test_a_listing_during_which_some_fire_and_some_are_cancelled_shows_the
     async with stage(disk) as on:
         now = on.partition._clock.now()
         dues = [now if offset % 3 == 0 else LATER + offset for offset in range(60)]
-        pages: list[DelayedPage] = []
+        pages: list[DelayedViews] = []
 
         async def listing() -> None:
             for _ in range(40):

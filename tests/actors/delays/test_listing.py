@@ -12,7 +12,7 @@ from goqueue.actors.delays import listing as delaylisting
 from goqueue.actors.delays.listing import KEY_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, delayed_views
 from goqueue.actors.delays.requests import DelayedView
 from goqueue.config import LogConfig
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.storage.log.log import Log
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import batch, mounted, open_log, publish
@@ -22,15 +22,15 @@ MEGABYTE = 1024 * 1024
 LARGE = LogConfig(segment_bytes=64 * MEGABYTE)
 
 
-def pending(count: int) -> list[Change]:
-    return [Change(DelayState.PENDING, offset, LATER + offset, offset) for offset in range(count)]
+def pending(count: int) -> list[DelayChange]:
+    return [DelayChange(DelayState.PENDING, offset, LATER + offset, offset) for offset in range(count)]
 
 
 def as_published(views: list[DelayedView]) -> list[tuple[int, bytes | None, int]]:
     return [(view.offset, view.key, int(view.priority)) for view in views]
 
 
-async def all_pages(log: Log, changes: list[Change]) -> list[list[DelayedView]]:
+async def all_pages(log: Log, changes: list[DelayChange]) -> list[list[DelayedView]]:
     """As a client reads them: until a page is empty."""
     pages, at = list[list[DelayedView]](), 0
     while page := await delayed_views(log, changes[at:]):

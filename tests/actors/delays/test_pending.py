@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.delays.pending import DelayBook
+from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delays.timerrequests import TakeTimer
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.runtime.actor import Actor
@@ -37,7 +37,7 @@ class Nobody(Actor):
 class Shelf:
     """A log with its delay book, as a partition has them."""
 
-    def __init__(self, volume: Volume, log: Log, book: DelayBook) -> None:
+    def __init__(self, volume: Volume, log: Log, book: DelayedMessages) -> None:
         self.volume, self.log, self.book = volume, log, book
 
     async def write(self, *batches: Batch) -> None:
@@ -72,7 +72,7 @@ async def shelf(disk: SimulatedDisk) -> AsyncIterator[Shelf]:
     timers, nobody = ChildSpec("timers", lambda: Timers(clock, counts)), ChildSpec("nobody", Nobody)
     async with mounted(disk) as volume, running(timers), running(nobody):
         log = await open_log(volume)
-        book = DelayBook(volume, clock, DIRECTORY, timers.ref, counts)
+        book = DelayedMessages(volume, clock, DIRECTORY, timers.ref, counts)
         await book.open(log, "orders/0", nobody.ref)
         yield Shelf(volume, log, book)
         book.abandon()

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.partition.requests import DeleteBefore
-from goqueue.core.ledger.damage import DamagedRange
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
@@ -45,7 +45,7 @@ async def test_the_committed_offset_stays_before_damage_and_the_rest_is_delivere
         assert await settle_all(there) == [*range(6), *range(7, 40)]
         view = await there.view()
         assert (view.progress.committed, view.lag, view.progress.damaged) == (6, 0, 1)
-        assert view.progress.damages == (DamagedRange(6, 6, path_of(0), 1),)
+        assert view.progress.damages == (DamagedRun(6, 6, path_of(0), 1),)
         warnings = [each.message for each in caplog.records if "damaged" in each.message]
         assert len(warnings) == 1
         assert "goqueue group skip billing orders/0 6-6" in warnings[0]
@@ -79,7 +79,7 @@ async def test_what_is_repaired_while_the_broker_is_down_comes_at_once(
         killed = disk.kill() if ends_by == "a crash" else None
     disk = killed or disk
     async with desk(disk, SMALL) as there:
-        assert (await there.view()).progress.damages == (DamagedRange(6, 6, path_of(0), 1),)
+        assert (await there.view()).progress.damages == (DamagedRun(6, 6, path_of(0), 1),)
         assert (await there.take()).runs == ()
     disk.flip_bit(path_of(0), *PLACE)
     async with desk(disk, SMALL) as there:

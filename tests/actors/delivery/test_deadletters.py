@@ -144,7 +144,7 @@ async def test_the_same_messages_come_under_the_same_sequence_until_they_are_con
 
 
 @pytest.mark.parametrize("loss", ["kill", "crash"])
-async def test_a_departure_survives_whatever_happens_to_the_machine(
+async def test_a_transfer_survives_whatever_happens_to_the_machine(
     loss: str, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """G5: whoever had them may have appended them, so no other messages ever have their sequence."""
@@ -161,7 +161,7 @@ async def test_a_departure_survives_whatever_happens_to_the_machine(
                 assert await after.committed() >= 2
 
 
-async def test_a_confirmed_departure_is_not_repeated_after_a_kill(
+async def test_a_confirmed_transfer_is_not_repeated_after_a_kill(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with desk(disk) as there:
@@ -173,8 +173,8 @@ async def test_a_confirmed_departure_is_not_repeated_after_a_kill(
             assert await after.committed() == 3
 
 
-async def three_departures(disk: SimulatedDisk) -> tuple[DeadLetters, int, int]:
-    """The first departure, and where in the journal it is said that it ended. The third is under way."""
+async def three_transfers(disk: SimulatedDisk) -> tuple[DeadLetters, int, int]:
+    """The first transfer, and where in the journal it is said that it ended. The third is under way."""
     async with desk(disk) as there:
         await publish_and_reject(there, 8, 0, 2, 4, 6)
         first = await some_leaving(there, 1)
@@ -187,11 +187,11 @@ async def three_departures(disk: SimulatedDisk) -> tuple[DeadLetters, int, int]:
 
 
 @pytest.mark.parametrize("loss", ["kill", "crash"])
-async def test_a_departure_whose_end_was_lost_is_repeated_as_it_was_and_the_next_has_another_producer(
+async def test_a_transfer_whose_end_was_lost_is_repeated_as_it_was_and_the_next_has_another_producer(
     loss: str, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """G5: the topic knows the first; the numbers behind it were used by the others, which nobody remembers."""
-    first, begin, end = await three_departures(disk)
+    first, begin, end = await three_transfers(disk)
     disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
     for _ in range(3):  # it is so still after it was found and a snapshot was written
         async with desk(disk) as after:
@@ -211,10 +211,10 @@ async def test_a_departure_whose_end_was_lost_is_repeated_as_it_was_and_the_next
                 assert third.producer == second.producer._replace(base_sequence=second.producer.base_sequence + 1)
 
 
-async def test_a_journal_that_could_not_be_replaced_on_a_full_disk_names_the_new_producer_with_its_departure(
+async def test_a_journal_that_could_not_be_replaced_on_a_full_disk_names_the_new_producer_with_its_transfer(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    first, begin, end = await three_departures(disk)
+    first, begin, end = await three_transfers(disk)
     disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
     await kept_aside(disk)
     leave_room(disk, 0)
@@ -234,7 +234,7 @@ async def kept_aside(disk: SimulatedDisk) -> None:
         journal.abandon()
 
 
-async def test_a_departure_is_bounded_by_messages_and_bytes_but_one_always_goes(
+async def test_a_transfer_is_bounded_by_messages_and_bytes_but_one_always_goes(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with desk(disk) as there:
@@ -269,7 +269,7 @@ async def test_what_compaction_took_before_it_could_leave_is_passed_over(
         assert await there.committed() == 2
 
 
-async def test_a_departure_whose_messages_have_left_the_log_keeps_their_number(
+async def test_a_transfer_whose_messages_have_left_the_log_keeps_their_number(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """Else the dead-letter topic would not know the repeat."""

@@ -179,8 +179,8 @@ class StageGroup(Actor):
         self._note(message)
         return DescribedGroup(self.name, "empty", 3, message.settings, (), ())
 
-    @answers(ask.Reset)
-    async def reset(self, message: ask.Reset) -> tuple[MovedOffset, ...]:
+    @answers(ask.ResetOffsets)
+    async def reset(self, message: ask.ResetOffsets) -> tuple[MovedOffset, ...]:
         self._note(message)
         return (MovedOffset("orders", 0, 5, 0),)
 

@@ -20,7 +20,7 @@ from goqueue.net.wire import groups as group
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.codec import encode
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.front.bareclient import BareClient
 from tests.storage.logs import records_in
 

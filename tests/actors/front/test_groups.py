@@ -333,7 +333,7 @@ async def test_a_group_is_altered_reset_and_deleted(autojump_clock: MockClock) -
         assert await stage.client.ask(wire.DeleteGroup("g")) == Done()
         assert stage.group.heard == [
             ask.Alter({"max_deliveries": 5}, force=True),
-            ask.Reset("orders", 2, "offset:17", dry_run=True, force=False),
+            ask.ResetOffsets("orders", 2, "offset:17", dry_run=True, force=False),
         ]
         assert stage.groups.heard[-1] == ask.RemoveGroup("g")
 

@@ -143,11 +143,11 @@ async def test_runs_that_are_not_answered_are_bounded(
             stage.client.session.request(wire.Settle("g", (ACK,)))
         stage.nursery.start_soon(stage.client.flush)
         await wait_all_tasks_blocked()
-        assert stage.client.connection._desk.settles.amount == 10
+        assert stage.client.connection._broker_session.settles.amount == 10
         gate.set()
         for _ in range(8):
             assert isinstance((await stage.client.outcome())[1], wire.Settled)
-        assert stage.client.connection._desk.settles.amount == 0
+        assert stage.client.connection._broker_session.settles.amount == 0
 
 
 async def test_one_settle_that_is_larger_than_the_bound_goes_alone(

@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import FindGroup, Join, ListGroups, RemoveGroup, Reset
+from goqueue.actors.groups.requests import FindGroup, Join, ListGroups, RemoveGroup, ResetOffsets
 from goqueue.actors.node.broker import Broker
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedPartition, MemberState
 from goqueue.core.ledger.settlements import Action
-from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.findings import FindingKind
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupworld import consumer, create, described, partition_of
 from tests.actors.partition.test_partition import publish
 
@@ -135,7 +135,7 @@ async def test_a_ledgers_file_that_is_gone_is_named_and_its_groups_begin_at_the_
         view = await standing(again)
         assert (view.committed, view.shown_before) == (0, DONE), "it is said until an operator has decided"
         group = await again.groups.call(FindGroup("billing"))
-        await group.call(Reset("orders", 0, f"offset:{DONE}", dry_run=False, force=True))
+        await group.call(ResetOffsets("orders", 0, f"offset:{DONE}", dry_run=False, force=True))
         view = await standing(again)
         assert (view.committed, view.progress_lost_at, view.shown_before) == (DONE, None, None)
 
@@ -191,10 +191,10 @@ async def test_verification_names_a_journal_that_is_gone_and_what_the_other_has_
     """G13"""
     disk = await worked(disk)
     disk.remove(path)
-    lost = Kind.LOST_GROUP if path == REGISTRY else Kind.LOST_LEDGER
+    lost = FindingKind.LOST_GROUP if path == REGISTRY else FindingKind.LOST_LEDGER
     damage = (await verify(disk, "/data")).damage()
     assert [(finding.kind, finding.path) for finding in damage] == [
-        (Kind.LOST_JOURNAL, path),
+        (FindingKind.LOST_JOURNAL, path),
         (lost, path),
         (lost, path),
     ]
@@ -211,7 +211,7 @@ async def test_verification_names_entries_that_a_cut_took_away(
     disk = await worked(disk)
     disk.cut(path, 32)
     damage = (await verify(disk, "/data")).damage()
-    assert damage[0].kind is Kind.LOST_ENTRIES
+    assert damage[0].kind is FindingKind.LOST_ENTRIES
     assert "not there any more" in damage[0].text
 
 

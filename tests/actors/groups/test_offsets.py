@@ -8,13 +8,13 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delivery.requests import AssignPartition, FindCommitted
-from goqueue.actors.groups.requests import CommitFromOutside, Leave, OutsideCommit, RemoveGroup, Reset
+from goqueue.actors.groups.requests import CommitFromOutside, Leave, OutsideCommit, RemoveGroup, ResetOffsets
 from goqueue.actors.partition.requests import Maintain, Produce
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import PartitionUnavailable
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupstage import Stage, join, on_stage
 from tests.actors.groups.groupworld import consumer, create, described, partition_of
 
@@ -94,7 +94,7 @@ async def test_what_is_done_to_a_group_that_nobody_is_in_is_shown(
         await trio.sleep(IN_TIME)
         assert await shown(disk) == {"0": 5}
         await trio.sleep(300)
-        await group.call(Reset(None, None, "offset:50", dry_run=False, force=False))
+        await group.call(ResetOffsets(None, None, "offset:50", dry_run=False, force=False))
         await trio.sleep(IN_TIME)
         assert await shown(disk) == {"0": 50}
 

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AttachGroup
-from goqueue.actors.groups.requests import Alter, DescribeGroup, Reset
+from goqueue.actors.groups.requests import Alter, DescribeGroup, ResetOffsets
 from goqueue.errors import (
     GroupConflict,
     InvalidConfig,
@@ -303,15 +303,15 @@ async def test_a_reset_is_for_groups_without_members(disk: SimulatedDisk, autoju
         group = await stage.group()
         await group.call(join("ann", "orders"))
         with pytest.raises(GroupConflict, match=r"force=True, --force"):
-            await group.call(Reset(None, None, "earliest", dry_run=False, force=False))
+            await group.call(ResetOffsets(None, None, "earliest", dry_run=False, force=False))
         with pytest.raises(InvalidConfig):
-            await group.call(Reset(None, None, "whenever", dry_run=False, force=True))
+            await group.call(ResetOffsets(None, None, "whenever", dry_run=False, force=True))
         with pytest.raises(UnknownTopic):
-            await group.call(Reset("returns", None, "earliest", dry_run=False, force=True))
+            await group.call(ResetOffsets("returns", None, "earliest", dry_run=False, force=True))
         with pytest.raises(UnknownPartition):
-            await group.call(Reset("orders", 2, "earliest", dry_run=False, force=True))
-        told = await group.call(Reset("orders", None, "offset:50", dry_run=True, force=False))
+            await group.call(ResetOffsets("orders", 2, "earliest", dry_run=False, force=True))
+        told = await group.call(ResetOffsets("orders", None, "offset:50", dry_run=True, force=False))
         assert told == (("orders", 0, 0, 50), ("orders", 1, 0, 50))
         assert stage.script.committed == {}
-        told = await group.call(Reset("orders", 1, "offset:50", dry_run=False, force=True))
+        told = await group.call(ResetOffsets("orders", 1, "offset:50", dry_run=False, force=True))
         assert (told, stage.script.committed) == ((("orders", 1, 0, 50),), {("orders", 1): 50})

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AttachGroup, CommitOffset, ResetLedger
-from goqueue.actors.groups.requests import Alter, CommitFromOutside, DescribeGroup, OutsideCommit, Reset
+from goqueue.actors.groups.requests import Alter, CommitFromOutside, DescribeGroup, OutsideCommit, ResetOffsets
 from goqueue.errors import GroupConflict, PartitionUnavailable, Unavailable, UnknownMember, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groups.groupstage import Stage, heartbeat, join, on_stage, parts
@@ -126,9 +126,9 @@ async def test_a_reset_by_force_expels_the_members_of_a_stream_first(
 
         nursery.start_soon(beat)
         await wait_all_tasks_blocked()
-        await group.call(Reset(None, None, "earliest", dry_run=True, force=False))
+        await group.call(ResetOffsets(None, None, "earliest", dry_run=True, force=False))
         assert refused == []
-        await group.call(Reset(None, None, "earliest", dry_run=False, force=True))
+        await group.call(ResetOffsets(None, None, "earliest", dry_run=False, force=True))
         await wait_all_tasks_blocked()
         assert len(refused) == 1
         kinds = [type(message).__name__ for _, message in stage.script.heard]

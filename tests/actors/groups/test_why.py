@@ -18,7 +18,7 @@ from goqueue.core.why.rules import Explanation, explain
 from goqueue.errors import UnknownMember
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupstage import join, on_stage
 from tests.actors.groups.groupworld import Consumer, consumer, create, partition_of, patience
 from tests.actors.partition.test_partition import publish

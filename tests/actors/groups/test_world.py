@@ -11,14 +11,14 @@ from goqueue.actors.groups.requests import (
     FindGroup,
     Leave,
     RemoveGroup,
-    Reset,
+    ResetOffsets,
 )
 from goqueue.actors.topics.requests import AddPartitions, DeleteTopic
 from goqueue.core.groups.views import MovedOffset
 from goqueue.core.ledger.settlements import Action
 from goqueue.errors import StaleGeneration, UnknownMember
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience
 from tests.actors.partition.test_partition import publish
 
@@ -143,6 +143,6 @@ async def test_a_reset_goes_back(disk: SimulatedDisk, autojump_clock: MockClock)
         who = await consumer(running, "orders")
         await who.settle("orders", 0, await who.take("orders"), Action.ACK)
         group = await running.groups.call(FindGroup("billing"))
-        told = await group.call(Reset("orders", 0, "offset:1", dry_run=False, force=True))
+        told = await group.call(ResetOffsets("orders", 0, "offset:1", dry_run=False, force=True))
         assert told == (MovedOffset("orders", 0, 3, 1),)
         assert await handed_out(who) == [1, 2]

@@ -16,7 +16,7 @@ from goqueue.storage.verification.verify import verify
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
-from tests.actors.delivery.shelves import broker, partition_of
+from tests.actors.delivery.gatherers import broker, partition_of
 from tests.actors.partition.test_partition import publish
 
 RESERVE = "/data/reserve"

@@ -20,7 +20,7 @@ from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, LogStopped, PartitionUnavailable
 from goqueue.storage.checkedjson import pack
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker, partition_of, values
+from tests.actors.delivery.gatherers import broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 
 FOLDER = "/data/logs/orders/1"

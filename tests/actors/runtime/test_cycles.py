@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.runtime.child import ChildSpec, supervised
-from goqueue.actors.runtime.cycles import Party, Wait, refuse_cycle
+from goqueue.actors.runtime.cycles import CallWait, Party, refuse_cycle
 from goqueue.actors.runtime.messages import Letter, Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
@@ -301,12 +301,12 @@ def test_a_wait_is_refused_exactly_when_there_is_a_way_back(
 ) -> None:
     parties = [Party(str(number)) for number in range(6)]
     for waiter, waited_for in edges:
-        parties[waiter].waits.append(Wait(parties[waited_for]))
+        parties[waiter].waits.append(CallWait(parties[waited_for]))
     reachable = {target}
     for _ in range(6):
         reachable |= {waited_for for waiter, waited_for in edges if waiter in reachable}
     try:
-        refuse_cycle(parties[asker], Wait(parties[target]))
+        refuse_cycle(parties[asker], CallWait(parties[target]))
     except CallCycle as error:
         cycle = [int(name) for name in error.details["cycle"]]
         assert (cycle[0], cycle[1], cycle[-1]) == (asker, target, asker)

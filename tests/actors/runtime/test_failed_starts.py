@@ -18,7 +18,7 @@ from goqueue.environment import Environment, SystemClock, TcpNetwork
 from goqueue.errors import CannotListen, DataDirectoryLocked, UnknownFormat
 from goqueue.net.transport.origin import Address
 from goqueue.storage.disk.disk import RealDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 
 HOST = "127.0.0.1"
 SECONDS_MAX = 20

@@ -17,7 +17,7 @@ from goqueue.actors.statistics.statistics import TopicCounts
 from goqueue.actors.topics.requests import CreateTopic
 from goqueue.errors import ActorDied
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker, partition_of
+from tests.actors.delivery.gatherers import broker, partition_of
 from tests.actors.runtime.troupe import Do, Puppet, crash
 
 NO_TOPICS = TopicCounts(0, 0, 0, 0, 0)

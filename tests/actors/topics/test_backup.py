@@ -12,7 +12,7 @@ from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import NAME
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupworld import consumer, create
 from tests.storage.logs import DIRECTORY, mounted, open_log
 

@@ -21,7 +21,7 @@ from goqueue.actors.topics.requests import (
 )
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
-from tests.actors.delivery.shelves import WatchedDisk, broker, partition_of, values
+from tests.actors.delivery.gatherers import WatchedDisk, broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 
 QUICK = Faults(sync_seconds=(0.0, 0.001), cold_read_seconds=(0.0, 0.0))

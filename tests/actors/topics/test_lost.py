@@ -20,7 +20,7 @@ from goqueue.storage.checkedjson import pack
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
-from tests.actors.delivery.shelves import WatchedDisk, broker, partition_of, values
+from tests.actors.delivery.gatherers import WatchedDisk, broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 from tests.storage.logs import mounted
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from goqueue.actors.topics.requests import AddPartitions, CreateTopic, DeleteTopic, DescribeTopics
 from goqueue.errors import InvalidConfig, TopicExists, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker, partition_of, values
+from tests.actors.delivery.gatherers import broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 
 TOKEN, OTHER = UUID(int=1), UUID(int=2)

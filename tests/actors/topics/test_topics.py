@@ -30,7 +30,7 @@ from goqueue.errors import (
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker, partition_of, values
+from tests.actors.delivery.gatherers import broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 from tests.storage.logs import mounted
 

@@ -21,7 +21,7 @@ from goqueue.actors.topics.watching import (
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import InvalidName
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import broker
+from tests.actors.delivery.gatherers import broker
 from tests.actors.runtime.troupe import Puppet
 
 

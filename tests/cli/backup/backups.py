@@ -9,7 +9,7 @@ import pytest
 
 import goqueue
 from goqueue.actors.front.ports import serving
-from goqueue.cli.backup.copying import Outcome, back_up, restore
+from goqueue.cli.backup.copying import CopyOutcome, back_up, restore
 from goqueue.environment import Disk, Environment
 from goqueue.errors import (
     DirectoryNotEmpty,
@@ -55,10 +55,10 @@ class Machine:
     def client(self) -> Any:
         return goqueue.connect(URL, network=self.network)
 
-    async def back_up(self, client: goqueue.Client, path: str = BACKUP, progress: Any = None) -> Outcome:
+    async def back_up(self, client: goqueue.Client, path: str = BACKUP, progress: Any = None) -> CopyOutcome:
         return await back_up(client, self.disk, path, progress or NoProgress())
 
-    async def restore(self, backup: str = BACKUP, path: str = RESTORED) -> Outcome:
+    async def restore(self, backup: str = BACKUP, path: str = RESTORED) -> CopyOutcome:
         return await restore(self.disk, backup, path, NoProgress())
 
     async def contents(self, data: str, topic: str = "orders") -> list[Content]:

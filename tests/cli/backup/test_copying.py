@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.cli.backup.copying import Outcome, back_up
+from goqueue.cli.backup.copying import CopyOutcome, back_up
 from goqueue.errors import (
     DiskFull,
     Unavailable,
@@ -202,7 +202,7 @@ async def test_what_retention_takes_meanwhile_is_not_in_it(machine: Machine, aut
 async def test_a_broker_that_is_started_again_meanwhile_is_no_matter(
     machine: Machine, autojump_clock: MockClock
 ) -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[CopyOutcome] = []
     async with machine.both() as client:
         await client.create_topic("orders", partitions=1)
         async with client.producer("orders") as producer:

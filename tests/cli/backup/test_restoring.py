@@ -16,7 +16,7 @@ from goqueue.errors import (
 from goqueue.storage.backup.backup import Lost
 from goqueue.storage.verification.verify import NoProgress
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.shelves import WatchedDisk
+from tests.actors.delivery.gatherers import WatchedDisk
 from tests.cli.backup.backups import (
     BACKUP,
     RESTORED,

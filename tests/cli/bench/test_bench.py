@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import goqueue
 from goqueue.cli import main
 from goqueue.cli.bench.times import Times, histogram
-from goqueue.cli.bench.work import Load, OpenLoop, Publishing, read_all, topic_of_its_own
+from goqueue.cli.bench.work import Load, OpenLoop, PublishLoad, read_all, topic_of_its_own
 from goqueue.storage.disk.disk import RealDisk
 from tests.cli.program.test_running import on_a_terminal
 from tests.cli.test_topic import Shell
@@ -142,7 +142,7 @@ async def test_a_topic_of_its_own_is_gone_however_the_run_ends(client: goqueue.C
 async def test_a_refused_publish_is_counted_and_fails_the_run(client: goqueue.Client) -> None:
     await client.create_topic("small", partitions=1, config={"max_message_bytes": 2})
     with pytest.raises(goqueue.PublishFailed) as failed:
-        await Publishing(client, "small", LOAD, nothing).run()
+        await PublishLoad(client, "small", LOAD, nothing).run()
     assert failed.value.message.startswith("0 messages were confirmed, then: 4 of 4 messages were not published")
 
 
@@ -155,7 +155,7 @@ async def test_messages_that_somebody_removed_fail_the_run(
     await client.create_topic("brief", partitions=1, config=limits)
     load = Load(count=100, size=100, batch=4, acks="all", producers=1)
     with pytest.raises(click.ClickException, match="100 messages were sent and"):
-        await Publishing(client, "brief", load, nothing).run()
+        await PublishLoad(client, "brief", load, nothing).run()
 
 
 async def test_a_value_that_changed_is_named(client: goqueue.Client) -> None:

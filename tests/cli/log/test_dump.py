@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.log.producers import ProducerStates, WrittenBatch
 from goqueue.storage.delays.entries import encode_entries, encode_header
 from goqueue.storage.log.producersnapshot import encode_producers
@@ -200,9 +200,9 @@ def test_options_out_of_range_exit_with_two(data: Path, arguments: list[str]) ->
 
 def test_a_delay_index_is_dumped_entry_by_entry(data: Path) -> None:
     entries = [
-        Change(DelayState.PENDING, 2, NOW + 5_000_000, 2),
-        Change(DelayState.MARK, 0, 0, 48),
-        Change(DelayState.HIDDEN, 64, 2**63 + 5, 64),
+        DelayChange(DelayState.PENDING, 2, NOW + 5_000_000, 2),
+        DelayChange(DelayState.MARK, 0, 0, 48),
+        DelayChange(DelayState.HIDDEN, 64, 2**63 + 5, 64),
     ]
     path = data / "logs/orders/0/delays"
     path.write_bytes(encode_header() + encode_entries(entries))

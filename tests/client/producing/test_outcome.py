@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.client.producing.outcome import Confirmations, Outcome, Run
+from goqueue.client.producing.outcome import Confirmations, ConfirmedRun, Outcome
 from goqueue.client.reading.message import Published
 from goqueue.errors import Closed, DeliveryTimeout
 
@@ -50,7 +50,7 @@ def test_runs_read_like_the_list_of_what_was_published(parts: list[tuple[int, in
 
 
 def test_it_behaves_as_a_list_where_programs_expect_one() -> None:
-    found = Confirmations("t", [Run(0, 2, 1, 7)])
+    found = Confirmations("t", [ConfirmedRun(0, 2, 1, 7)])
     assert operator.add(found, [1]) == [*found, 1]
     assert operator.add([1], found) == [1, *found]
     assert found != [Published("t", 1, 7)]

@@ -13,7 +13,7 @@ from goqueue.core.delays.events import (
     DELAYED_FROM_HEADER,
     MOVE,
     Cancelled,
-    Delayed,
+    DelayedRecord,
     DelayEvent,
     Fired,
     Lapsed,
@@ -22,7 +22,7 @@ from goqueue.core.delays.events import (
     delay_events,
     move_batch,
 )
-from goqueue.core.delays.pending import FINISHED_MAX, Change, Delays, DelayState
+from goqueue.core.delays.pending import FINISHED_MAX, DelayChange, Delays, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Attribute, Batch, accept, compress
 from goqueue.core.records.record import (
@@ -55,7 +55,10 @@ def control(key: bytes, value: bytes) -> Batch:
 
 def test_an_original_says_when_it_is_due_or_how_long_after_it_was_written() -> None:
     records = [original(0, 7_000), encode_record(1, 1, b"plain"), original(2, DELAY_BIT | 300, key=b"k")]
-    assert events_of(accept(b"".join(records), 3)) == [Delayed(10, 10, 7_000), Delayed(12, 12, TIME + 300)]
+    assert events_of(accept(b"".join(records), 3)) == [
+        DelayedRecord(10, 10, 7_000),
+        DelayedRecord(12, 12, TIME + 300),
+    ]
 
 
 def test_a_compressed_batch_says_the_same() -> None:
@@ -115,20 +118,20 @@ def test_a_fired_record_had_expired_if_the_log_wrote_it_no_sooner_than_that() ->
 
 def test_the_first_that_ends_a_delay_ends_it() -> None:
     delays = Delays()
-    assert delays.apply(Delayed(1, 1, 50)) == Change(DelayState.PENDING, 1, 50, 1)
-    assert delays.apply(Moved(1, 2, 60)) == Change(DelayState.PENDING, 1, 60, 2)
-    assert delays.apply(Cancelled(1, 3, 7)) == Change(DelayState.CANCELLED, 1, 7, 3)
+    assert delays.apply(DelayedRecord(1, 1, 50)) == DelayChange(DelayState.PENDING, 1, 50, 1)
+    assert delays.apply(Moved(1, 2, 60)) == DelayChange(DelayState.PENDING, 1, 60, 2)
+    assert delays.apply(Cancelled(1, 3, 7)) == DelayChange(DelayState.CANCELLED, 1, 7, 3)
     assert delays.apply(Fired(1, 4, 8)) is None
     assert delays.apply(Moved(1, 5, 9)) is None
     assert delays.was_cancelled(1)
     assert not delays.was_cancelled(2)
-    assert list(delays.finished.values()) == [Change(DelayState.CANCELLED, 1, 7, 3)]
+    assert list(delays.finished.values()) == [DelayChange(DelayState.CANCELLED, 1, 7, 3)]
 
 
 def test_what_the_log_lost_at_its_beginning_has_expired() -> None:
     delays = Delays()
     for offset in (1, 2, 5):
-        delays.apply(Delayed(offset, offset, 50))
+        delays.apply(DelayedRecord(offset, offset, 50))
     gone, remembered = delays.removed_below(5, now=9, at=6)
     assert gone == OffsetSet([(1, 2)])
     assert [change.offset for change in remembered] == [1, 2]
@@ -140,7 +143,7 @@ def test_what_the_log_lost_at_its_beginning_has_expired() -> None:
 def test_the_newest_of_those_that_ended_are_remembered() -> None:
     delays = Delays()
     for offset in range(FINISHED_MAX + 5):
-        delays.remember(Change(DelayState.DELIVERED, offset, 0, offset))
+        delays.remember(DelayChange(DelayState.DELIVERED, offset, 0, offset))
     assert len(delays.finished) == FINISHED_MAX
     assert delays.finished_from(0, 1)[0].offset == 5
 
@@ -148,7 +151,9 @@ def test_the_newest_of_those_that_ended_are_remembered() -> None:
 def test_originals_and_what_is_said_of_them_stay_hidden_whatever_became_of_them() -> None:
     """G3: nobody is handed them, so no lag counts them; the message that fired is one."""
     delays = Delays()
-    delays.apply_all([Delayed(1, 1, 50), Delayed(2, 2, 50), Delayed(3, 3, 50), Fired(1, 4, 9), Moved(2, 5, 60)])
+    delays.apply_all(
+        [DelayedRecord(1, 1, 50), DelayedRecord(2, 2, 50), DelayedRecord(3, 3, 50), Fired(1, 4, 9), Moved(2, 5, 60)]
+    )
     delays.apply_all([Cancelled(2, 6, 9), Cancelled(2, 7, 9)])
     assert delays.hidden == OffsetSet([(1, 3), (5, 7)])
     delays.removed_below(3, now=9, at=7)
@@ -172,7 +177,7 @@ def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> N
             if offset in dues or offset in ended:
                 continue  # an offset is given once
             dues[offset] = time
-            delays.apply(Delayed(offset, at, time))
+            delays.apply(DelayedRecord(offset, at, time))
         elif kind == "m":
             moved = delays.apply(Moved(offset, at, time))
             assert (moved is not None) == (offset in dues)
@@ -189,7 +194,7 @@ def test_it_says_what_a_simple_model_says(said: list[tuple[str, int, int]]) -> N
 
 @given(Events)
 def test_many_at_once_say_what_they_say_one_by_one(said: list[tuple[str, int, int]]) -> None:
-    kinds: dict[str, Kind] = {"d": Delayed, "m": Moved, "c": Cancelled, "f": Fired, "l": Lapsed}
+    kinds: dict[str, Kind] = {"d": DelayedRecord, "m": Moved, "c": Cancelled, "f": Fired, "l": Lapsed}
     events: list[DelayEvent] = [kinds[kind](offset, at, time) for at, (kind, offset, time) in enumerate(said)]
     together, apart = Delays(), Delays()
     changes = [change for event in events if (change := apart.apply(event)) is not None]
@@ -202,7 +207,7 @@ def test_many_at_once_say_what_they_say_one_by_one(said: list[tuple[str, int, in
 def test_of_many_that_fire_together_the_newest_are_remembered() -> None:
     delays = Delays()
     count = FINISHED_MAX + 5
-    delays.apply_all([Delayed(offset, offset, 7) for offset in range(count)])
+    delays.apply_all([DelayedRecord(offset, offset, 7) for offset in range(count)])
     delays.apply_all([Fired(offset, count + offset, 8) for offset in range(count)])
     assert len(delays.finished) == FINISHED_MAX
     assert delays.finished_from(0, 1)[0].offset == 5

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.groups.deadletter import PREFIX, Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import Choice, Destination
+from goqueue.core.groups.redrive import Destination, RedriveChoice
 from goqueue.core.records.batch import accept
 from goqueue.core.records.record import (
     BROKER_HEADERS_SIZE_MAX,
@@ -132,13 +132,13 @@ def test_where_to_is_written_down_and_read_back(destination: Destination) -> Non
 def test_only_those_are_chosen_that_fit_and_that_somebody_can_get() -> None:
     topics, groups = {"orders", "hospital"}, {"billing"}
     back = Destination()
-    assert Choice(back).takes(5, STORY, topics, groups)
-    assert Choice(back, "billing", {5}, "customer").takes(5, STORY, topics, groups)
-    assert not Choice(back, "audit").takes(5, STORY, topics, groups)
-    assert not Choice(back, offsets={6}).takes(5, STORY, topics, groups)
-    assert not Choice(back, reason="timeout").takes(5, STORY, topics, groups)
-    assert not Choice(back).takes(5, None, topics, groups)
-    assert not Choice(back).takes(5, STORY, topics, set())
-    assert not Choice(back).takes(5, STORY, {"hospital"}, groups)
-    assert Choice(Destination.wanted("hospital", False)).takes(5, STORY, topics, set())
-    assert Choice(Destination.wanted(None, True)).takes(5, STORY, topics, set())
+    assert RedriveChoice(back).takes(5, STORY, topics, groups)
+    assert RedriveChoice(back, "billing", {5}, "customer").takes(5, STORY, topics, groups)
+    assert not RedriveChoice(back, "audit").takes(5, STORY, topics, groups)
+    assert not RedriveChoice(back, offsets={6}).takes(5, STORY, topics, groups)
+    assert not RedriveChoice(back, reason="timeout").takes(5, STORY, topics, groups)
+    assert not RedriveChoice(back).takes(5, None, topics, groups)
+    assert not RedriveChoice(back).takes(5, STORY, topics, set())
+    assert not RedriveChoice(back).takes(5, STORY, {"hospital"}, groups)
+    assert RedriveChoice(Destination.wanted("hospital", False)).takes(5, STORY, topics, set())
+    assert RedriveChoice(Destination.wanted(None, True)).takes(5, STORY, topics, set())

@@ -5,7 +5,7 @@ from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Priority
-from tests.core.ledger.test_desk import Desk, run
+from tests.core.ledger.test_delivering import Desk, run
 
 
 def normal(*runs: tuple[int, int]) -> list[LaneOffsets]:
@@ -71,12 +71,12 @@ def test_a_dead_letter_that_cannot_be_read_waits_and_leaves_after_the_repair() -
     desk = Desk()
     nonce = deliver(desk, [(0, 0)], 1)
     desk.write(desk.ledger.reject(desk.now, nonce, [run(0, 0)], "bad")[0])
-    (letter,) = desk.ledger.next_departures(5)
+    (letter,) = desk.ledger.next_dead_letters(5)
     desk.write(desk.ledger.damage.note(desk.now, 0, 0, "0.log"))
-    assert desk.ledger.next_departures(5) == ()
+    assert desk.ledger.next_dead_letters(5) == ()
     assert desk.ledger.progress(desk.now).damaged == 1
     desk.write(desk.ledger.damage.repair(0, 0, normal((0, 0))))
-    assert desk.ledger.next_departures(5) == (letter,)
+    assert desk.ledger.next_dead_letters(5) == (letter,)
 
 
 def test_what_is_given_up_counts_as_removed_and_lets_the_group_pass() -> None:
@@ -120,7 +120,7 @@ def test_a_repaired_message_that_is_given_up_tells_when_it_was_first_handed_out(
         desk.ledger.deliver(desk.now, 77, "ann", desk.nonce, 30.0, again=[run(4, 4)], fresh=(), scanned_to=20)
     )
     desk.write(desk.ledger.reject(desk.now, desk.nonce, [run(4, 4)], "bad")[0])
-    (letter,) = desk.ledger.next_departures(5)
+    (letter,) = desk.ledger.next_dead_letters(5)
     assert (letter.first_delivery, letter.last_delivery) == (77, 77)
 
 

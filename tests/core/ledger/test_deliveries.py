@@ -12,7 +12,7 @@ from goqueue.core.ledger.entries import Entry, Nacked, Retry
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import SETTLED_REMEMBERED
-from tests.core.ledger.test_desk import Desk, run
+from tests.core.ledger.test_delivering import Desk, run
 
 # Receipts
 
@@ -342,6 +342,6 @@ def test_a_poison_message_does_not_kill_its_consumer_for_ever() -> None:
     desk.receive(1, "ann")
     [entry] = desk.ledger.expire_member("ann")
     desk.write(entry)
-    [dead] = desk.ledger.next_departures(5)
+    [dead] = desk.ledger.next_dead_letters(5)
     assert (dead.first, dead.attempts) == (0, 3)
     assert dead.reason == "not settled when another consumer came in the place of this one, delivery 3 of 3"

@@ -13,8 +13,6 @@ from goqueue.core.ledger.entries import (
     CutBack,
     Damaged,
     Delivered,
-    Departed,
-    Departing,
     Entry,
     Expired,
     Extended,
@@ -30,12 +28,14 @@ from goqueue.core.ledger.entries import (
     Reset,
     Retry,
     Skipped,
+    TransferBegun,
+    TransferDone,
 )
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import UnknownFormat
-from tests.core.ledger.test_desk import Desk, run
+from tests.core.ledger.test_delivering import Desk, run
 
 RUNS = (AttemptRun(4, 7, 1), AttemptRun(9, 9, 2))
 FLAT = [4, 7, 1, 9, 9, 2]
@@ -67,8 +67,8 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     (Extended(7, RUNS, 30.0), [8, 7, FLAT, 30.0]),
     (Expired(7, RUNS, None), [9, 7, FLAT, None]),
     (Expired(7, RUNS, "late"), [9, 7, FLAT, "late"]),
-    (Departing(3, (Run(1, 2),)), [10, 3, [1, 2]]),
-    (Departed(3), [11, 3]),
+    (TransferBegun(3, (Run(1, 2),)), [10, 3, [1, 2]]),
+    (TransferDone(3), [11, 3]),
     (Removed(8, 2), [12, 8, 2]),
     (CutBack(8), [13, 8]),
     (Reset(8), [14, 8]),
@@ -134,7 +134,7 @@ def busy_ledger() -> Desk:
     desk.release(nonce, run(6))
     desk.reject(nonce, run(0), run(7))
     desk.extend(nonce, run(8), visibility=60)
-    desk.write(desk.ledger.begin_departure(0, [Run(7, 7)]))
+    desk.write(desk.ledger.begin_transfer(0, [Run(7, 7)]))
     return desk
 
 

@@ -57,13 +57,13 @@ def test_what_is_learnt_in_any_order_waits_in_the_order_of_offsets() -> None:
 
 def test_the_longest_row_is_of_the_key_that_the_most_wait_for() -> None:
     order = KeyOrder([(0, A), (1, B), (2, B), (3, A), (4, B)])
-    assert order.longest_row() == (1, 2)
+    assert order.longest_backlog() == (1, 2)
     order.settled([Run(1, 2)])
-    assert order.longest_row() == (0, 1)
+    assert order.longest_backlog() == (0, 1)
     order.settled([Run(0, 0)])
-    assert order.longest_row() is None, "nobody waits"
+    assert order.longest_backlog() is None, "nobody waits"
     order.settled([Run(3, 4)])
-    assert order.longest_row() is None
+    assert order.longest_backlog() is None
 
 
 @given(

@@ -6,7 +6,7 @@ from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Committed, CutBack, Delivered, Entry, PassedOver, Removed, Reset
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import Run
-from tests.core.ledger.test_desk import Desk, run
+from tests.core.ledger.test_delivering import Desk, run
 
 # Progress
 
@@ -142,16 +142,16 @@ def test_retention_beyond_what_was_looked_at_moves_the_group_on() -> None:
 
 
 @pytest.mark.parametrize("disturbance", [Removed(1, 0), Reset(0), CutBack(0), Committed(0)], ids=str)
-def test_a_departure_ends_in_good_order_whatever_became_of_its_messages(disturbance: Entry) -> None:
+def test_a_transfer_ends_in_good_order_whatever_became_of_its_messages(disturbance: Entry) -> None:
     """After a reset or a cut the offset is another delivery's, or another message's: it is not done."""
     desk = Desk()
     desk.reject(desk.receive(2), run(0))
-    desk.write(desk.ledger.begin_departure(0, desk.ledger.next_departures(1)))
+    desk.write(desk.ledger.begin_transfer(0, desk.ledger.next_dead_letters(1)))
     desk.write(disturbance)
     before = desk.ledger.committed
-    desk.write(desk.ledger.departed(0))
+    desk.write(desk.ledger.transferred(0))
     assert desk.ledger.committed == before
-    assert desk.ledger.departure_under_way is None
+    assert desk.ledger.transfer_under_way is None
 
 
 def test_a_commit_puts_the_group_where_it_says_forwards_and_backwards() -> None:
@@ -214,7 +214,7 @@ def test_to_decide_changes_nothing() -> None:
         ledger.tick(desk.now),
         ledger.release_member(now, "ann"),
         ledger.expire_member("ann"),
-        ledger.begin_departure(0, [Run(3, 3)]),
+        ledger.begin_transfer(0, [Run(3, 3)]),
         ledger.pass_over([Run(2, 3)], ""),
         ledger.removed_below(9),
         ledger.cut_back(1),

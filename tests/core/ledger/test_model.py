@@ -68,10 +68,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def replace(self, data: st.DataObject) -> None:
         self.world.replace(chosen(data))
 
-    @precondition(lambda self: self.world.can_depart())
+    @precondition(lambda self: self.world.can_transfer())
     @rule(data=CHOICES)
-    def depart(self, data: st.DataObject) -> None:
-        self.world.depart(chosen(data))
+    def transfer_next(self, data: st.DataObject) -> None:
+        self.world.transfer_next(chosen(data))
 
     @precondition(lambda self: self.world.under_way)
     @rule()
@@ -119,8 +119,8 @@ def walk(world: LedgerWorld, dice: Random) -> None:
     steps += [world.damage, world.repair, world.skip]
     (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25, 2, 2, 0.5))
     step(dice.choice)
-    if world.can_depart() and dice.random() < 0.2:
-        world.depart(dice.choice)
+    if world.can_transfer() and dice.random() < 0.2:
+        world.transfer_next(dice.choice)
     elif world.under_way and dice.random() < 0.2:
         world.arrive()
 
@@ -136,8 +136,8 @@ def come_to_rest(world: LedgerWorld, dice: Random) -> None:
         world.receive(dice.choice)
         for slip in filter(world.is_good, world.slips):
             world.ack(slip.nonce, [slip], [AttemptRun(slip.offset, slip.offset, slip.attempt)])
-        if world.can_depart():
-            world.depart(dice.choice)
+        if world.can_transfer():
+            world.transfer_next(dice.choice)
         if world.under_way:
             world.arrive()
         world.check()

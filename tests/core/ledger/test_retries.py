@@ -6,7 +6,7 @@ from goqueue.core.ledger.ledger import REASON_LENGTH_MAX, Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.views import Plan
 from goqueue.core.offsetset import Run
-from tests.core.ledger.test_desk import Desk, run
+from tests.core.ledger.test_delivering import Desk, run
 
 # Retries
 
@@ -60,7 +60,7 @@ def test_the_last_permitted_delivery_that_is_nacked_leaves_with_its_reason() -> 
     desk.ack(nonce, run(1))
     desk.pass_time(3)
     desk.nack(desk.receive(), run(0, attempt=2), reason="x" * 2_000)
-    (dead,) = desk.ledger.next_departures(10)
+    (dead,) = desk.ledger.next_dead_letters(10)
     assert dead == (0, 0, 2, 100, 103, "x" * REASON_LENGTH_MAX)
 
 
@@ -71,27 +71,27 @@ def test_a_dead_lettered_offset_holds_progress_until_it_has_arrived_and_no_longe
     desk.reject(nonce, run(0))
     desk.ack(nonce, run(1, 2))
     assert desk.ledger.committed == 0
-    desk.write(desk.ledger.begin_departure(0, desk.ledger.next_departures(10)))
+    desk.write(desk.ledger.begin_transfer(0, desk.ledger.next_dead_letters(10)))
     assert desk.ledger.committed == 0
     assert desk.plan().fresh_max == 10, "it keeps nobody from the next ones"
-    desk.write(desk.ledger.departed(0))
+    desk.write(desk.ledger.transferred(0))
     assert desk.ledger.committed == 3
 
 
-def test_a_departure_under_way_is_had_back_after_a_crash_with_its_sequence() -> None:
+def test_a_transfer_under_way_is_had_back_after_a_crash_with_its_sequence() -> None:
     """G5: exactly once, by the memory of the producer that sends it."""
     desk = Desk()
     nonce = desk.receive(3)
     desk.reject(nonce, run(0), reason="bad")
     desk.reject(nonce, run(2), reason="worse")
-    departing = desk.ledger.next_departures(10)
-    desk.write(desk.ledger.begin_departure(40, departing))
+    in_transfer = desk.ledger.next_dead_letters(10)
+    desk.write(desk.ledger.begin_transfer(40, in_transfer))
     restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), 0.0)
-    assert restored.departure_under_way is not None
-    assert (restored.departure_under_way.sequence, restored.departure_under_way.runs) == (40, departing)
+    assert restored.transfer_under_way is not None
+    assert (restored.transfer_under_way.sequence, restored.transfer_under_way.runs) == (40, in_transfer)
     assert restored.next_sequence == 42
-    with pytest.raises(AssertionError, match="one departure at a time"):
-        restored.begin_departure(42, [Run(1, 1)])
+    with pytest.raises(AssertionError, match="one transfer at a time"):
+        restored.begin_transfer(42, [Run(1, 1)])
 
 
 def test_messages_leave_in_offset_order_each_with_its_own_story() -> None:
@@ -101,7 +101,7 @@ def test_messages_leave_in_offset_order_each_with_its_own_story() -> None:
     second = desk.receive(2)
     desk.reject(second, run(2, 3), reason="later")
     desk.reject(first, run(0, 1), reason="earlier")
-    dead = desk.ledger.next_departures(3)
+    dead = desk.ledger.next_dead_letters(3)
     assert [(each.first, each.last, each.first_delivery, each.reason) for each in dead] == [
         (0, 1, 100, "earlier"),
         (2, 2, 101, "later"),
@@ -132,8 +132,8 @@ def test_three_crashes_do_not_dead_letter_what_was_never_seen() -> None:
             alone += [offset for each in plan.again for offset in range(each.first, each.last + 1)]
             desk.ack(nonce, *(each for each in plan.again if each.first != poison))
     assert alone == list(range(10))
-    assert [(dead.first, dead.last) for dead in desk.ledger.next_departures(10)] == [(poison, poison)]
-    desk.depart()
+    assert [(dead.first, dead.last) for dead in desk.ledger.next_dead_letters(10)] == [(poison, poison)]
+    desk.transfer_next()
     assert desk.ledger.committed == 10
 
 
@@ -205,7 +205,7 @@ def test_expired_alone_it_leaves_and_its_neighbours_do_not() -> None:
     desk = lost_until_the_last(2)
     desk.receive()
     desk.pass_time(30)
-    (dead,) = desk.ledger.next_departures(10)
+    (dead,) = desk.ledger.next_dead_letters(10)
     assert (dead.first, dead.last, dead.reason) == (0, 0, "not settled within 30 s, delivery 2 of 2")
     assert desk.counts() == {"leaving": 1, "ready_again": 1}
 

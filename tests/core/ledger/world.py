@@ -266,10 +266,10 @@ class LedgerWorld(Damaging):
 
     # Dead letters
 
-    def depart(self, choose: Choose) -> None:
+    def transfer_next(self, choose: Choose) -> None:
         count = choose((1, 2, 5))
         expected = self.state(State.LEAVING)[:count]
-        next_ones = self.ledger.next_departures(count)
+        next_ones = self.ledger.next_dead_letters(count)
         assert [offset for run in next_ones for offset in range(run.first, run.last + 1)] == expected
         for run in next_ones:
             for offset in range(run.first, run.last + 1):
@@ -278,16 +278,16 @@ class LedgerWorld(Damaging):
                 assert (run.attempts, run.first_delivery, run.last_delivery) == (message.attempt, *walls)
                 assert run.reason == message.reason
                 message.state = State.DEPARTING
-        self.write(self.ledger.begin_departure(self.sequence, next_ones))
+        self.write(self.ledger.begin_transfer(self.sequence, next_ones))
         self.under_way, self.sequence = expected, self.sequence + len(expected)
 
     def arrive(self) -> None:
-        self.write(self.ledger.departed(self.sequence - len(self.under_way)))
+        self.write(self.ledger.transferred(self.sequence - len(self.under_way)))
         for offset in self.state(State.DEPARTING):
             self.messages[offset].state = State.DONE
         self.under_way = []
 
-    def can_depart(self) -> bool:
+    def can_transfer(self) -> bool:
         return not self.under_way and bool(self.state(State.LEAVING))
 
     # What becomes of the log
@@ -370,7 +370,7 @@ class LedgerWorld(Damaging):
         self.the_progress_is_that_of_the_model()
         self.nothing_is_due_before_the_next_deadline()
         self.members_hold_what_the_model_says()
-        self.a_departure_under_way_is_had_back()
+        self.a_transfer_under_way_is_had_back()
 
     def committed(self) -> int:
         undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
@@ -383,7 +383,7 @@ class LedgerWorld(Damaging):
         progress = self.ledger.progress(self.now)
         counted, committed = Counter([message.state for message in self.messages.values()]), self.committed()
         assert (progress.in_flight, progress.waiting) == (counted[State.IN_FLIGHT], counted[State.WAITING])
-        assert (progress.leaving, progress.departing) == (counted[State.LEAVING], counted[State.DEPARTING])
+        assert (progress.leaving, progress.in_transfer) == (counted[State.LEAVING], counted[State.DEPARTING])
         assert (progress.committed, progress.next_fresh) == (committed, self.next_fresh)
         undone = [offset for offset, message in self.messages.items() if message.state is not State.DONE]
         assert progress.first_unsettled == min(undone, default=None)
@@ -408,8 +408,8 @@ class LedgerWorld(Damaging):
         counted = Counter([self.messages[offset].member for offset in self.state(State.IN_FLIGHT)])
         assert self.ledger.in_flight_by_member() == dict(counted)
 
-    def a_departure_under_way_is_had_back(self) -> None:
-        under_way = self.ledger.departure_under_way
+    def a_transfer_under_way_is_had_back(self) -> None:
+        under_way = self.ledger.transfer_under_way
         runs = under_way.runs if under_way is not None else ()
         assert [offset for run in runs for offset in range(run.first, run.last + 1)] == self.under_way
         assert self.ledger.next_sequence == self.sequence

@@ -14,7 +14,7 @@ from goqueue.core.sending.queue import (
     UNDER_WAY_MAX,
     Gathering,
     OutBatch,
-    SendRow,
+    SendQueue,
 )
 
 
@@ -32,150 +32,150 @@ def names_of(batch: OutBatch) -> list[str]:
     return names_in(batch.chunks)
 
 
-def row_with(*names: str, now: float = 0.0) -> SendRow:
-    row = SendRow()
+def row_with(*names: str, now: float = 0.0) -> SendQueue:
+    queue = SendQueue()
     for name in names:
-        row.add(chunk_of(name), now)
-    return row
+        queue.add(chunk_of(name), now)
+    return queue
 
 
-def taken(row: SendRow, now: float = 0.0) -> OutBatch:
-    batch = row.next_batch(now)
+def taken(queue: SendQueue, now: float = 0.0) -> OutBatch:
+    batch = queue.next_batch(now)
     assert batch is not None
     return batch
 
 
 def test_a_lone_message_leaves_at_once() -> None:
-    row = row_with("a")
-    assert row.next_deadline(0.0) == 0.0
-    assert names_of(taken(row)) == ["a"]
+    queue = row_with("a")
+    assert queue.next_deadline(0.0) == 0.0
+    assert names_of(taken(queue)) == ["a"]
 
 
 def test_messages_gather_while_others_are_under_way() -> None:
-    row = row_with("a")
-    taken(row)
-    row.add(chunk_of("b", size=10), 1.0)
-    row.add(chunk_of("c", size=10), 1.001)
-    assert row.next_batch(1.001) is None
-    assert row.next_deadline(1.001) == 1.0 + LINGER_SECONDS
-    assert names_of(taken(row, 1.0 + LINGER_SECONDS)) == ["b", "c"]
+    queue = row_with("a")
+    taken(queue)
+    queue.add(chunk_of("b", size=10), 1.0)
+    queue.add(chunk_of("c", size=10), 1.001)
+    assert queue.next_batch(1.001) is None
+    assert queue.next_deadline(1.001) == 1.0 + LINGER_SECONDS
+    assert names_of(taken(queue, 1.0 + LINGER_SECONDS)) == ["b", "c"]
 
 
 def test_enough_bytes_do_not_wait() -> None:
-    row = row_with("a")
-    taken(row)
-    row.add(chunk_of("large", size=64 * 1024), 0.0)
-    assert names_of(taken(row)) == ["large"]
+    queue = row_with("a")
+    taken(queue)
+    queue.add(chunk_of("large", size=64 * 1024), 0.0)
+    assert names_of(taken(queue)) == ["large"]
 
 
 def test_enough_messages_wait_for_answers_no_longer_than_5_ms_however_long_fewer_may_linger() -> None:
-    row = SendRow(Gathering(linger_seconds=60))
-    row.add(chunk_of("a"), 0.0)
-    taken(row)
+    queue = SendQueue(Gathering(linger_seconds=60))
+    queue.add(chunk_of("a"), 0.0)
+    taken(queue)
     for number in range(BATCH_MESSAGES - 1):
-        row.add(chunk_of(str(number), size=10), 1.0)
-    assert row.next_deadline(1.0) == 61.0
-    row.add(chunk_of("one more", size=10), 1.001)
-    assert row.next_deadline(1.001) == 1.0 + LINGER_SECONDS
-    assert taken(row, 1.0 + LINGER_SECONDS).count == BATCH_MESSAGES
+        queue.add(chunk_of(str(number), size=10), 1.0)
+    assert queue.next_deadline(1.0) == 61.0
+    queue.add(chunk_of("one more", size=10), 1.001)
+    assert queue.next_deadline(1.001) == 1.0 + LINGER_SECONDS
+    assert taken(queue, 1.0 + LINGER_SECONDS).count == BATCH_MESSAGES
 
 
 def test_messages_gather_while_those_of_other_rows_are_under_way() -> None:
-    row = row_with("a")
-    assert row.next_batch(0.0, others_under_way=True) is None
-    assert row.next_deadline(0.0, others_under_way=True) == LINGER_SECONDS
-    assert names_of(taken(row)) == ["a"]
+    queue = row_with("a")
+    assert queue.next_batch(0.0, others_under_way=True) is None
+    assert queue.next_deadline(0.0, others_under_way=True) == LINGER_SECONDS
+    assert names_of(taken(queue)) == ["a"]
 
 
 def test_only_the_first_that_waits_and_the_one_that_makes_it_enough_may_let_something_leave() -> None:
-    row = row_with("a")
-    taken(row)
-    answers = [row.add(chunk_of(str(number), size=10), 0.0) for number in range(BATCH_MESSAGES + 1)]
+    queue = row_with("a")
+    taken(queue)
+    answers = [queue.add(chunk_of(str(number), size=10), 0.0) for number in range(BATCH_MESSAGES + 1)]
     assert [number for number, may_leave in enumerate(answers) if may_leave] == [0, BATCH_MESSAGES - 1]
-    assert row.add(chunk_of("large", size=64 * 1024), 0.0)
-    assert row.add(chunk_of("behind it", size=10), 0.0)
+    assert queue.add(chunk_of("large", size=64 * 1024), 0.0)
+    assert queue.add(chunk_of("behind it", size=10), 0.0)
 
 
 def test_a_batch_takes_up_to_256_kib() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for number in range(10):
-        row.add(chunk_of(str(number), size=100 * 1024), 0.0)
-    assert [taken(row).count for _ in range(5)] == [2, 2, 2, 2, 2]
+        queue.add(chunk_of(str(number), size=100 * 1024), 0.0)
+    assert [taken(queue).count for _ in range(5)] == [2, 2, 2, 2, 2]
 
 
 def test_at_most_five_are_under_way() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for number in range(UNDER_WAY_MAX + 1):
-        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
-    batches = [taken(row) for _ in range(UNDER_WAY_MAX)]
-    assert row.next_batch(0.0) is None
-    assert row.next_deadline(0.0) is None
-    row.confirmed(batches[0])
-    assert names_of(taken(row)) == ["5"]
+        queue.add(chunk_of(str(number), size=300 * 1024), 0.0)
+    batches = [taken(queue) for _ in range(UNDER_WAY_MAX)]
+    assert queue.next_batch(0.0) is None
+    assert queue.next_deadline(0.0) is None
+    queue.confirmed(batches[0])
+    assert names_of(taken(queue)) == ["5"]
 
 
 def test_sequences_count_messages() -> None:
-    row = row_with("a", "b")
-    assert taken(row).sequence == 0
-    row.add(chunk_of("c", size=100 * 1024), 0.0)
-    assert taken(row).sequence == 2
+    queue = row_with("a", "b")
+    assert taken(queue).sequence == 0
+    queue.add(chunk_of("c", size=100 * 1024), 0.0)
+    assert taken(queue).sequence == 2
 
 
 def test_an_unanswered_batch_is_sent_again_as_it_was_once_all_answers_are_in() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for number in range(3):
-        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
-    first, second, third = (taken(row) for _ in range(3))
-    row.unanswered(first)
-    row.unanswered(third)
-    assert row.next_batch(0.0) is None, "the second may still be answered"
-    row.unanswered(second)
-    again = [taken(row) for _ in range(3)]
+        queue.add(chunk_of(str(number), size=300 * 1024), 0.0)
+    first, second, third = (taken(queue) for _ in range(3))
+    queue.unanswered(first)
+    queue.unanswered(third)
+    assert queue.next_batch(0.0) is None, "the second may still be answered"
+    queue.unanswered(second)
+    again = [taken(queue) for _ in range(3)]
     assert [(names_of(batch), batch.sequence) for batch in again] == [(["0"], 0), (["1"], 1), (["2"], 2)]
-    assert row.next_batch(0.0) is None
+    assert queue.next_batch(0.0) is None
 
 
 def test_what_was_refused_for_now_is_due_at_once_when_every_answer_has_come() -> None:
-    row = row_with("refused")
-    first = taken(row)
-    row.add(chunk_of("behind", size=100 * 1024), 0.0)
-    second = taken(row)
-    row.not_written(first)
-    assert row.next_deadline(1.0) is None
-    row.not_written(second)
-    assert row.next_deadline(1.0) == 1.0
+    queue = row_with("refused")
+    first = taken(queue)
+    queue.add(chunk_of("behind", size=100 * 1024), 0.0)
+    second = taken(queue)
+    queue.not_written(first)
+    assert queue.next_deadline(1.0) is None
+    queue.not_written(second)
+    assert queue.next_deadline(1.0) == 1.0
 
 
 def test_bad_records_fail_alone_and_the_rest_goes_again_in_order() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for entry in ("a", "bad", "b"):
-        row.add(chunk_of(entry, size=10), 0.0)
-    first = taken(row)
-    row.add(chunk_of("c", size=100 * 1024), 0.0)
-    second = taken(row)
-    assert names_in(row.refused(first, {1})) == ["bad"]
-    row.not_written(second)
-    again = [taken(row), taken(row)]
+        queue.add(chunk_of(entry, size=10), 0.0)
+    first = taken(queue)
+    queue.add(chunk_of("c", size=100 * 1024), 0.0)
+    second = taken(queue)
+    assert names_in(queue.refused(first, {1})) == ["bad"]
+    queue.not_written(second)
+    again = [taken(queue), taken(queue)]
     assert [(names_of(batch), batch.sequence) for batch in again] == [(["a", "b"], 0), (["c"], 2)]
 
 
 def test_what_may_have_been_written_before_the_partition_forgot_is_nobodys_guess() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for number in range(2):
-        row.add(chunk_of(str(number), size=300 * 1024), 0.0)
-    first, second = taken(row), taken(row)
-    row.unanswered(first)
-    row.not_written(second)
-    assert names_in(row.forgotten()) == ["0"]
-    again = taken(row)
+        queue.add(chunk_of(str(number), size=300 * 1024), 0.0)
+    first, second = taken(queue), taken(queue)
+    queue.unanswered(first)
+    queue.not_written(second)
+    assert names_in(queue.forgotten()) == ["0"]
+    again = taken(queue)
     assert (names_of(again), again.sequence) == (["1"], 0)
 
 
 def test_dropping_gives_everything_that_is_not_settled() -> None:
-    row = row_with("a")
-    taken(row)
-    row.add(chunk_of("b", size=10), 0.0)
-    assert (len(row), names_in(row.drop_all()), len(row)) == (2, ["a", "b"], 0)
+    queue = row_with("a")
+    taken(queue)
+    queue.add(chunk_of("b", size=10), 0.0)
+    assert (len(queue), names_in(queue.drop_all()), len(queue)) == (2, ["a", "b"], 0)
 
 
 class Partition:
@@ -206,18 +206,18 @@ def test_every_good_message_is_written_once_and_in_order_however_the_line_behave
 ) -> None:
     """O1"""
     random, partition = Random(seed), Partition()
-    row = SendRow()
+    queue = SendQueue()
     entries = [f"{kind} {number}" for number, kind in enumerate(kinds)]
     waiting, failed, now = list(entries), [], 0.0
     line: list[tuple[OutBatch, int, list[str]]] = []
-    while waiting or len(row):
+    while waiting or len(queue):
         now += 0.002
         for _ in range(random.randint(0, 4)):
             together = waiting[: random.randint(1, 4)]
             del waiting[: len(together)]
             if together:
-                row.add(chunk_of(*together, size=random.choice([42, 70_000, 300_000])), now)
-        while (batch := row.next_batch(now)) is not None:
+                queue.add(chunk_of(*together, size=random.choice([42, 70_000, 300_000])), now)
+        while (batch := queue.next_batch(now)) is not None:
             line.append((batch, batch.sequence, names_of(batch)))
         cut = random.random() < 0.2
         heard = random.randint(0, len(line)) if cut else len(line)
@@ -228,110 +228,110 @@ def test_every_good_message_is_written_once_and_in_order_however_the_line_behave
             if number >= heard:
                 continue
             if answer == "confirmed":
-                row.confirmed(batch)
+                queue.confirmed(batch)
             elif answer == "gap":
-                row.not_written(batch)
+                queue.not_written(batch)
             else:
                 assert isinstance(answer, set)
-                failed += names_in(row.refused(batch, answer))
+                failed += names_in(queue.refused(batch, answer))
         for batch, _, _ in line[heard:]:
-            row.unanswered(batch)
+            queue.unanswered(batch)
         line.clear()
     assert partition.log == [entry for entry in entries if entry.startswith("good")]
     assert sorted(failed) == sorted(entry for entry in entries if entry.startswith("bad"))
 
 
 def test_what_was_sent_together_stays_together_unless_it_is_larger_than_a_batch() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for call in range(3):
-        row.add(chunk_of(*(f"{call}-{number}" for number in range(10)), size=15_000), 0.0)
-    assert [taken(row).count for _ in range(3)] == [10, 10, 10]
-    row = SendRow()
-    row.add(chunk_of(*(str(number) for number in range(40)), size=10_000), 0.0)
-    batches = [taken(row), taken(row)]
+        queue.add(chunk_of(*(f"{call}-{number}" for number in range(10)), size=15_000), 0.0)
+    assert [taken(queue).count for _ in range(3)] == [10, 10, 10]
+    queue = SendQueue()
+    queue.add(chunk_of(*(str(number) for number in range(40)), size=10_000), 0.0)
+    batches = [taken(queue), taken(queue)]
     assert [batch.count for batch in batches] == [26, 14]
     assert [name for batch in batches for name in names_of(batch)] == [str(number) for number in range(40)]
 
 
 def test_a_batch_has_a_bounded_number_of_messages() -> None:
-    row = SendRow()
-    row.add(Chunk(None, Content(0), [b""] * (BATCH_MESSAGES_MAX + 1), range(BATCH_MESSAGES_MAX + 1)), 0.0)
-    row.add(chunk_of("last"), 0.0)
-    counts = [taken(row).count, taken(row, 1.0).count]
+    queue = SendQueue()
+    queue.add(Chunk(None, Content(0), [b""] * (BATCH_MESSAGES_MAX + 1), range(BATCH_MESSAGES_MAX + 1)), 0.0)
+    queue.add(chunk_of("last"), 0.0)
+    counts = [taken(queue).count, taken(queue, 1.0).count]
     assert all(count <= BATCH_MESSAGES_MAX for count in counts)
     assert sum(counts) == BATCH_MESSAGES_MAX + 2
 
 
 def test_what_is_too_old_is_given_up_and_it_is_said_what_may_have_been_written() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for name in ("refused", "sent"):
-        row.add(chunk_of(name, size=300 * 1024), 0.0)
-    refused, _ = taken(row), taken(row)
-    row.not_written(refused)
-    row.add(chunk_of("old"), 2.0)
-    row.add(chunk_of("young"), 3.0)
-    expired = row.expire(12.0, 10.0)
+        queue.add(chunk_of(name, size=300 * 1024), 0.0)
+    refused, _ = taken(queue), taken(queue)
+    queue.not_written(refused)
+    queue.add(chunk_of("old"), 2.0)
+    queue.add(chunk_of("young"), 3.0)
+    expired = queue.expire(12.0, 10.0)
     assert (names_in(expired.unwritten), names_in(expired.unknown)) == (["refused", "old"], ["sent"])
     assert expired.begins_anew
-    again = taken(row, 9.0)
+    again = taken(queue, 9.0)
     assert (names_of(again), again.sequence) == (["young"], 0)
 
 
 def test_one_that_is_late_takes_none_of_those_behind_it_along() -> None:
     """Nobody waits for it any more, but what may be written behind it goes by its sequence."""
-    row = SendRow()
-    row.add(chunk_of("late", size=300 * 1024), 0.0)
-    late = taken(row)
-    row.add(chunk_of("young", size=300 * 1024), 8.0)
-    young = taken(row, 8.0)
-    expired = row.expire(10.0, 10.0)
+    queue = SendQueue()
+    queue.add(chunk_of("late", size=300 * 1024), 0.0)
+    late = taken(queue)
+    queue.add(chunk_of("young", size=300 * 1024), 8.0)
+    young = taken(queue, 8.0)
+    expired = queue.expire(10.0, 10.0)
     assert (names_in(expired.unwritten), names_in(expired.unknown)) == ([], ["late"])
     assert not expired.begins_anew
-    assert len(row) == 1
-    assert row.expire(11.0, 10.0).unknown == []
+    assert len(queue) == 1
+    assert queue.expire(11.0, 10.0).unknown == []
     for batch in (late, young):
-        row.unanswered(batch)
-    again = [taken(row, 12.0), taken(row, 12.0)]
+        queue.unanswered(batch)
+    again = [taken(queue, 12.0), taken(queue, 12.0)]
     assert [(names_of(batch), batch.sequence) for batch in again] == [(["late"], 0), (["young"], 1)]
-    row.confirmed(late)
-    row.confirmed(young)
-    assert len(row) == 0
+    queue.confirmed(late)
+    queue.confirmed(young)
+    assert len(queue) == 0
 
 
 def test_when_the_last_of_them_is_late_the_row_begins_anew_and_nobody_hears_twice() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for name, now in (("first", 0.0), ("second", 5.0)):
-        row.add(chunk_of(name, size=300 * 1024), now)
-        taken(row, now)
-    assert names_in(row.expire(10.0, 10.0).unknown) == ["first"]
-    expired = row.expire(15.0, 10.0)
+        queue.add(chunk_of(name, size=300 * 1024), now)
+        taken(queue, now)
+    assert names_in(queue.expire(10.0, 10.0).unknown) == ["first"]
+    expired = queue.expire(15.0, 10.0)
     assert (names_in(expired.unknown), expired.begins_anew) == (["second"], True)
-    row.add(chunk_of("third"), 16.0)
-    assert taken(row, 16.0).sequence == 0
+    queue.add(chunk_of("third"), 16.0)
+    assert taken(queue, 16.0).sequence == 0
 
 
 def test_what_was_given_up_is_not_given_back_when_it_is_refused_or_all_is_dropped() -> None:
-    row = SendRow()
+    queue = SendQueue()
     for name, now in (("first", 0.0), ("second", 5.0)):
-        row.add(chunk_of(name, size=300 * 1024), now)
-    first, second = taken(row), taken(row, 5.0)
-    row.expire(10.0, 10.0)
-    assert row.refused(first, [0]) == []
-    row.not_written(second)
-    assert (names_of(again := taken(row, 11.0)), again.sequence) == (["second"], 0)
-    assert names_in(row.drop_all()) == ["second"]
+        queue.add(chunk_of(name, size=300 * 1024), now)
+    first, second = taken(queue), taken(queue, 5.0)
+    queue.expire(10.0, 10.0)
+    assert queue.refused(first, [0]) == []
+    queue.not_written(second)
+    assert (names_of(again := taken(queue, 11.0)), again.sequence) == (["second"], 0)
+    assert names_in(queue.drop_all()) == ["second"]
 
 
 def test_nothing_begins_anew_for_the_sake_of_what_was_never_sent() -> None:
-    row = row_with("young", now=3.0)
-    taken(row, 3.0)
-    row.add(chunk_of("old"), 1.0)
-    assert names_in(row.expire(12.0, 10.0).unwritten) == ["old"]
-    assert not row.expire(12.0, 10.0).begins_anew
-    assert len(row) == 1
+    queue = row_with("young", now=3.0)
+    taken(queue, 3.0)
+    queue.add(chunk_of("old"), 1.0)
+    assert names_in(queue.expire(12.0, 10.0).unwritten) == ["old"]
+    assert not queue.expire(12.0, 10.0).begins_anew
+    assert len(queue) == 1
 
 
 def test_the_records_of_a_batch_are_numbered_through() -> None:
-    row = row_with("a", "b", "c")
-    batch = taken(row)
+    queue = row_with("a", "b", "c")
+    batch = taken(queue)
     assert [record.offset for record in decode_records(batch.body(), batch.count, 7)] == [7, 8, 9]

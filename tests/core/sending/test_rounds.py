@@ -59,7 +59,7 @@ def test_after_a_round_of_one_alone_the_next_leaves_at_once_again() -> None:
 
 def test_what_is_held_is_taken_once_in_the_order_in_which_it_came() -> None:
     rounds = SendRounds[str]()
-    for row in ("b", "a", "b"):
-        rounds.hold(row)
+    for queue in ("b", "a", "b"):
+        rounds.hold(queue)
     assert rounds.take_held() == ["b", "a"]
     assert rounds.take_held() == []

@@ -25,7 +25,7 @@ from goqueue.core.slices.deliverable import (
     records_at,
 )
 from goqueue.core.waiting.deadlines import LedgerDeadlines
-from goqueue.core.waiting.members import DeliveryWaits
+from goqueue.core.waiting.members import MemberWaits
 from goqueue.errors import InvalidConfig
 from tests.storage.logs import records_in
 
@@ -152,7 +152,7 @@ def test_a_run_over_many_batches_is_cut_down_in_all_of_them() -> None:
 
 
 def test_a_member_is_let_go_once_by_its_group_or_its_deadline() -> None:
-    waits: DeliveryWaits[str] = DeliveryWaits()
+    waits: MemberWaits[str] = MemberWaits()
     waits.wait("a", "ann", "first", 10.0)
     waits.wait("b", "ann", "second", 5.0)
     waits.wait("a", "bob", "third", 7.0)
@@ -165,7 +165,7 @@ def test_a_member_is_let_go_once_by_its_group_or_its_deadline() -> None:
 
 
 def test_waits_that_are_over_do_not_pile_up() -> None:
-    waits: DeliveryWaits[int] = DeliveryWaits()
+    waits: MemberWaits[int] = MemberWaits()
     for number in range(10_000):
         waits.wait("a", "ann", number, 1_000.0 + number)
         assert waits.of("a") == [number]
@@ -214,7 +214,7 @@ def test_what_is_no_start_is_refused_and_what_would_be_is_said(text: str) -> Non
 
 
 def test_those_who_have_gone_wait_no_more() -> None:
-    waits: DeliveryWaits[str] = DeliveryWaits()
+    waits: MemberWaits[str] = MemberWaits()
     for group, waiter in (("g", "gone"), ("g", "there"), ("h", "gone")):
         waits.wait(group, "member", waiter, 10.0)
     waits.forget("g", lambda waiter: waiter == "gone")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.lanestretch import PIECE_BYTES, LaneStretch, Wanted, cut_lane
+from goqueue.core.slices.lanestretch import PIECE_BYTES, LaneStretch, WantedRecords, cut_lane
 from goqueue.core.slices.readcache import LARGER_READS_MAX, CacheBudget, StretchCache
 from tests.client.reading.test_message import sealed
 
@@ -14,7 +14,7 @@ from tests.client.reading.test_message import sealed
 def a_stretch(lane: int, start: int, size: int = 10) -> LaneStretch:
     records = [encode_record(number, 0, b"value", priority=number % 2) for number in range(size)]
     data = sealed(*records, base_offset=start)
-    return cut_lane(data, start + size, Wanted(lane, start, 1), Reader("billing", 0), BatchIndexes())
+    return cut_lane(data, start + size, WantedRecords(lane, start, 1), Reader("billing", 0), BatchIndexes())
 
 
 def test_what_is_left_of_a_stretch_is_there_for_the_next_delivery() -> None:

@@ -10,7 +10,7 @@ from goqueue.core.offsetset import Run
 from goqueue.core.records.record import Flag, Record, encode_record
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.lanestretch import LaneStretch, Wanted, cut_lane
+from goqueue.core.slices.lanestretch import LaneStretch, WantedRecords, cut_lane
 from goqueue.types import Buffer
 from tests.client.reading.test_message import sealed
 from tests.storage.logs import records_in
@@ -36,7 +36,7 @@ def built(rows: Sequence[tuple[Sequence[int], bool]]) -> tuple[bytes, list[int]]
 
 
 def cut(data: bytes, end: int, lane: int, start: int = 0, count_max: int = ANYTHING) -> LaneStretch:
-    return cut_lane(data, end, Wanted(lane, start, count_max), READER, BatchIndexes())
+    return cut_lane(data, end, WantedRecords(lane, start, count_max), READER, BatchIndexes())
 
 
 def shown(parts: Sequence[Buffer]) -> list[Record]:
@@ -85,7 +85,7 @@ def test_what_is_cut_once_is_handed_out_in_portions_of_any_size(
 def test_lane_by_lane_each_record_is_shown_once(rows: list[tuple[list[int], bool]]) -> None:
     data, lanes = built(rows)
     indexes = BatchIndexes()
-    found = [cut_lane(data, 0, Wanted(lane, 0, 1), READER, indexes).first(0, ANYTHING) for lane in LANES]
+    found = [cut_lane(data, 0, WantedRecords(lane, 0, 1), READER, indexes).first(0, ANYTHING) for lane in LANES]
     offsets = [record.offset for each in found for record in shown(each.parts)]
     assert sorted(offsets) == [100 + at for at in range(len(lanes))]
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.config import HOUR, LogConfig
-from goqueue.core.topics.config import SETTINGS, UNLIMITED, Choice, Hours, Kind, TopicConfig, Whole
+from goqueue.core.topics.config import SETTINGS, UNLIMITED, Choice, Hours, SettingKind, TopicConfig, Whole
 from goqueue.errors import InvalidConfig, UnknownFormat
 
 NAMES = [setting.name for setting in SETTINGS]
 
 
-def values_of(kind: Kind) -> st.SearchStrategy[Any]:
+def values_of(kind: SettingKind) -> st.SearchStrategy[Any]:
     """Good plain values."""
     if isinstance(kind, Choice):
         return st.sampled_from(kind.values)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.topics.config import TopicConfig
-from goqueue.core.topics.metadata import DELETED_MAX, PARTITIONS_MAX, Change, Metadata, MetadataRecord, Topic
+from goqueue.core.topics.metadata import (
+    DELETED_MAX,
+    PARTITIONS_MAX,
+    KnownTopic,
+    Metadata,
+    MetadataChange,
+    MetadataRecord,
+)
 from goqueue.errors import GoQueueError, InvalidConfig, InvalidName, TopicExists, UnknownFormat, UnknownTopic
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
@@ -36,8 +43,8 @@ def test_a_command_changes_nothing_until_its_record_is_applied() -> None:
     metadata = Metadata()
     record = metadata.create_topic("orders", 3, {"max_messages": 7}, FIRST)
     assert metadata.find("orders") is None
-    topic = Topic("orders", FIRST, 3, TopicConfig(max_messages=7))
-    assert metadata.apply(record) == [Change(None, topic)]
+    topic = KnownTopic("orders", FIRST, 3, TopicConfig(max_messages=7))
+    assert metadata.apply(record) == [MetadataChange(None, topic)]
     assert metadata.topic("orders") == topic
 
 
@@ -65,7 +72,7 @@ def test_a_topic_made_again_has_another_uuid_and_late_records_do_not_touch_it() 
     metadata.apply(metadata.create_topic("orders", 1, {}, SECOND))
     with pytest.raises(UnknownFormat, match="not there"):
         metadata.apply(late)
-    assert metadata.topic("orders") == Topic("orders", SECOND, 1, TopicConfig())
+    assert metadata.topic("orders") == KnownTopic("orders", SECOND, 1, TopicConfig())
 
 
 @pytest.mark.parametrize("partitions", [0, -1, PARTITIONS_MAX + 1, 2**70, 1.0, "3", None, True])
@@ -150,7 +157,11 @@ def test_a_snapshot_taken_elsewhere_says_what_became_of_each_topic() -> None:
     there.apply(there.create_topic("old", 1, {}, UUID(int=3)))
     changes = here.apply(there.snapshot())
     made_again, orders = there.topic("old"), there.topic("orders")
-    assert changes == [Change(old, None), Change(None, made_again), Change(with_orders().topic("orders"), orders)]
+    assert changes == [
+        MetadataChange(old, None),
+        MetadataChange(None, made_again),
+        MetadataChange(with_orders().topic("orders"), orders),
+    ]
     assert list(here) == list(there)
 
 

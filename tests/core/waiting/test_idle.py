@@ -1,10 +1,10 @@
 """A quiet spell: only waiting counts, what comes ends it, and what was said is said again later and later."""
 
-from goqueue.core.waiting.idle import FIRST_SECONDS, PAUSE_SECONDS_MAX, QuietSpell
+from goqueue.core.waiting.idle import FIRST_SECONDS, PAUSE_SECONDS_MAX, IdleTime
 
 
 def test_time_without_anybody_who_waits_does_not_count() -> None:
-    spell = QuietSpell()
+    spell = IdleTime()
     spell.begin_wait(100.0)
     spell.end_wait(110.0)
     assert (spell.waited(500.0), spell.left(500.0), spell.is_waiting) == (10.0, 20.0, False)
@@ -13,7 +13,7 @@ def test_time_without_anybody_who_waits_does_not_count() -> None:
 
 
 def test_several_who_wait_side_by_side_count_once() -> None:
-    spell = QuietSpell()
+    spell = IdleTime()
     spell.begin_wait(0.0)
     spell.begin_wait(5.0)
     spell.end_wait(10.0)
@@ -23,7 +23,7 @@ def test_several_who_wait_side_by_side_count_once() -> None:
 
 
 def test_what_comes_begins_another_spell() -> None:
-    spell = QuietSpell()
+    spell = IdleTime()
     spell.begin_wait(0.0)
     spell.said()
     spell.arrived(40.0)
@@ -34,7 +34,7 @@ def test_what_comes_begins_another_spell() -> None:
 
 
 def test_the_pauses_double_up_to_an_hour() -> None:
-    spell, dues = QuietSpell(), []
+    spell, dues = IdleTime(), []
     spell.begin_wait(0.0)
     for _ in range(10):
         dues.append(spell.left(0.0))

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.waiting.members import DeliveryWaits
+from goqueue.core.waiting.members import MemberWaits
 
 MEMBERS = ["ann", "bob", "cid", "dan"]
 
@@ -15,7 +15,7 @@ def anybody(_member: str, _waiter: str) -> bool:
 
 
 def test_who_was_served_longest_ago_is_first_and_to_wait_anew_loses_no_turn() -> None:
-    waits: DeliveryWaits[str] = DeliveryWaits()
+    waits: MemberWaits[str] = MemberWaits()
     waits.wait("g", "ann", "ann", 10.0, served_at=3.0)
     waits.wait("g", "bob", "bob", 10.0, served_at=2.0)
     assert waits.expired(10.0) == ["ann", "bob"]
@@ -25,7 +25,7 @@ def test_who_was_served_longest_ago_is_first_and_to_wait_anew_loses_no_turn() ->
 
 
 def test_who_is_not_chosen_waits_on_and_keeps_its_turn() -> None:
-    waits: DeliveryWaits[str] = DeliveryWaits()
+    waits: MemberWaits[str] = MemberWaits()
     for name in ("ann", "bob"):
         waits.wait("g", name, name, 10.0)
     assert waits.first("g", lambda member, _: member == "bob") == "bob"
@@ -37,7 +37,7 @@ def test_who_is_not_chosen_waits_on_and_keeps_its_turn() -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from(MEMBERS))), max_size=60))
 def test_nobody_has_two_turns_more_than_another_that_always_waits(rounds: list[tuple[int, set[str]]]) -> None:
     """Whichever of three partitions has something, whoever else comes and goes, however often each waits anew."""
-    places = [DeliveryWaits[str]() for _ in range(3)]
+    places = [MemberWaits[str]() for _ in range(3)]
     turns, served_at = Counter[str](), Counter[str]()
     for now, (place, others) in enumerate(rounds, start=1):
         for name in sorted({"ann", "bob"} | others):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from goqueue.core.why.facts import (
     GroupFacts,
-    KeyRow,
+    KeyBacklog,
     LaneWait,
     LastDelivery,
     LastMessage,
@@ -259,8 +259,8 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
     ),
     "behind a key": (
         group(
-            replace(LEASED, behind_keys=20, longest_row=KeyRow("'door 1'", 4_711, 4)),
-            replace(IDLE, partition=1, behind_keys=10, longest_row=KeyRow("'door 2'", 5, 9)),
+            replace(LEASED, behind_keys=20, longest_backlog=KeyBacklog("'door 1'", 4_711, 4)),
+            replace(IDLE, partition=1, behind_keys=10, longest_backlog=KeyBacklog("'door 2'", 5, 9)),
         ),
         "behind_keys",
         "30 messages wait behind earlier ones of the same key, 9 of them behind key 'door 2' (orders/1 at offset "
@@ -423,7 +423,7 @@ partitions = st.builds(
     asked_ago=st.none() | spans,
     behind_keys=counts,
     not_looked_at=counts,
-    longest_row=st.none() | st.builds(KeyRow, st.binary(max_size=300).map(shown_key), counts, counts),
+    longest_backlog=st.none() | st.builds(KeyBacklog, st.binary(max_size=300).map(shown_key), counts, counts),
     unsynced=counts,
     in_flight=counts,
     oldest_lease=st.none() | st.builds(OldestLease, names, spans, spans),

@@ -20,7 +20,7 @@ from goqueue.net.session.events import (
     RequestFailed,
     RequestReceived,
 )
-from goqueue.net.session.machine import State
+from goqueue.net.session.machine import SessionState
 from goqueue.net.wire.codec import encode
 from goqueue.net.wire.errors import GoingAway, TooManyRequests
 from goqueue.net.wire.kinds import Body
@@ -49,7 +49,7 @@ class TwoEnds(RuleBasedStateMachine):
         except TooManyRequests:
             assert len(self.client.under_way) == 8
         except GoingAway:
-            assert self.client.state is State.LEAVING
+            assert self.client.state is SessionState.LEAVING
         else:
             assert correlation not in self.asked
             self.asked[correlation] = name
@@ -158,7 +158,7 @@ def test_a_server_survives_whatever_a_client_sends(frames: list[bytes], greeted:
         if isinstance(event, Refused):
             assert server.next_frame() is not None
         assert len(server.under_way) <= SMALL.requests_max
-    if server.state in (State.OPEN, State.LEAVING):
+    if server.state in (SessionState.OPEN, SessionState.LEAVING):
         assert isinstance(server.receive(encode(Stats(), 4_000_000_001)), RequestReceived | Refused)
 
 
@@ -174,5 +174,10 @@ def test_a_client_survives_whatever_a_server_sends(
         client.hello(HELLO)
     for frame in frames:
         client.receive(frame)
-    if greeted and client.state is State.OPEN and wanted in client.under_way and wanted not in client._assembly:
+    if (
+        greeted
+        and client.state is SessionState.OPEN
+        and wanted in client.under_way
+        and wanted not in client._assembly
+    ):
         assert client.receive(encode(StatsReport({}), wanted)) == AnswerReceived(wanted, StatsReport({}))

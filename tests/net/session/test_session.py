@@ -16,7 +16,7 @@ from goqueue.net.session.events import (
     SessionClosed,
     Welcomed,
 )
-from goqueue.net.session.machine import TRANSITIONS, Session, State, Step
+from goqueue.net.session.machine import TRANSITIONS, Session, SessionState, Step
 from goqueue.net.wire.codec import CORRELATION_MAX, encode
 from goqueue.net.wire.errors import (
     GoingAway,
@@ -51,7 +51,7 @@ def closed_by(event: object) -> str:
     return event.error.code
 
 
-def states(*ends: Session) -> tuple[State, ...]:
+def states(*ends: Session) -> tuple[SessionState, ...]:
     return tuple(end.state for end in ends)
 
 
@@ -59,12 +59,12 @@ def test_both_ends_greet_and_agree() -> None:
     client, server = ClientSession(), new_server()
     client.hello(HELLO)
     assert take_all(client, server) == [HelloReceived(HELLO, 1)]
-    assert states(client, server) == (State.GREETING, State.GREETING)
+    assert states(client, server) == (SessionState.GREETING, SessionState.GREETING)
     server.welcome()
     limits = Limits()
     welcome = Welcome(1, ("zstd",), CLUSTER, "node-1", limits.frame_size_max, limits.message_size_max)
     assert take_all(server, client) == [Welcomed(welcome)]
-    assert states(client, server) == (State.OPEN, State.OPEN)
+    assert states(client, server) == (SessionState.OPEN, SessionState.OPEN)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_anything_but_hello_at_the_start_closes(frame: bytes) -> None:
     server, client = new_server(), ClientSession()
     client.hello(HELLO)
     assert closed_by(server.receive(frame)) in ("protocol_error", "unknown_kind")
-    assert states(server) == (State.CLOSED,)
+    assert states(server) == (SessionState.CLOSED,)
     assert closed_by(only(take_all(server, client))) in ("protocol_error", "unknown_kind")
     assert server.receive(encode(HELLO)) is None
 
@@ -115,7 +115,7 @@ def test_no_common_version_is_said_before_closing() -> None:
     assert isinstance(event, SessionClosed)
     assert isinstance(event.error, UnsupportedVersion)
     assert event.error.details == {"lowest": 1, "highest": 1}
-    assert client.state is State.CLOSED
+    assert client.state is SessionState.CLOSED
 
 
 def test_a_welcome_of_a_version_the_client_does_not_speak_closes() -> None:
@@ -269,7 +269,7 @@ def test_a_client_closes_too_when_it_cannot_read() -> None:
     client, server = joined()
     assert closed_by(client.receive(b"\xc1")) == "protocol_error"
     assert closed_by(only(take_all(client, server))) == "protocol_error"
-    assert server.state is State.CLOSED
+    assert server.state is SessionState.CLOSED
 
 
 def test_requests_under_way_are_bounded_at_both_ends() -> None:
@@ -381,5 +381,5 @@ def test_asking_before_the_welcome_is_refused() -> None:
 
 
 def test_every_state_can_close_and_only_open_ones_lead_elsewhere() -> None:
-    assert {state for state, step in TRANSITIONS if step is Step.CLOSE} == set(State)
-    assert [step for state, step in TRANSITIONS if state is State.CLOSED] == [Step.CLOSE]
+    assert {state for state, step in TRANSITIONS if step is Step.CLOSE} == set(SessionState)
+    assert [step for state, step in TRANSITIONS if state is SessionState.CLOSED] == [Step.CLOSE]

@@ -21,7 +21,7 @@ from goqueue.net.transport.frames import (
     TOO_LARGE,
     Breach,
     FrameReader,
-    Received,
+    ReceivedFrame,
     decode_close,
     encode_close,
     encode_frame,
@@ -37,7 +37,7 @@ def reader(*, masked: bool = True) -> FrameReader:
     return FrameReader(masked=masked, size_max=SIZE_MAX)
 
 
-def received(frames: FrameReader, pieces: Iterable[bytes]) -> list[Received]:
+def received(frames: FrameReader, pieces: Iterable[bytes]) -> list[ReceivedFrame]:
     found = []
     for piece in pieces:
         frames.feed(piece)
@@ -57,7 +57,7 @@ def test_messages_come_out_as_they_went_in_however_they_are_split(
 ) -> None:
     sent = b"".join(encode_frame(BINARY, message, masked=masked) for message in messages)
     found = received(reader(masked=masked), split(sent, at))
-    assert found == [Received(BINARY, message) for message in messages]
+    assert found == [ReceivedFrame(BINARY, message) for message in messages]
 
 
 @given(payloads, st.booleans())
@@ -80,7 +80,7 @@ def test_we_read_what_wsproto_writes_in_any_number_of_frames(parts: list[tuple[b
         sent += other.send_data(part, fin=number == len(parts) - 1)
         sent += other.ping(b"there?") if pings else b""
     found = received(reader(masked=masked), [sent])
-    assert [each for each in found if each.opcode == BINARY] == [Received(BINARY, whole)]
+    assert [each for each in found if each.opcode == BINARY] == [ReceivedFrame(BINARY, whole)]
     assert [each.payload for each in found if each.opcode == PING] == [b"there?"] * sum(pings for _, pings in parts)
 
 
@@ -90,7 +90,7 @@ def test_a_ping_within_a_message_is_no_part_of_its_size() -> None:
     sent = encode_frame(BINARY, largest, masked=True)
     begun = bytes([sent[0] & 0x7F]) + sent[1:]
     found = received(reader(), [begun, ping, bytes([0x80 | CONTINUATION]) + rest[1:]])
-    assert found == [Received(PING, b"there?"), Received(BINARY, largest)]
+    assert found == [ReceivedFrame(PING, b"there?"), ReceivedFrame(BINARY, largest)]
 
 
 @given(
@@ -150,7 +150,7 @@ def test_a_message_may_come_in_many_pieces_and_not_in_pieces_without_end() -> No
     """Each step of taking them counts, so that who reads can let others run."""
     frames, first, more = reader(), frame(0x02, 0x80, bytes(4)), frame(CONTINUATION, 0x80, bytes(4))
     assert received(frames, [first] + [more] * (PIECES_MAX - 2)) == []
-    assert received(frames, [frame(0x80, 0x80, bytes(4))]) == [Received(BINARY, b"")]
+    assert received(frames, [frame(0x80, 0x80, bytes(4))]) == [ReceivedFrame(BINARY, b"")]
     assert frames.steps > PIECES_MAX
     with pytest.raises(Breach) as breach:
         received(frames, [first] + [more] * PIECES_MAX)

@@ -16,7 +16,7 @@ from goqueue.net.transport.websocket import (
     connect_websocket,
 )
 from goqueue.net.wire.errors import ConnectionLost
-from goqueue.testing.network import Connection, SimulatedNetwork
+from goqueue.testing.network import SimulatedConnection, SimulatedNetwork
 
 HOUR = 3600.0
 PATIENCE = Patience(ping_after=30.0, gone_after=60.0)
@@ -28,7 +28,7 @@ def welcome_all(_: Headers) -> str | None:
 
 
 @asynccontextmanager
-async def joined() -> AsyncIterator[tuple[WebsocketTransport, WebsocketTransport, Connection]]:
+async def joined() -> AsyncIterator[tuple[WebsocketTransport, WebsocketTransport, SimulatedConnection]]:
     """Two ends, and the line between them."""
     network = SimulatedNetwork()
     [listener] = await network.listen("127.0.0.1", 1)

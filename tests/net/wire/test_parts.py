@@ -7,7 +7,7 @@ import pytest
 
 from goqueue.errors import GoQueueError
 from goqueue.net.session.events import AnswerReceived, Event, Refused, RequestFailed, RequestReceived, SessionClosed
-from goqueue.net.session.machine import State
+from goqueue.net.session.machine import SessionState
 from goqueue.net.session.server import ServerSession
 from goqueue.net.wire.codec import decode, encode
 from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, TooManyRequests
@@ -225,7 +225,7 @@ def test_parts_hold_a_request_of_their_own_id(inside: bytes) -> None:
     _, server = joined()
     events = [server.receive(frame) for frame in parts_of(inside, 5, size=3)]
     assert isinstance(refusal(events[-1]), ProtocolError)
-    assert server.state is State.OPEN
+    assert server.state is SessionState.OPEN
 
 
 def test_a_part_under_an_id_in_use_closes() -> None:

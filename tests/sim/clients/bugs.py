@@ -12,7 +12,7 @@ from goqueue.client.client import Client
 from goqueue.core.log import producers
 from goqueue.core.log.admission import Admission
 from goqueue.core.sending import partitioner
-from goqueue.core.sending.queue import SendRow
+from goqueue.core.sending.queue import SendQueue
 from goqueue.net.session.client import ClientSession
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Fetch, Fetched, Produce
@@ -65,13 +65,13 @@ class DisordersAfterLoss(Buggy):
     """What waits behind a lost batch is turned round."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = SendRow.unanswered
+        before = SendQueue.unanswered
 
-        def unanswered(self: SendRow, batch: Any) -> None:
+        def unanswered(self: SendQueue, batch: Any) -> None:
             before(self, batch)
             self._waiting.reverse()
 
-        return replaced(SendRow, "unanswered", unanswered)
+        return replaced(SendQueue, "unanswered", unanswered)
 
 
 class SkipsAfterReconnect(Buggy):

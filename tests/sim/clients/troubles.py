@@ -6,7 +6,7 @@ from random import Random
 import trio
 
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
-from goqueue.testing.network import Connection, SimulatedNetwork
+from goqueue.testing.network import SimulatedConnection, SimulatedNetwork
 from tests.sim.clients.plan import Fault, Trouble
 
 FRAME_BYTES = 600
@@ -43,7 +43,7 @@ class Troublemaker:
         await trio.sleep(seconds)
         self._disk.capacity = CAPACITY
 
-    async def _harm(self, connection: Connection, fault: Fault) -> None:
+    async def _harm(self, connection: SimulatedConnection, fault: Fault) -> None:
         trouble = fault.trouble
         if trouble is Trouble.CUT:
             connection.cut()
@@ -61,7 +61,7 @@ class Troublemaker:
         else:
             self._slow_down(connection, client=trouble is Trouble.SLOW_CLIENT)
 
-    def _slow_down(self, connection: Connection, *, client: bool) -> None:
+    def _slow_down(self, connection: SimulatedConnection, *, client: bool) -> None:
         connection.slow_down((0.001, 0.05), self._random.choice([50, 1_000]), client=client)
 
 

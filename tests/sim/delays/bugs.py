@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from goqueue.actors.delays import delays as delaydesk
-from goqueue.actors.delays.delays import DelayDesk
-from goqueue.actors.delays.pending import DelayBook
+from goqueue.actors.delays.delays import PartitionDelays
+from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delays.timerrequests import LoadTimers
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.partition.partition import Partition
@@ -39,12 +39,12 @@ class FiresEarly(Buggy):
     """By a second: each timer is set too early, and nobody looks at the clock again."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = DelayBook.note_appended
+        before = DelayedMessages.note_appended
 
-        def note_appended(self: DelayBook, events: Iterator[DelayEvent]) -> None:
+        def note_appended(self: DelayedMessages, events: Iterator[DelayEvent]) -> None:
             before(self, [_earlier(event) for event in events])
 
-        return replaced(DelayBook, "note_appended", note_appended)
+        return replaced(DelayedMessages, "note_appended", note_appended)
 
 
 def _earlier(event: DelayEvent) -> DelayEvent:
@@ -78,9 +78,9 @@ class AnswersCancelsBeforeSync(Buggy):
     """And nobody hurries the sync: it comes within a second."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = DelayDesk._change
+        before = PartitionDelays._change
 
-        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+        async def change(self: PartitionDelays, offset: Offset, due: Microseconds, batch: Batch) -> bool:
             if CANCEL not in bytes(batch.body):
                 return await before(self, offset, due, batch)
             assert isinstance(self, Partition)
@@ -90,13 +90,13 @@ class AnswersCancelsBeforeSync(Buggy):
                 self._note_delays([batch], [base], now)
                 self.keeper.note_written(batch.size, awaited=False)
             except DiskFull:
-                self.delay_book.set_again([(offset, due)])
+                self.delayed.set_again([(offset, due)])
                 raise
             finally:
                 self._end_change(offset)
             return True
 
-        return replaced(DelayDesk, "_change", change)
+        return replaced(PartitionDelays, "_change", change)
 
 
 class KeepsIdsOfCancelled(Buggy):
@@ -115,16 +115,16 @@ class RecallsIdsOfCancelled(Buggy):
 
 class CancelsInMemoryOnly(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        before = DelayDesk._change
+        before = PartitionDelays._change
 
-        async def change(self: DelayDesk, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+        async def change(self: PartitionDelays, offset: Offset, due: Microseconds, batch: Batch) -> bool:
             if CANCEL not in bytes(batch.body):
                 return await before(self, offset, due, batch)
             self._end_change(offset)
-            self.delay_book._apply([Cancelled(offset, self.delay_book._reached, 0)])
+            self.delayed._apply([Cancelled(offset, self.delayed._reached, 0)])
             return True
 
-        return replaced(DelayDesk, "_change", change)
+        return replaced(PartitionDelays, "_change", change)
 
 
 class ForgetsAtStart(Buggy):

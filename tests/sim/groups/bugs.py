@@ -21,7 +21,7 @@ from goqueue.client.consuming.stock import Stock
 from goqueue.core.groups.effects import Tell
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.deliveries import Deliveries, Verdict
+from goqueue.core.ledger.deliveries import Deliveries, ReceiptVerdict
 from goqueue.core.ledger.entries import _KINDS, Acked, Delivered, Retry
 from goqueue.core.ledger.keyorder import Keyed
 from goqueue.core.ledger.keys import LedgerKeys, StandingSet
@@ -117,7 +117,7 @@ class RemembersOnlyAcks(Buggy):
 
         def judge(
             self: Deliveries, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
-        ) -> Verdict:
+        ) -> ReceiptVerdict:
             return before(self, now, nonce, runs, repeats if repeats is Settlement.ACKED else None)
 
         return replaced(Deliveries, "judge", judge)

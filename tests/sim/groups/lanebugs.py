@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from goqueue.actors.delivery.lanes import GatheredLanes
-from goqueue.actors.delivery.ledgers import LedgerBook
+from goqueue.actors.delivery.ledgers import Ledgers
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.firstdeliveries import FirstDeliveries
 from goqueue.core.ledger.state import LedgerState
@@ -32,9 +32,9 @@ class ForgetsLanesAtRestart(Buggy):
     """All lanes go on where the last of them was."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = LedgerBook.open
+        before = Ledgers.open
 
-        async def opened(self: LedgerBook) -> None:
+        async def opened(self: Ledgers) -> None:
             await before(self)
             for here in self.groups.values():
                 state = here.ledger._state
@@ -42,7 +42,7 @@ class ForgetsLanesAtRestart(Buggy):
                 lanes.ahead = OffsetSet()
                 lanes._move([lanes.next_fresh] * len(lanes.fresh))
 
-        return replaced(LedgerBook, "open", opened)
+        return replaced(Ledgers, "open", opened)
 
 
 class PutsTheLowestLaneFirst(Buggy):

@@ -18,9 +18,9 @@ from tests.spark.broker import BrokerProcess
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from goqueue.spark.ingest.job import Summary
+    from goqueue.spark.ingest.job import IngestSummary
 
-Run = Callable[..., "Summary"]
+Run = Callable[..., "IngestSummary"]
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -42,7 +42,7 @@ UNCHECKABLE = {"type": "object", "properties": {"id": {"type": "string", "unique
 def run(spark: "SparkSession", url: str, topic: str, tmp_path: Path) -> Run:
     from goqueue.spark.ingest.job import Ingest, ingest  # noqa: PLC0415
 
-    def run(**changed: Any) -> "Summary":
+    def run(**changed: Any) -> "IngestSummary":
         return ingest(spark, Ingest(**{"url": url, "topics": [topic], "path": str(tmp_path / "orders"), **changed}))
 
     return run

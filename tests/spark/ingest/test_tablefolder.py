@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goqueue.spark.files import Files, Found
+from goqueue.spark.files import Files, FoundFile
 from goqueue.spark.ingest.merging import Merging, merge_folder
 from goqueue.spark.ingest.tablefolder import Commit, TableFolder
 
@@ -42,12 +42,13 @@ class MemoryFiles(Files):
     def exists(self, path: str) -> bool:
         return any(each == path or each.startswith(f"{path}/") for each in self.kept)
 
-    def in_folder(self, path: str) -> list[Found]:
+    def in_folder(self, path: str) -> list[FoundFile]:
         inside = {
             each.removeprefix(f"{path}/").partition("/")[::2] for each in self.kept if each.startswith(f"{path}/")
         }
         return [
-            Found(f"{path}/{name}", name, 1, is_folder=bool(rest)) for name, rest in sorted(dict(inside).items())
+            FoundFile(f"{path}/{name}", name, 1, is_folder=bool(rest))
+            for name, rest in sorted(dict(inside).items())
         ]
 
     def make_folder(self, path: str) -> None:

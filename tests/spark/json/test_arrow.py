@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.spark.json.arrow import PIECE_MIN, SIZE_MAX, AtOnce, can_be_at_once
+from goqueue.spark.json.arrow import PIECE_MIN, SIZE_MAX, ArrowReading, can_be_at_once
 from goqueue.spark.json.columns import type_of
 from goqueue.spark.json.types import record_of
 from goqueue.spark.schema import arrow_schema
@@ -70,7 +70,7 @@ WHOLE = [
 def known(values: list[bytes | None], schema: dict[str, Any] = SCHEMA) -> list[dict[str, Any] | None]:
     record = record_of(schema)
     kind = arrow_schema(type_of(record))  # type: ignore[arg-type]
-    found: list[Any] = AtOnce(record, pa.struct(list(kind))).read(pa.array(values, pa.binary())).to_pylist()
+    found: list[Any] = ArrowReading(record, pa.struct(list(kind))).read(pa.array(values, pa.binary())).to_pylist()
     assert len(found) == len(values)
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from goqueue.spark.json.types import Record, record_of
+from goqueue.spark.json.types import JsonObject, record_of
 from tests.spark.json.model import fits
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _document(fields: dict[str, str]) -> bytes:
     return ("{" + ", ".join(f"{json.dumps(name)}: {text}" for name, text in fields.items()) + "}").encode()
 
 
-def _known_schema(record: Record) -> Any:
+def _known_schema(record: JsonObject) -> Any:
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType  # noqa: PLC0415
 
     from goqueue.spark.json.columns import type_of  # noqa: PLC0415
@@ -109,16 +109,16 @@ def _known_schema(record: Record) -> Any:
     return StructType([StructField(name, kind) for name, kind in columns])
 
 
-def _knowing(record: Record) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+def _knowing(record: JsonObject) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     """For a task. One message at a time: most of them would take their neighbours along."""
-    from goqueue.spark.json.arrow import AtOnce  # noqa: PLC0415
+    from goqueue.spark.json.arrow import ArrowReading  # noqa: PLC0415
     from goqueue.spark.schema import arrow_schema  # noqa: PLC0415
 
     schema = arrow_schema(_known_schema(record))
 
     def with_known(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            at_once, values = AtOnce(record, schema.field("_known").type), batch.column("value")
+            at_once, values = ArrowReading(record, schema.field("_known").type), batch.column("value")
             known = pa.concat_arrays([at_once.read(values[number : number + 1]) for number in range(len(values))])
             yield pa.RecordBatch.from_arrays([batch.column("number"), batch.column("value"), known], schema=schema)
 

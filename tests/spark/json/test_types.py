@@ -7,12 +7,12 @@ import pytest
 from goqueue.errors import InvalidConfig
 from goqueue.spark.json.types import (
     Field,
-    Limits,
+    JsonObject,
     Mapped,
     Plain,
-    Record,
     Scalar,
     Sequenced,
+    ValueLimits,
     patterns_of,
     record_of,
 )
@@ -32,14 +32,14 @@ def kind_of(schema: Any, **root: Any) -> Any:
         ({"type": "string", "format": "date"}, Plain(Scalar.DATE)),
         ({"type": "string", "format": "date-time"}, Plain(Scalar.DATE_TIME)),
         ({"type": "string", "format": "email", "title": "t", "x-shown": 1}, Plain(Scalar.STRING)),
-        ({"enum": ["a", "b"]}, Plain(Scalar.STRING, Limits(values=("a", "b")))),
-        ({"enum": ["a", None]}, Plain(Scalar.STRING, Limits(values=("a",)), is_nullable=True)),
-        ({"type": ["string", "null"], "enum": ["a"]}, Plain(Scalar.STRING, Limits(values=("a",)))),
-        ({"const": 3}, Plain(Scalar.INTEGER, Limits(values=(3,)))),
-        ({"type": ["integer", "number"], "minimum": 1}, Plain(Scalar.NUMBER, Limits(least=1))),
+        ({"enum": ["a", "b"]}, Plain(Scalar.STRING, ValueLimits(values=("a", "b")))),
+        ({"enum": ["a", None]}, Plain(Scalar.STRING, ValueLimits(values=("a",)), is_nullable=True)),
+        ({"type": ["string", "null"], "enum": ["a"]}, Plain(Scalar.STRING, ValueLimits(values=("a",)))),
+        ({"const": 3}, Plain(Scalar.INTEGER, ValueLimits(values=(3,)))),
+        ({"type": ["integer", "number"], "minimum": 1}, Plain(Scalar.NUMBER, ValueLimits(least=1))),
         (
             {"type": "integer", "minimum": 1.5, "maximum": 2.5, "exclusiveMinimum": 0.5, "exclusiveMaximum": 9.5},
-            Plain(Scalar.INTEGER, Limits(least=2, most=2, above=0, below=10)),
+            Plain(Scalar.INTEGER, ValueLimits(least=2, most=2, above=0, below=10)),
         ),
         ({"type": "object"}, Plain(Scalar.OBJECT)),
         ({}, Plain(Scalar.ANYTHING, is_nullable=True)),
@@ -48,7 +48,7 @@ def kind_of(schema: Any, **root: Any) -> Any:
         ({"type": "object", "additionalProperties": {"type": "number"}}, Mapped(Plain(Scalar.NUMBER))),
         (
             {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
-            Record((Field("b", Plain(Scalar.STRING), is_required=True),)),
+            JsonObject((Field("b", Plain(Scalar.STRING), is_required=True),)),
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_a_schema_is_a_column(schema: Any, kind: Any) -> None:
 def test_a_reference_is_what_it_refers_to() -> None:
     address = {"type": "object", "properties": {"street/no": {"type": "string", "pattern": "^[A-Z]"}}}
     kind = kind_of({"$ref": "#/$defs/an~1address", "description": "d"}, **{"$defs": {"an/address": address}})
-    assert isinstance(kind, Record)
+    assert isinstance(kind, JsonObject)
     assert patterns_of(kind) == ["^[A-Z]"]
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from goqueue import blocking
 from goqueue.cli import main
 from goqueue.spark.load import job as loading
-from goqueue.spark.load.files import Checkpoint, File, format_of, groups_of
+from goqueue.spark.load.files import LoadCheckpoint, LoadFile, format_of, groups_of
 from goqueue.types import Priority
 
 if TYPE_CHECKING:
@@ -142,15 +142,15 @@ def test_what_was_under_way_when_a_run_ended_is_loaded_again_and_nothing_else(
         url, f"{tmp_path}/*.json", topic, value="n", checkpoint=f"{tmp_path}/checkpoint", group_bytes=2 * size
     )
 
-    real, is_killed = Checkpoint.add, iter([False, True])
+    real, is_killed = LoadCheckpoint.add, iter([False, True])
 
-    def add(self: Checkpoint, files: Any, topic: str) -> None:
+    def add(self: LoadCheckpoint, files: Any, topic: str) -> None:
         if next(is_killed):
             raise Killed  # all of the group is written, and nobody knows
         real(self, files, topic)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Checkpoint, "add", add)
+        patched.setattr(LoadCheckpoint, "add", add)
         with pytest.raises(Killed):
             loading.load(spark, job, lambda _: None, lambda _: None)
     heard: list[int] = []
@@ -202,8 +202,8 @@ def test_paths_topics_and_checkpoints_that_do_not_fit_are_told(
 # Files alone
 
 
-def file(path: str, size: int = 1) -> File:
-    return File(path, size, 0)
+def file(path: str, size: int = 1) -> LoadFile:
+    return LoadFile(path, size, 0)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from goqueue.core.slices.batchindex import with_records
 from goqueue.errors import CorruptMessage
 from goqueue.spark.reading import rows
 from goqueue.spark.reading.columns import record_batches
-from goqueue.spark.reading.rows import Wanted
+from goqueue.spark.reading.rows import WantedRows
 from goqueue.spark.schema import arrow_schema, source_schema
 
 NOW = 1_700_000_000_000_000
@@ -85,7 +85,7 @@ def log(*batches: tuple[Sequence[Entry], bool]) -> tuple[bytes, int]:
 
 
 def table(data: bytes, start: int, end: int) -> list[dict[str, Any]]:
-    wanted = Wanted("orders.dlq", 1, start, end, NOW)
+    wanted = WantedRows("orders.dlq", 1, start, end, NOW)
     found = list(record_batches(data, wanted, EVERYTHING))
     for each in found:
         each.validate(full=True)
@@ -192,7 +192,7 @@ def test_packed_batches_are_unpacked_a_few_at_a_time() -> None:
     large = [Entry(b"0" * 1_000_000)] * 3
     stored, count = log(*[(large, True)] * 4)
     assert len(stored) < 100_000
-    found = list(record_batches(stored, Wanted("orders", 0, 0, count, NOW), EVERYTHING))
+    found = list(record_batches(stored, WantedRows("orders", 0, 0, count, NOW), EVERYTHING))
     assert [each.num_rows for each in found] == [6, 6]
     assert rows.UNPACKED_SIZE_MAX < 2 * 3_000_000
 

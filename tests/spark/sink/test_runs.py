@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.errors import RowRefused
-from goqueue.spark.sink.runs import Run, runs_of
+from goqueue.spark.sink.runs import SendRun, runs_of
 from goqueue.types import Priority
 
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -53,12 +53,12 @@ USUAL = {"headers": None, "priority": Priority.NORMAL, "partition": None, "delay
 """What a producer does where nothing is said."""
 
 
-def common_of(run: Run, number: int) -> dict[str, Any]:
+def common_of(run: SendRun, number: int) -> dict[str, Any]:
     own = {} if run.priorities is None else {"priority": run.priorities[number]}
     return {**USUAL, **run.options, **own, "topic": run.topic}
 
 
-def shared_by(run: Run) -> dict[str, Any]:
+def shared_by(run: SendRun) -> dict[str, Any]:
     return {**common_of(run, 0), "priority": None}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from goqueue.config import LogConfig
-from goqueue.core.delays.events import Delayed, DelayEvent, cancel_batch
+from goqueue.core.delays.events import DelayedRecord, DelayEvent, cancel_batch
 from goqueue.core.delays.firing import fired_batch
 from goqueue.core.delays.pending import Delays
 from goqueue.core.offsetset import OffsetSet
@@ -103,4 +103,4 @@ async def test_a_delay_that_was_written_after_the_clock_was_set_back_keeps_its_d
     await log.checkpoint()
     await thin(log, OffsetSet([(1, 1)]))
     assert not {0, 2, 3} & {record.offset for record in await read_all(log)}
-    assert await events_in(log) == [Delayed(1, 1, NOW - 50 * HOUR + 7)]
+    assert await events_in(log) == [DelayedRecord(1, 1, NOW - 50 * HOUR + 7)]

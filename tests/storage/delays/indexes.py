@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.offsetset import OffsetSet
-from goqueue.storage.delays.index import NAME, DelayIndex, Loaded
+from goqueue.storage.delays.index import NAME, DelayIndex, LoadedIndex
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from tests.storage.logs import mounted
@@ -16,26 +16,26 @@ ENDINGS = (DelayState.DELIVERED, DelayState.CANCELLED, DelayState.EXPIRED)
 CRASHES = 30
 
 
-def pending(offset: int, due: int, at: int | None = None) -> Change:
-    return Change(DelayState.PENDING, offset, due, offset if at is None else at)
+def pending(offset: int, due: int, at: int | None = None) -> DelayChange:
+    return DelayChange(DelayState.PENDING, offset, due, offset if at is None else at)
 
 
-def ended(state: DelayState, offset: int, at: int) -> Change:
-    return Change(state, offset, 7_000 + at, at)
+def ended(state: DelayState, offset: int, at: int) -> DelayChange:
+    return DelayChange(state, offset, 7_000 + at, at)
 
 
-async def opened(volume: Volume, log_start: int = 0, log_end: int = END) -> tuple[DelayIndex, Loaded]:
+async def opened(volume: Volume, log_start: int = 0, log_end: int = END) -> tuple[DelayIndex, LoadedIndex]:
     await volume.make_directories(DIRECTORY)
     return await DelayIndex.open(volume, DIRECTORY, log_start, log_end)
 
 
-async def found_on(disk: SimulatedDisk, log_end: int = END, log_start: int = 0) -> Loaded:
+async def found_on(disk: SimulatedDisk, log_end: int = END, log_start: int = 0) -> LoadedIndex:
     """What the next process finds."""
     async with mounted(disk) as volume:
         return (await opened(volume, log_start, log_end))[1]
 
 
-def dues_of(loaded: Loaded) -> dict[int, int]:
+def dues_of(loaded: LoadedIndex) -> dict[int, int]:
     return dict(zip(loaded.offsets, loaded.dues, strict=True))
 
 
@@ -43,7 +43,7 @@ async def compact(
     index: DelayIndex,
     offsets: Sequence[int],
     dues: Sequence[int],
-    finished: Sequence[Change],
+    finished: Sequence[DelayChange],
     applied_to: int,
     hidden: OffsetSet | None = None,
 ) -> None:

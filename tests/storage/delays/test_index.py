@@ -9,11 +9,11 @@ import trio
 from crc32c import crc32c
 from trio.testing import MockClock
 
-from goqueue.core.delays.pending import FINISHED_MAX, Change, DelayState
+from goqueue.core.delays.pending import FINISHED_MAX, DelayChange, DelayState
 from goqueue.core.offsetset import OffsetSet
 from goqueue.errors import Closed, DiskFailed, DiskFull, UnknownFormat
 from goqueue.storage.delays.entries import ENTRY_SIZE, HEADER_SIZE, PIECE_SIZE, encode_entries
-from goqueue.storage.delays.index import GROWN_BYTES, NAME, DelayIndex, Loaded
+from goqueue.storage.delays.index import GROWN_BYTES, NAME, DelayIndex, LoadedIndex
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from tests.storage.delays.indexes import (
@@ -202,7 +202,7 @@ async def test_whatever_byte_is_flipped_what_stays_is_a_true_beginning(
             assert broken.size(PATH) == HEADER_SIZE + sound * ENTRY_SIZE
 
 
-async def found_with(entries: Sequence[Change]) -> Loaded:
+async def found_with(entries: Sequence[DelayChange]) -> LoadedIndex:
     disk = SimulatedDisk(Random(0))
     async with mounted(disk) as volume:
         index, _ = await opened(volume)

@@ -9,9 +9,9 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.errors import DiskFull
-from goqueue.storage.delays.index import DelayIndex, Loaded
+from goqueue.storage.delays.index import DelayIndex, LoadedIndex
 from goqueue.testing.determinism import run_deterministically
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from goqueue.testing.faults import Faults
@@ -25,14 +25,14 @@ class World:
     """A log, and what it says; of each record at most one entry."""
 
     random: Random
-    log: list[Change | None] = field(default_factory=list)
+    log: list[DelayChange | None] = field(default_factory=list)
     durable_claim: int = 0
     is_alive: bool = True
 
-    def state(self, end: int) -> tuple[dict[int, int], dict[int, Change]]:
+    def state(self, end: int) -> tuple[dict[int, int], dict[int, DelayChange]]:
         return replayed({}, {}, self.log[:end])
 
-    def grow(self) -> list[Change]:
+    def grow(self) -> list[DelayChange]:
         grown = []
         for _ in range(self.random.randrange(1, 5)):
             entry = self.record()
@@ -40,7 +40,7 @@ class World:
             grown += [] if entry is None else [entry]
         return grown
 
-    def record(self) -> Change | None:
+    def record(self) -> DelayChange | None:
         at, (waiting, _) = len(self.log), self.state(len(self.log))
         kind, time = self.random.randrange(5), self.random.randrange(10_000)
         if kind == 0:
@@ -48,7 +48,9 @@ class World:
         if kind < 3 or not waiting:
             return pending(at, time)
         offset = self.random.choice(sorted(waiting))
-        return pending(offset, time, at) if kind == 3 else Change(self.random.choice(ENDINGS), offset, time, at)
+        return (
+            pending(offset, time, at) if kind == 3 else DelayChange(self.random.choice(ENDINGS), offset, time, at)
+        )
 
     def confirm(self, claim: int) -> None:
         """The last words of a dead process reach nobody."""
@@ -61,7 +63,7 @@ class World:
             del self.log[self.random.randrange(len(self.log) + 1) :]
             self.durable_claim = 0
 
-    def check(self, loaded: Loaded) -> None:
+    def check(self, loaded: LoadedIndex) -> None:
         """What is loaded, with the rest of the log applied, is what the log says. Nothing durable is forgotten."""
         assert loaded.applied_to <= len(self.log)
         assert loaded.applied_to >= self.durable_claim or loaded.is_rebuilt
@@ -71,8 +73,8 @@ class World:
 
 
 def replayed(
-    waiting: dict[int, int], past: dict[int, Change], records: Sequence[Change | None]
-) -> tuple[dict[int, int], dict[int, Change]]:
+    waiting: dict[int, int], past: dict[int, DelayChange], records: Sequence[DelayChange | None]
+) -> tuple[dict[int, int], dict[int, DelayChange]]:
     for entry in records:
         if entry is not None and entry.state is DelayState.PENDING and entry.offset not in past:
             waiting[entry.offset] = entry.time

@@ -12,7 +12,7 @@ from goqueue.storage.log.segment import LOG
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
-from tests.actors.delivery.shelves import WatchedDisk, broker, partition_of, values
+from tests.actors.delivery.gatherers import WatchedDisk, broker, partition_of, values
 from tests.actors.partition.test_partition import publish
 from tests.actors.topics.test_lost import remove_tree
 from tests.storage.logs import mounted

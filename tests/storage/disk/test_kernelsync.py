@@ -11,7 +11,7 @@ import trio.testing
 
 from goqueue.storage.disk import kernelsync
 from goqueue.storage.disk.disk import RealDisk
-from goqueue.storage.disk.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, Refused
+from goqueue.storage.disk.kernelsync import FDSYNC, FSYNC, TOGETHER_MAX, KernelSync, SyncRefused
 
 pytestmark = pytest.mark.skipif(not KernelSync(1).is_known, reason="this system has no such requests")
 
@@ -33,7 +33,7 @@ async def test_many_at_once_are_refused_beyond_the_limit_and_each_hears_of_its_o
             os.write(file.fileno(), bytes(4096))
             try:
                 await kernel.fdatasync(file.fileno())
-            except Refused:
+            except SyncRefused:
                 refused.append(number)
             else:
                 done.append(number)
@@ -49,7 +49,7 @@ async def test_many_at_once_are_refused_beyond_the_limit_and_each_hears_of_its_o
 async def test_what_cannot_be_synced_is_refused_before_anything_is_begun(tmp_path: Path) -> None:
     kernel = KernelSync(1)
     reading, writing = os.pipe()
-    with pytest.raises(Refused):
+    with pytest.raises(SyncRefused):
         await kernel.fdatasync(writing)
     assert not kernel.is_known
     os.close(reading)

@@ -17,7 +17,7 @@ from goqueue.storage.journals.file import NEW
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import (
     NAME,
-    Found,
+    FoundLedgers,
     LedgerJournal,
     WrittenLedger,
     forgotten,
@@ -70,15 +70,15 @@ class Shell:
     def ack(self, nonce: int, first: int, last: int) -> None:
         self.write(self.written.ledger.ack(self.now, nonce, [AttemptRun(first, last, 1)])[0])
 
-    def depart(self, sequence: int) -> None:
+    def transfer_next(self, sequence: int) -> None:
         """One more message is given up and leaves."""
         offset, nonce = self.written.ledger.next_fresh, self.deliver(1)
         runs = [AttemptRun(offset, offset, 1)]
         self.write(self.written.ledger.reject(self.now, nonce, runs, "bad")[0])
-        self.write(self.written.ledger.begin_departure(sequence, [Run(offset, offset)]))
+        self.write(self.written.ledger.begin_transfer(sequence, [Run(offset, offset)]))
 
     def arrive(self, sequence: int) -> None:
-        self.write(self.written.ledger.departed(sequence))
+        self.write(self.written.ledger.transferred(sequence))
 
     def read_on(self, producer_id: int) -> None:
         self.journal.append([reads_here(self.written, self.wall, SETTINGS, producer_id)])
@@ -89,11 +89,11 @@ class Shell:
         return self.written.ledger.snapshot(self.now)
 
 
-async def open_journal(volume: Volume, now: float = 100.0, wall: int = WALL) -> tuple[LedgerJournal, Found]:
+async def open_journal(volume: Volume, now: float = 100.0, wall: int = WALL) -> tuple[LedgerJournal, FoundLedgers]:
     return await LedgerJournal.open(volume, DIRECTORY, now, wall)
 
 
-async def found_on(disk: SimulatedDisk, now: float = 100.0, wall: int = WALL) -> Found:
+async def found_on(disk: SimulatedDisk, now: float = 100.0, wall: int = WALL) -> FoundLedgers:
     async with mounted(disk) as volume:
         return (await open_journal(volume, now, wall))[1]
 
@@ -193,7 +193,7 @@ async def test_what_follows_a_gap_in_a_groups_numbers_is_not_applied(
     assert all(written.is_spent for written in found.ledgers.values())
 
 
-async def test_a_departure_under_way_keeps_its_producer_which_is_spent_when_entries_were_lost(
+async def test_a_transfer_under_way_keeps_its_producer_which_is_spent_when_entries_were_lost(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """G5: under another id it would be appended twice. What was lost may have used the numbers behind it."""
@@ -201,20 +201,20 @@ async def test_a_departure_under_way_keeps_its_producer_which_is_spent_when_entr
         journal, _ = await open_journal(volume)
         shell = Shell(journal)
         shell.attach()
-        shell.depart(0)
+        shell.transfer_next(0)
         await journal.commit()
         begin = disk.size(PATH)
         shell.arrive(0)
-        shell.depart(1)
+        shell.transfer_next(1)
         await journal.commit()
         shell.arrive(1)
         await journal.close()
     disk.flip_bit(PATH, begin + 40, 0)
     written = (await found_on(disk)).ledgers["billing"]
     assert (written.producer_id, written.is_spent) == (4711, True)
-    departure = written.ledger.departure_under_way
-    assert departure is not None
-    assert (departure.sequence, written.ledger.next_sequence) == (0, 1)
+    transfer = written.ledger.transfer_under_way
+    assert transfer is not None
+    assert (transfer.sequence, written.ledger.next_sequence) == (0, 1)
 
 
 @pytest.mark.parametrize("by_snapshot", [False, True])
@@ -246,7 +246,7 @@ async def test_a_torn_tail_spends_the_producer_since_the_last_durable_frame_may_
         shell.attach()
         await journal.commit()
         begin = disk.size(PATH)
-        shell.depart(0)
+        shell.transfer_next(0)
         await journal.commit()
         rotten = disk.kill()
         rotten.flip_bit(PATH, begin + 40, 0)

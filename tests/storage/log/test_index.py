@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.records.batch import Envelope, envelope_for
-from goqueue.storage.log.index import BEGINNING, ENTRY_SIZE, STRETCH_SIZE_MIN, Place, SparseIndex
+from goqueue.storage.log.index import BEGINNING, ENTRY_SIZE, STRETCH_SIZE_MIN, IndexEntry, SparseIndex
 from tests.storage.logs import batch
 
 BASE = 1_000
@@ -116,11 +116,11 @@ def test_an_entry_costs_seventeen_bytes_and_covers_four_kibibytes() -> None:
 
 def test_an_empty_index_points_to_the_beginning() -> None:
     index = SparseIndex()
-    assert index.place_of_offset(5) == index.last_place() == BEGINNING == Place(0, 0)
+    assert index.place_of_offset(5) == index.last_place() == BEGINNING == IndexEntry(0, 0)
     assert index.place_of_time(0) is None
 
 
 def test_a_jumping_clock_does_not_hide_what_comes_after() -> None:
     index, placed = built([(1, 5_000, 50, 0), (1, 5_000, 10, 0), (1, 5_000, 60, 0)])
-    assert index.place_of_time(20) == Place(0, 0)
-    assert index.place_of_time(55) == Place(2, placed[2][0])
+    assert index.place_of_time(20) == IndexEntry(0, 0)
+    assert index.place_of_time(55) == IndexEntry(2, placed[2][0])

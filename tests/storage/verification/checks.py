@@ -4,7 +4,7 @@ from goqueue.config import LogConfig
 from goqueue.core.records.batch import Envelope, parse_envelope
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Finding, Kind, Report
+from goqueue.storage.verification.findings import Finding, FindingKind, Report
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, open_log, path_of, publish
@@ -47,7 +47,7 @@ async def only_finding(disk: SimulatedDisk, path: str = DIRECTORY) -> Finding:
     return finding
 
 
-async def kinds(disk: SimulatedDisk, path: str = DIRECTORY) -> list[Kind]:
+async def kinds(disk: SimulatedDisk, path: str = DIRECTORY) -> list[FindingKind]:
     return [finding.kind for finding in (await checked(disk, path)).findings()]
 
 

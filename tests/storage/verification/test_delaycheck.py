@@ -4,13 +4,13 @@ from contextlib import aclosing
 
 import pytest
 
-from goqueue.core.delays.pending import Change, DelayState
+from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.storage.delays import entries as delayentries
 from goqueue.storage.delays.entries import ENTRY_SIZE, HEADER_SIZE, encode_entries, encode_header
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import FileKind, Row, dump, kind_of
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.delays.indexes import PATH, compact, ended, opened, pending
 from tests.storage.verification.checks import checked, closed_log, flip_byte, kinds, only_finding, overwrite, whole
@@ -47,7 +47,7 @@ async def test_a_sound_index_is_not_mentioned_and_its_entries_are_rows(volume: V
     assert await dumped(disk) == [
         DelayRow(PLACES[0], pending(3, 9_500), True),
         DelayRow(PLACES[1], ENTRIES[2], True),
-        DelayRow(PLACES[2], Change(DelayState.MARK, 0, 0, 12), False),
+        DelayRow(PLACES[2], DelayChange(DelayState.MARK, 0, 0, 12), False),
     ]
 
 
@@ -57,7 +57,7 @@ async def test_every_flipped_byte_is_named_by_its_place(volume: Volume, disk: Si
         harmed = disk.kill()
         flip_byte(harmed, PATH, position, 1 << position % 8)
         finding = await only_finding(harmed)
-        assert (finding.kind, finding.path, finding.is_damage) == (Kind.INDEX_DAMAGED, PATH, False)
+        assert (finding.kind, finding.path, finding.is_damage) == (FindingKind.INDEX_DAMAGED, PATH, False)
         begin = max((place for place in PLACES if place <= position), default=0)
         assert (finding.position, finding.end_position) == (begin, disk.size(PATH))
         rows = await dumped(harmed)
@@ -71,7 +71,7 @@ async def test_every_cut_is_named_but_one_between_entries(volume: Volume, disk: 
     for size in range(disk.size(PATH)):
         harmed = disk.kill()
         harmed.cut(PATH, size)
-        assert await kinds(harmed) == ([] if size in PLACES[1:] else [Kind.INDEX_DAMAGED])
+        assert await kinds(harmed) == ([] if size in PLACES[1:] else [FindingKind.INDEX_DAMAGED])
 
 
 @pytest.mark.parametrize("what", ["version", "state"])
@@ -84,9 +84,9 @@ async def test_what_a_newer_goqueue_wrote_is_named_as_such(volume: Volume, disk:
             header = encode_header()
     else:
         state = 9  # type: ignore[assignment]
-    overwrite(disk, PATH, header + encode_entries([Change(state, 1, 2, 3)]))
+    overwrite(disk, PATH, header + encode_entries([DelayChange(state, 1, 2, 3)]))
     [finding] = (await checked(disk)).damage()
-    assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, PATH)
+    assert (finding.kind, finding.path) == (FindingKind.UNKNOWN_FORMAT, PATH)
     assert [row for row in await dumped(disk) if isinstance(row, Finding)] == [finding]
 
 
@@ -95,4 +95,4 @@ async def test_entries_that_belong_to_an_older_file_are_not_believed(volume: Vol
     await with_index(volume)
     overwrite(disk, PATH, whole(disk, PATH) + encode_entries([pending(1, 5)]))
     finding = await only_finding(disk)
-    assert (finding.kind, finding.position) == (Kind.INDEX_DAMAGED, PLACES[-1] + ENTRY_SIZE)
+    assert (finding.kind, finding.position) == (FindingKind.INDEX_DAMAGED, PLACES[-1] + ENTRY_SIZE)

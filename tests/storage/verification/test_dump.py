@@ -9,7 +9,7 @@ from goqueue.config import LogConfig
 from goqueue.core.records.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.core.records.record import decode_records
 from goqueue.errors import UnknownFormat
-from goqueue.storage.journals.file import Kind as FrameKind
+from goqueue.storage.journals.file import FrameKind
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.dump import (
     FileKind,
@@ -22,7 +22,7 @@ from goqueue.storage.verification.dump import (
     dump,
     kind_of,
 )
-from goqueue.storage.verification.findings import Finding, Kind
+from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.segmentdump import EVERYTHING, BatchRow, RecordRow, Selection
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, file_names, open_log, path_of
@@ -93,7 +93,7 @@ async def test_damage_is_a_row_in_its_place(volume: Volume, disk: SimulatedDisk,
     finding = rows[number]
     assert isinstance(finding, Finding)
     assert (finding.kind, *span(finding)) == (
-        *(Kind.DAMAGED_BATCHES, position),
+        *(FindingKind.DAMAGED_BATCHES, position),
         *(position + envelope.size, 4, 6),
     )
 
@@ -129,7 +129,7 @@ async def test_a_batch_of_an_unknown_version_ends_the_dump_by_name(volume: Volum
     first, finding = await dumped(disk, path_of(0))
     assert isinstance(first, BatchRow)
     assert isinstance(finding, Finding)
-    assert (finding.kind, finding.position, finding.offset) == (Kind.UNKNOWN_FORMAT, position, 2)
+    assert (finding.kind, finding.position, finding.offset) == (FindingKind.UNKNOWN_FORMAT, position, 2)
 
 
 async def test_a_piece_that_was_set_aside_is_read_by_its_first_batch(volume: Volume, disk: SimulatedDisk) -> None:
@@ -178,10 +178,10 @@ async def test_a_seal_and_a_recovery_point_are_a_row_each(volume: Volume, disk: 
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [(path_of(0, ".seal"), Kind.SEAL_DAMAGED), (POINT, Kind.RECOVERY_POINT_DAMAGED)],
+    [(path_of(0, ".seal"), FindingKind.SEAL_DAMAGED), (POINT, FindingKind.RECOVERY_POINT_DAMAGED)],
 )
 async def test_a_damaged_seal_or_recovery_point_is_a_finding(
-    volume: Volume, disk: SimulatedDisk, path: str, kind: Kind
+    volume: Volume, disk: SimulatedDisk, path: str, kind: FindingKind
 ) -> None:
     await closed_log(volume)
     disk.flip_bit(path, 20, 0)
@@ -207,8 +207,8 @@ async def test_a_journals_frames_are_rows_with_lost_ones_in_their_place(
     lost, torn = damaged[2], damaged[-1]
     assert isinstance(lost, Finding)
     assert isinstance(torn, Finding)
-    assert (lost.kind, lost.position) == (Kind.LOST_ENTRIES, third.position)
-    assert (torn.kind, torn.end_position) == (Kind.TORN_TAIL, disk.size(JOURNAL))
+    assert (lost.kind, lost.position) == (FindingKind.LOST_ENTRIES, third.position)
+    assert (torn.kind, torn.end_position) == (FindingKind.TORN_TAIL, disk.size(JOURNAL))
 
 
 async def test_a_journal_of_an_unknown_version_is_shown_up_to_there(volume: Volume, disk: SimulatedDisk) -> None:
@@ -224,7 +224,7 @@ async def test_a_journal_of_an_unknown_version_is_shown_up_to_there(volume: Volu
     assert [type(row) for row in rows] == [FrameRow, FrameRow, Finding]
     unknown = rows[2]
     assert isinstance(unknown, Finding)
-    assert (unknown.kind, unknown.position) == (Kind.UNKNOWN_FORMAT, third.position)
+    assert (unknown.kind, unknown.position) == (FindingKind.UNKNOWN_FORMAT, third.position)
 
 
 async def test_a_file_is_known_by_its_name_or_by_how_it_begins(volume: Volume, disk: SimulatedDisk) -> None:

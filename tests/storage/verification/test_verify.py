@@ -11,7 +11,7 @@ from goqueue.core.records.batch import ENVELOPE_SIZE, seal_envelope
 from goqueue.storage.directory.datadirectory import DataDirectory
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Kind, State
+from goqueue.storage.verification.findings import FindingKind, SegmentState
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, SMALL, batch, file_names, mounted, open_log, path_of, publish
 from tests.storage.verification.checks import (
@@ -45,7 +45,7 @@ async def test_a_sound_log_is_counted_and_nothing_is_found(volume: Volume, disk:
     assert sum(segment.records for segment in partition.segments) == 60
     assert sum(segment.batches for segment in partition.segments) == 30
     states = [segment.state for segment in partition.segments]
-    assert states == [State.SEALED] * (len(states) - 1) + [State.GROWING]
+    assert states == [SegmentState.SEALED] * (len(states) - 1) + [SegmentState.GROWING]
     assert partition.segments[-1].end_offset == 60
 
 
@@ -68,7 +68,7 @@ async def test_a_running_log_is_sound_at_every_step(volume: Volume, disk: Simula
     log = await open_log(volume)
     for number in range(30):
         await publish(log, batch(b"value %d" % number, b"x" * 300))
-        assert set(await kinds(disk)) <= {Kind.SEAL_MISSING}
+        assert set(await kinds(disk)) <= {FindingKind.SEAL_MISSING}
         if number % 7 == 0:
             await log.checkpoint()
             assert await kinds(disk) == []
@@ -129,7 +129,7 @@ async def test_a_flipped_bit_is_named_by_bytes_and_offsets(
     position, envelope = places(disk, 0)[number]
     disk.flip_bit(path_of(0), position + inside, 4)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.DAMAGED_BATCHES, path_of(0))
+    assert (finding.kind, finding.path) == (FindingKind.DAMAGED_BATCHES, path_of(0))
     assert span(finding) == (position, position + envelope.size, envelope.base_offset, envelope.end_offset)
     assert finding.is_damage
 
@@ -148,7 +148,7 @@ async def test_damage_at_the_end_of_a_closed_log_is_no_torn_tail(volume: Volume,
     position, envelope = places(disk, last)[-1]
     disk.flip_bit(path_of(last), position + 5, 0)
     finding = await only_finding(disk)
-    assert finding.kind is Kind.DAMAGED_BATCHES
+    assert finding.kind is FindingKind.DAMAGED_BATCHES
     assert span(finding) == (position, disk.size(path_of(last)), envelope.base_offset, 60)
 
 
@@ -169,7 +169,7 @@ async def test_records_that_are_not_what_the_envelope_says_are_named(volume: Vol
     wrong = seal_envelope(envelope._replace(priority_mask=1))
     disk.open(path_of(0)).write(position, [wrong])
     [finding] = (await checked(disk)).damage()
-    assert finding.kind is Kind.BAD_RECORDS
+    assert finding.kind is FindingKind.BAD_RECORDS
     assert span(finding) == (position, position + envelope.size, 2, 4)
     assert "priority mask" in finding.text
 
@@ -208,7 +208,7 @@ async def test_a_file_that_is_cut_short_is_named(
     full_size = disk.size(path_of(base))
     disk.cut(path_of(base), size)
     [finding] = (await checked(disk)).damage()
-    assert (finding.kind, finding.path) == (Kind.CUT_SHORT, path_of(base))
+    assert (finding.kind, finding.path) == (FindingKind.CUT_SHORT, path_of(base))
     assert span(finding) == (min(third, size), size, envelope.base_offset if size else base, end)
     assert f"{size} of its {full_size} bytes" in finding.text
 
@@ -226,10 +226,10 @@ async def test_a_removed_segment_is_named(volume: Volume, disk: SimulatedDisk, w
     report = await checked(disk)
     [finding] = report.damage()
     assert (finding.kind, finding.path, *span(finding)) == (
-        *(Kind.MISSING_OFFSETS, path_of(base)),
+        *(FindingKind.MISSING_OFFSETS, path_of(base)),
         *(None, None, base, end),
     )
-    assert {finding.kind for finding in report.warnings()} == ({Kind.LEFTOVER} if is_left else set())
+    assert {finding.kind for finding in report.warnings()} == ({FindingKind.LEFTOVER} if is_left else set())
 
 
 async def test_a_hole_is_named_again_after_a_start_has_sealed_it(volume: Volume, disk: SimulatedDisk) -> None:
@@ -238,7 +238,7 @@ async def test_a_hole_is_named_again_after_a_start_has_sealed_it(volume: Volume,
     disk.remove(path_of(second))
     await (await open_log(volume)).close()
     finding = await only_finding(disk)
-    assert (finding.kind, *span(finding)) == (Kind.MISSING_OFFSETS, None, None, second, third)
+    assert (finding.kind, *span(finding)) == (FindingKind.MISSING_OFFSETS, None, None, second, third)
 
 
 async def test_a_removed_first_segment_is_named(volume: Volume, disk: SimulatedDisk) -> None:
@@ -248,7 +248,7 @@ async def test_a_removed_first_segment_is_named(volume: Volume, disk: SimulatedD
         disk.remove(path_of(0, suffix))
     finding = await only_finding(disk)
     assert (finding.kind, finding.path, finding.offset, finding.end_offset) == (
-        *(Kind.MISSING_OFFSETS, DIRECTORY),
+        *(FindingKind.MISSING_OFFSETS, DIRECTORY),
         *(0, second),
     )
 
@@ -259,7 +259,7 @@ async def test_a_log_that_lost_all_its_segments_is_named(volume: Volume, disk: S
         if name != "recovery-point":
             disk.remove(f"{DIRECTORY}/{name}")
     finding = await only_finding(disk)
-    assert (finding.kind, finding.offset, finding.end_offset) == (Kind.MISSING_OFFSETS, 0, 60)
+    assert (finding.kind, finding.offset, finding.end_offset) == (FindingKind.MISSING_OFFSETS, 0, 60)
 
 
 async def test_segments_that_overlap_are_named(volume: Volume, disk: SimulatedDisk) -> None:
@@ -268,5 +268,5 @@ async def test_segments_that_overlap_are_named(volume: Volume, disk: SimulatedDi
     longer = whole(disk, path_of(0)) + whole(disk, path_of(second))
     overwrite(disk, path_of(0), longer)
     [finding] = (await checked(disk)).damage()
-    assert (finding.kind, finding.path) == (Kind.OVERLAPPING_SEGMENTS, path_of(0))
+    assert (finding.kind, finding.path) == (FindingKind.OVERLAPPING_SEGMENTS, path_of(0))
     assert (finding.offset, finding.end_offset) == (second, bases(disk)[2])

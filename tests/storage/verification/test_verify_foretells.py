@@ -7,12 +7,17 @@ from trio.testing import MockClock
 
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogStatistics
-from goqueue.storage.verification.findings import Finding, Kind, Report
+from goqueue.storage.verification.findings import Finding, FindingKind, Report
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, file_names, mounted, open_log
 from tests.storage.verification.checks import checked
 
-STILL_THERE = {Kind.KEPT_ASIDE, Kind.INDEX_MISSING, Kind.INDEX_DAMAGED, Kind.SEAL_DAMAGED}
+STILL_THERE = {
+    FindingKind.KEPT_ASIDE,
+    FindingKind.INDEX_MISSING,
+    FindingKind.INDEX_DAMAGED,
+    FindingKind.SEAL_DAMAGED,
+}
 """Warnings that a start leaves to the first read, or to the operator."""
 
 
@@ -58,7 +63,7 @@ def harm(disk: SimulatedDisk, random: Random) -> None:
 
 
 def torn(report: Report) -> list[tuple[str, int | None, int]]:
-    found = [finding for finding in report.warnings() if finding.kind is Kind.TORN_TAIL]
+    found = [finding for finding in report.warnings() if finding.kind is FindingKind.TORN_TAIL]
     sizes = [(each.end_position or 0) - (each.position or 0) for each in found]
     return sorted((each.path, each.offset, size) for each, size in zip(found, sizes, strict=True) if size)
 

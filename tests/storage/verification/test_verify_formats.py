@@ -13,11 +13,10 @@ from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.errors import DiskFailed, UnknownFormat
 from goqueue.storage.checkedjson import pack
 from goqueue.storage.directory.datadirectory import INCOMPLETE, DataDirectory
-from goqueue.storage.journals.file import Kind as FrameKind
-from goqueue.storage.journals.file import encode_frame
+from goqueue.storage.journals.file import FrameKind, encode_frame
 from goqueue.storage.log.summary import HEAD_SIZE
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.findings import FindingKind
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.file import SimulatedFile
@@ -50,7 +49,7 @@ async def test_a_lost_journal_entry_is_named(volume: Volume, disk: SimulatedDisk
     frame = len(encode_frame(FrameKind.MARK, 0, 0))
     disk.flip_bit(JOURNAL, frame + 20, 0)
     [finding] = (await checked(disk, DATA)).damage()
-    assert (finding.kind, finding.path, finding.position) == (Kind.LOST_ENTRIES, JOURNAL, frame)
+    assert (finding.kind, finding.path, finding.position) == (FindingKind.LOST_ENTRIES, JOURNAL, frame)
     assert "entries 1 to 1 are" in finding.text
 
 
@@ -59,7 +58,7 @@ async def test_a_journal_is_known_although_its_first_byte_is_damaged(volume: Vol
     await closed_log(volume, count=1)
     disk.flip_bit(JOURNAL, 0, 0)
     [finding] = (await checked(disk, DATA)).damage()
-    assert (finding.kind, finding.path, finding.position) == (Kind.LOST_ENTRIES, JOURNAL, 0)
+    assert (finding.kind, finding.path, finding.position) == (FindingKind.LOST_ENTRIES, JOURNAL, 0)
 
 
 @pytest.mark.parametrize("path", [f"{DATA}/groups/registry", f"{DIRECTORY}/ledgers"])
@@ -71,7 +70,7 @@ async def test_the_journals_of_groups_are_known_by_their_names_whatever_is_left_
     await volume.make_directories(path.rpartition("/")[0])
     overwrite(disk, path, left)
     [finding] = (await checked(disk, DATA)).damage()
-    assert (finding.kind, finding.path) == (Kind.LOST_ENTRIES, path)
+    assert (finding.kind, finding.path) == (FindingKind.LOST_ENTRIES, path)
 
 
 @pytest.mark.parametrize("left", [b"", b"GQJ\1half", bytes(8)])
@@ -84,7 +83,7 @@ async def test_what_is_left_of_a_journal_that_has_no_name_yet_is_no_damage(
     report = await checked(disk, DATA)
     assert report.damage() == ()
     found = [finding.kind for finding in report.findings() if finding.path == path]
-    assert found == ([Kind.TORN_TAIL] if left else [])
+    assert found == ([FindingKind.TORN_TAIL] if left else [])
 
 
 async def test_the_torn_tail_of_a_journal_is_a_warning(volume: Volume, disk: SimulatedDisk) -> None:
@@ -94,7 +93,7 @@ async def test_the_torn_tail_of_a_journal_is_a_warning(volume: Volume, disk: Sim
     disk.open(JOURNAL).write(size, [b"GQJ\1half"])
     report = await checked(disk, DATA)
     [finding] = [finding for finding in report.findings() if finding.path == JOURNAL]
-    assert (finding.kind, finding.position, finding.end_position) == (Kind.TORN_TAIL, size, size + 8)
+    assert (finding.kind, finding.position, finding.end_position) == (FindingKind.TORN_TAIL, size, size + 8)
     assert report.damage() == ()
 
 
@@ -109,7 +108,7 @@ async def test_what_a_start_set_aside_is_mentioned(volume: Volume, disk: Simulat
     disk.open(path_of(0)).write(disk.size(path_of(0)), [b"garbage"])
     await (await open_log(volume)).close()
     finding = await only_finding(disk)
-    assert finding.kind is Kind.KEPT_ASIDE
+    assert finding.kind is FindingKind.KEPT_ASIDE
     assert finding.path == f"{DIRECTORY}/{file_names(disk, '.torn')[0]}"
 
 
@@ -135,7 +134,7 @@ async def test_a_batch_of_an_unknown_version_is_named_and_what_lies_before_it_is
     overwrite(disk, path_of(0), of_version(whole(disk, path_of(0)), position, 2))
     report = await checked(disk)
     [finding] = report.damage()
-    assert (finding.kind, finding.path, finding.position) == (Kind.UNKNOWN_FORMAT, path_of(0), position)
+    assert (finding.kind, finding.path, finding.position) == (FindingKind.UNKNOWN_FORMAT, path_of(0), position)
     assert "version 2" in finding.text
     assert report.partitions[0].segments[0].records == 6
     assert finding.offset == envelope.base_offset
@@ -156,7 +155,7 @@ async def test_a_seal_or_recovery_point_of_an_unknown_version_is_named(
     await closed_log(volume)
     overwrite(disk, path, of_later_version(whole(disk, path), size))
     [finding] = (await checked(disk)).damage()
-    assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, path)
+    assert (finding.kind, finding.path) == (FindingKind.UNKNOWN_FORMAT, path)
     assert f"{word} version 7" in finding.text
 
 
@@ -177,20 +176,23 @@ async def test_a_journal_of_an_unknown_version_is_named(volume: Volume, disk: Si
     frame[4:8] = crc32c(frame[8:], crc32c(b"\2")).to_bytes(4, "big")
     overwrite(disk, JOURNAL, bytes(frame))
     [finding] = (await checked(disk, DATA)).damage()
-    assert (finding.kind, finding.path) == (Kind.UNKNOWN_FORMAT, JOURNAL)
+    assert (finding.kind, finding.path) == (FindingKind.UNKNOWN_FORMAT, JOURNAL)
 
 
 @pytest.mark.parametrize(
     ("meta", "kind"),
     [
-        (b'{"format": 2, "cluster": "5a2f9a3e-0000-4000-8000-000000000000", "node": "n"}', Kind.UNKNOWN_FORMAT),
-        (b'{"format": 1, "cluster": "5a2f9a3e', Kind.META_DAMAGED),
-        (b'{"format": 1}', Kind.META_DAMAGED),
-        (None, Kind.META_MISSING),
+        (
+            b'{"format": 2, "cluster": "5a2f9a3e-0000-4000-8000-000000000000", "node": "n"}',
+            FindingKind.UNKNOWN_FORMAT,
+        ),
+        (b'{"format": 1, "cluster": "5a2f9a3e', FindingKind.META_DAMAGED),
+        (b'{"format": 1}', FindingKind.META_DAMAGED),
+        (None, FindingKind.META_MISSING),
     ],
 )
 async def test_the_mark_of_the_data_directory_is_read(
-    volume: Volume, disk: SimulatedDisk, meta: bytes | None, kind: Kind
+    volume: Volume, disk: SimulatedDisk, meta: bytes | None, kind: FindingKind
 ) -> None:
     await closed_log(volume, count=1)
     if meta is not None:
@@ -241,7 +243,7 @@ async def test_a_file_that_cannot_be_read_is_named(
         await closed_journal(volume)
     monkeypatch.setattr(Unreadable, "broken", broken)
     finding = await only_finding(disk, DATA)
-    assert (finding.kind, finding.path) == (Kind.UNREADABLE, named)
+    assert (finding.kind, finding.path) == (FindingKind.UNREADABLE, named)
     assert "Input/output error" in finding.text
 
 
@@ -258,7 +260,7 @@ async def test_a_damaged_signature_of_a_partition_is_a_warning(
     assert await kinds(disk) == []
     overwrite(disk, path, data)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path, finding.is_damage) == (Kind.IDENTITY_DAMAGED, path, False)
+    assert (finding.kind, finding.path, finding.is_damage) == (FindingKind.IDENTITY_DAMAGED, path, False)
 
 
 async def test_a_copy_that_was_not_finished_is_damage(volume: Volume, disk: SimulatedDisk) -> None:
@@ -266,4 +268,4 @@ async def test_a_copy_that_was_not_finished_is_damage(volume: Volume, disk: Simu
     path = f"{DATA}/{INCOMPLETE}"
     disk.open(path, create=True).close()
     [finding] = (await checked(disk, DATA)).damage()
-    assert (finding.kind, finding.path) == (Kind.INCOMPLETE, path)
+    assert (finding.kind, finding.path) == (FindingKind.INCOMPLETE, path)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from trio.testing import MockClock
 
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Kind
+from goqueue.storage.verification.findings import FindingKind
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, batch, mounted, open_log, path_of, publish
@@ -48,7 +48,7 @@ async def test_an_append_under_way_is_no_torn_tail(volume: Volume, disk: Simulat
     disk.cut(path_of(0), last + 70)
     meanwhile = Meanwhile(lambda: disk.open(path_of(0)).write(last + 70, [data[last + 70 :]]))
     report = await verify(disk, DIRECTORY, meanwhile)
-    assert [finding.kind for finding in report.findings()] == [Kind.RECOVERY_POINT_MISSING]
+    assert [finding.kind for finding in report.findings()] == [FindingKind.RECOVERY_POINT_MISSING]
     assert report.partitions[0].end_offset == 10
 
 
@@ -57,7 +57,7 @@ async def test_a_segment_that_retention_removes_meanwhile_is_no_hole(volume: Vol
     second = bases(disk)[1]
     report = await verify(disk, DIRECTORY, Meanwhile(lambda: disk.remove(path_of(second))))
     assert [(finding.kind, finding.path) for finding in report.findings()] == [
-        (Kind.REMOVED_MEANWHILE, path_of(second))
+        (FindingKind.REMOVED_MEANWHILE, path_of(second))
     ]
 
 

@@ -5,7 +5,7 @@ import pytest
 from goqueue.config import LogConfig
 from goqueue.storage.log import summary as seals
 from goqueue.storage.log.volume import Volume
-from goqueue.storage.verification.findings import Kind, State
+from goqueue.storage.verification.findings import FindingKind, SegmentState
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import DIRECTORY, NOW, batch, open_log, path_of
 from tests.storage.verification.checks import (
@@ -30,7 +30,7 @@ async def test_a_removed_index_will_be_rebuilt(volume: Volume, disk: SimulatedDi
     await closed_log(volume)
     disk.remove(path_of(0, suffix))
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.INDEX_MISSING, path_of(0, suffix))
+    assert (finding.kind, finding.path) == (FindingKind.INDEX_MISSING, path_of(0, suffix))
     assert "will be rebuilt" in finding.text
     assert not finding.is_damage
 
@@ -45,7 +45,7 @@ async def test_a_damaged_index_will_be_rebuilt(
     base = bases(disk)[which]
     disk.flip_bit(path_of(base, suffix), 7, 0)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.INDEX_DAMAGED, path_of(base, suffix))
+    assert (finding.kind, finding.path) == (FindingKind.INDEX_DAMAGED, path_of(base, suffix))
     assert "will be rebuilt" in finding.text
 
 
@@ -55,8 +55,8 @@ async def test_a_removed_seal_is_a_warning(volume: Volume, disk: SimulatedDisk) 
     report = await checked(disk)
     [finding] = report.warnings()
     assert report.damage() == ()
-    assert (finding.kind, finding.path) == (Kind.SEAL_MISSING, path_of(0, ".seal"))
-    assert report.partitions[0].segments[0].state is State.UNSEALED
+    assert (finding.kind, finding.path) == (FindingKind.SEAL_MISSING, path_of(0, ".seal"))
+    assert report.partitions[0].segments[0].state is SegmentState.UNSEALED
 
 
 @pytest.mark.parametrize("position", [0, 5, 30, seals.HEAD_SIZE - 1, seals.HEAD_SIZE + 3, -1])
@@ -64,7 +64,7 @@ async def test_a_damaged_seal_is_a_warning(volume: Volume, disk: SimulatedDisk, 
     await closed_log(volume)
     disk.flip_bit(path_of(0, ".seal"), position % disk.size(path_of(0, ".seal")), 1)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.SEAL_DAMAGED, path_of(0, ".seal"))
+    assert (finding.kind, finding.path) == (FindingKind.SEAL_DAMAGED, path_of(0, ".seal"))
     assert not finding.is_damage
 
 
@@ -72,7 +72,7 @@ async def test_the_seal_of_another_file_is_void(volume: Volume, disk: SimulatedD
     await closed_log(volume)
     overwrite(disk, path_of(0, ".seal"), whole(disk, path_of(bases(disk)[1], ".seal")))
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.SEAL_VOID, path_of(0, ".seal"))
+    assert (finding.kind, finding.path) == (FindingKind.SEAL_VOID, path_of(0, ".seal"))
 
 
 async def test_a_seal_that_does_not_say_what_the_log_says_is_void(volume: Volume, disk: SimulatedDisk) -> None:
@@ -86,14 +86,14 @@ async def test_a_seal_that_does_not_say_what_the_log_says_is_void(volume: Volume
     head.summary.highest_timestamp -= 1
     overwrite(disk, path_of(0, ".seal"), seals.encode_summary(head.summary, head.mark, history))
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.SEAL_VOID, path_of(0, ".seal"))
+    assert (finding.kind, finding.path) == (FindingKind.SEAL_VOID, path_of(0, ".seal"))
 
 
 async def test_a_missing_recovery_point_is_a_warning(volume: Volume, disk: SimulatedDisk) -> None:
     await closed_log(volume)
     disk.remove(POINT)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path, finding.is_damage) == (Kind.RECOVERY_POINT_MISSING, POINT, False)
+    assert (finding.kind, finding.path, finding.is_damage) == (FindingKind.RECOVERY_POINT_MISSING, POINT, False)
 
 
 @pytest.mark.parametrize("position", [1, 4, 8, 60])
@@ -101,7 +101,7 @@ async def test_a_damaged_recovery_point_is_a_warning(volume: Volume, disk: Simul
     await closed_log(volume)
     disk.flip_bit(POINT, position, 3)
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path, finding.is_damage) == (Kind.RECOVERY_POINT_DAMAGED, POINT, False)
+    assert (finding.kind, finding.path, finding.is_damage) == (FindingKind.RECOVERY_POINT_DAMAGED, POINT, False)
 
 
 async def test_segments_before_the_logs_start_are_leftovers(volume: Volume, disk: SimulatedDisk) -> None:
@@ -115,7 +115,7 @@ async def test_segments_before_the_logs_start_are_leftovers(volume: Volume, disk
         overwrite(disk, path, data)
     disk.flip_bit(path_of(0), 100, 0)  # nobody misses it
     finding = await only_finding(disk)
-    assert (finding.kind, finding.path) == (Kind.LEFTOVER, path_of(0))
+    assert (finding.kind, finding.path) == (FindingKind.LEFTOVER, path_of(0))
 
 
 # Torn tails
@@ -131,7 +131,7 @@ async def test_what_lies_behind_the_last_promise_is_a_torn_tail(
     report = await checked(disk)
     [finding] = report.findings()
     assert (finding.kind, finding.path, *span(finding)) == (
-        *(Kind.TORN_TAIL, path_of(0)),
+        *(FindingKind.TORN_TAIL, path_of(0)),
         *(size, size + len(garbage), 6, None),
     )
     assert report.damage() == ()
@@ -144,7 +144,7 @@ async def test_a_sound_batch_behind_it_that_claims_it_makes_it_rot(volume: Volum
     position, envelope = places(disk, 0)[1]
     disk.flip_bit(path_of(0), position + 100, 0)
     [finding] = (await checked(disk)).damage()
-    assert finding.kind is Kind.DAMAGED_BATCHES
+    assert finding.kind is FindingKind.DAMAGED_BATCHES
     assert span(finding) == (position, position + envelope.size, 2, 4)
 
 
@@ -154,7 +154,9 @@ async def test_a_torn_tail_takes_later_segments_along(volume: Volume, disk: Simu
         log.append([batch(b"value %d" % number, b"x" * 300)], NOW)
     disk.flip_bit(path_of(0), 100, 0)
     report = await checked(disk.kill())
-    found = [(finding.path, finding.position) for finding in report.findings() if finding.kind is Kind.TORN_TAIL]
+    found = [
+        (finding.path, finding.position) for finding in report.findings() if finding.kind is FindingKind.TORN_TAIL
+    ]
     assert found == [(path_of(base), 0) for base in bases(disk)]
     assert report.damage() == ()
 
@@ -167,7 +169,9 @@ async def test_a_log_whose_beginning_never_came_to_be_is_torn_as_a_whole(
         log.append([batch(b"value %d" % number, b"x" * 300)], NOW)
     disk.remove(path_of(0))
     report = await checked(disk.kill())
-    found = [(finding.path, finding.offset) for finding in report.findings() if finding.kind is Kind.TORN_TAIL]
+    found = [
+        (finding.path, finding.offset) for finding in report.findings() if finding.kind is FindingKind.TORN_TAIL
+    ]
     assert found == [(DIRECTORY, 0), *((path_of(base), base) for base in bases(disk))]
     assert report.damage() == ()
     assert report.partitions[0].end_offset == 0
@@ -182,4 +186,4 @@ async def test_a_seal_promises_its_segment(volume: Volume, disk: SimulatedDisk) 
     disk.remove(POINT)
     disk.flip_bit(path_of(0), 100, 0)
     [finding] = (await checked(disk)).damage()
-    assert (finding.kind, finding.path) == (Kind.DAMAGED_BATCHES, path_of(0))
+    assert (finding.kind, finding.path) == (FindingKind.DAMAGED_BATCHES, path_of(0))

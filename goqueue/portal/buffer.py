@@ -16,7 +16,7 @@ from goqueue.portal.thread import TrioThread, emptied_in_children
 ItemT = TypeVar("ItemT")
 
 
-class Shelf(Generic[ItemT]):
+class MessageBuffer(Generic[ItemT]):
     def __init__(self, fetch: Callable[[], Awaitable[Sequence[ItemT]]]) -> None:
         self._fetch = fetch
         self.items: deque[ItemT] = deque()

@@ -74,11 +74,11 @@ class Desk:
         for entry in self.ledger.tick(self.now):
             self.write(entry)
 
-    def depart(self) -> None:
-        leaving = self.ledger.next_departures(100)
+    def transfer_next(self) -> None:
+        leaving = self.ledger.next_dead_letters(100)
         sequence = self.ledger.next_sequence
-        self.write(self.ledger.begin_departure(sequence, leaving))
-        self.write(self.ledger.departed(sequence))
+        self.write(self.ledger.begin_transfer(sequence, leaving))
+        self.write(self.ledger.transferred(sequence))
 
     def counts(self) -> dict[str, int]:
         """What is not nothing."""

@@ -8,13 +8,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from goqueue.portal.shelf import Shelf
+from goqueue.portal.buffer import MessageBuffer
 from goqueue.portal.thread import TrioThread, new_lock
 
 ItemT = TypeVar("ItemT")
 
 
-class StreamShelf(Shelf[ItemT]):
+class StreamBuffer(MessageBuffer[ItemT]):
     def __init__(self, fetch: Callable[[], Awaitable[Sequence[ItemT]]]) -> None:
         super().__init__(fetch)
         self._lock = new_lock()
