@@ -2,8 +2,8 @@
 
     {"uuid": "…", "partition": 0, "crc32c": "9f3a01c2"}
 
-The checksum is of the other fields, written without spaces and in the order of their names. A file without one, as
-older ones are, is taken as it is.
+The checksum covers the other fields, written without spaces and in the order of their names. A file without a
+checksum, from an older goqueue, is accepted as it is.
 """
 
 import json
@@ -20,7 +20,7 @@ def pack(fields: Mapping[str, Any], indent: int | None = None) -> bytes:
 
 
 def is_sound(fields: Mapping[str, Any]) -> bool:
-    """Whether these fields, as they were read, are what was written."""
+    """Whether these fields match their checksum, or have none."""
     others = {name: value for name, value in fields.items() if name != CHECKSUM}
     return CHECKSUM not in fields or fields[CHECKSUM] == _checksum(others)
 

@@ -40,7 +40,7 @@ MANIFEST = "backup.json"
 MANIFEST_SIZE_MAX = 64 * 1024 * 1024
 MANIFEST_FORMAT = 1
 SYNC_BYTES = 64 * 1024 * 1024
-"""So much is copied into a partition, then it is made durable: what waits for the disk stays bounded."""
+"""Limit of unsynced bytes of a partition's copy; then it is synced, so that what waits for the disk is bounded."""
 GAP_MAX = 2**30
 NOT_OURS = frozenset({"lost+found"})
 WARNING = b"A copy is being made here, or was cut short. Nothing in this directory may be used; remove it all.\n"
@@ -48,7 +48,7 @@ WARNING = b"A copy is being made here, or was cut short. Nothing in this directo
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Offsets that the original had and could not read any more."""
+    """Offsets of the original that it could no longer read."""
 
     offset: Offset
     end_offset: Offset
@@ -56,7 +56,7 @@ class Lost:
 
 @dataclass(slots=True)
 class CopiedPartition:
-    """What is in a copy of one partition."""
+    """The contents of a copy of one partition."""
 
     topic: str
     uuid: str
@@ -68,7 +68,7 @@ class CopiedPartition:
     bytes: int = 0
     lost: list[Lost] = field(default_factory=list)
     ledgers_crc32c: int | None = None
-    """Of what is in the journal of its ledgers; None when no group has read from it."""
+    """Checksum of the snapshot in its journal of ledgers; None when no group has read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Manifest:
     meta: Meta
     partitions: tuple[CopiedPartition, ...]
     groups_crc32c: int | None = None
-    """Of what is in the register of groups; None of a backup without groups."""
+    """Checksum of the snapshot in the register of groups; None in a backup without groups."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,7 +92,7 @@ class Manifest:
 
 
 class DirectoryCopy:
-    """A copy on its way: begun by `begin`, of some partitions, and either finished or left as it is."""
+    """A copy that is being made of some partitions: begun by `begin`, and either finished or left as it is."""
 
     def __init__(self, volume: Volume, path: str, lock: DirectoryLock) -> None:
         self._volume = volume
@@ -119,13 +119,13 @@ class DirectoryCopy:
         return PartitionCopy(self._volume, folder, topic.config.to_log_config(), copied)
 
     async def add_registry(self, snapshot: bytes | None) -> int | None:
-        """Which groups there are; answered with its checksum."""
+        """Write the register of groups; returns its checksum."""
         if snapshot is None:
             return None
         return await write_journal(self._volume, f"{self.path}/{GROUPS}", REGISTRY, snapshot)
 
     async def leave_out(self, topic: KnownTopic) -> None:
-        """It was deleted while it was copied."""
+        """Remove the copy of a topic that was deleted meanwhile."""
         folder = self._folders.topic(topic.name)
         for number in self._volume.disk.list(folder):
             for name in self._volume.disk.list(f"{folder}/{number}"):
@@ -135,7 +135,7 @@ class DirectoryCopy:
         self._volume.forget_folders(folder)
 
     async def finish(self, metadata: MetadataRecord, meta: Meta, now: Microseconds, about: Manifest | None) -> None:
-        """Everything is copied: write what says so, in the order that makes a crash harmless."""
+        """Everything is copied: write the files that say so, in the order that makes a crash harmless."""
         log, _ = await MetadataLog.open(self._volume, f"{self._folders.topic(METADATA_LOG)}/0")
         await log.write(metadata, now)
         await log.close()
@@ -150,7 +150,7 @@ class DirectoryCopy:
 
 
 def check_empty(volume: Volume, path: str, *allowed: str) -> None:
-    """Of a directory that is missing, or empty but for what a file system puts there itself."""
+    """Raises unless the directory is missing, or empty but for what a file system puts there itself."""
     if not volume.disk.exists(path):
         return
     if not volume.disk.is_directory(path):
@@ -171,14 +171,14 @@ class PartitionCopy:
         self._config = config
         self._log: Log | None = None
         self._last: Envelope | None = None
-        """What was written last, and so where the copy ends."""
+        """The batch that was written last: the copy ends with it."""
         self._unsynced = 0
         self.copied = copied
         self.position = copied.start
-        """Which offset is wanted next."""
+        """The offset that is wanted next."""
 
     async def add(self, batches: Sequence[CopiedBatch]) -> None:
-        """Batches as they follow each other. What lies before the start or behind the end is passed over."""
+        """Batches in their order. Those before the start or behind the end are skipped."""
         wanted: list[CopiedBatch] = []
         for batch in batches:
             wanted += self._wanted(batch)
@@ -192,7 +192,7 @@ class PartitionCopy:
             await log.checkpoint()
 
     def _wanted(self, batch: CopiedBatch) -> list[CopiedBatch]:
-        """What of it is to be written. Compaction may have let an empty batch swallow its neighbours since."""
+        """The batches to write for it. Compaction may have let an empty batch swallow its neighbours since."""
         envelope = batch.envelope
         written = self.position if self._last is None else self._last.end_offset
         begin, end = max(envelope.base_offset, written), min(envelope.end_offset, self.copied.end)
@@ -206,7 +206,7 @@ class PartitionCopy:
         return [*gap, batch]
 
     def _gap_before(self, base: Offset) -> list[CopiedBatch]:
-        """A log may begin inside a batch, which it has whole; and its beginning may have moved meanwhile."""
+        """A log may begin inside a batch, which it holds whole; and its start may have moved meanwhile."""
         if base > self.position or (self._last is not None and base < self._last.end_offset):
             raise IncompleteCopy(
                 f"{self._folder}: offset {self.position} is missing, the next batch begins at {base}; "
@@ -221,14 +221,14 @@ class PartitionCopy:
         self.copied.records += sum(each.envelope.record_count for each in batches)
 
     async def pass_over(self, end_offset: Offset) -> None:
-        """The original cannot read what lies up to there; offsets stay, so empty batches stand for them."""
+        """The original cannot read the offsets up to `end_offset`; they stay, so empty batches stand for them."""
         end_offset = min(end_offset, self.copied.end)
         self.copied.lost.append(Lost(self.position, end_offset))
         like = self._last or _nothing(self.copied.leader_epoch)
         await self.add(_empties(like, self.position, end_offset))
 
     def begin_later(self, start: Offset) -> None:
-        """The original has let go what lies before `start`, while it was copied."""
+        """Retention or a purge of the original removed what lies before `start` while it was copied."""
         self.copied.start = self.position = min(start, self.copied.end)
 
     async def finish(self) -> CopiedPartition:
@@ -244,12 +244,12 @@ class PartitionCopy:
         return self.copied
 
     async def add_ledgers(self, snapshot: bytes | None) -> None:
-        """How far groups are with it, as at the moment of its end."""
+        """The progress of groups on it, at the moment at which the copied log ends."""
         if snapshot is not None:
             self.copied.ledgers_crc32c = await write_journal(self._volume, self._folder, LEDGERS, snapshot)
 
     async def _open(self, base: Offset) -> Log:
-        """An empty log that goes on at `base`."""
+        """An empty log whose next offset is `base`."""
         await write_recovery_point(self._volume, self._folder, empty_at(base, self.copied.leader_epoch))
         self._log = await Log.open(self._volume, self._folder, self._config)
         return self._log
@@ -289,7 +289,7 @@ def _empties(like: Envelope, begin: Offset, end: Offset) -> list[CopiedBatch]:
 
 
 def without(metadata: MetadataRecord, names: set[str]) -> MetadataRecord:
-    """The topics without these, which were deleted meanwhile."""
+    """The metadata without these topics, which were deleted meanwhile."""
     topics = Metadata()
     topics.apply(metadata)
     for name in names:

@@ -1,15 +1,15 @@
-"""The groups in a copy: their register, and beside each log its ledgers; all of the moment at which the logs end.
+"""The groups in a copy: their register, and beside each log its ledgers, all as at the moment when the logs end.
 
-Not later than the logs: a ledger would know of acks behind the end of the copied log and, worse, that a dead letter
-arrived which the copied dead-letter topic lacks. Not earlier: acks of that time would be lost, and the dead-letter
-topic would have numbers that the ledger gives out again for other messages, which would be taken for repeats.
+Not later than the logs: a ledger would know of acks behind the end of the copied log and, worse, of the arrival of
+a dead letter that the copied dead-letter topic lacks. Not earlier: the acks in between would be lost, and the
+ledger would give numbers that the dead-letter topic has to other messages, which would be taken for repeats.
 
-At one moment they are what a kill of the broker leaves, and groups are made to start from that: no ack from before
-is lost, nothing is skipped, each dead letter arrives once (G5). The copied logs end at what readers saw. A group
-that was to begin behind that end is cut back to it when the partition opens.
+At one moment they are what a kill of the broker leaves, and groups can start from that: no earlier ack is lost,
+nothing is skipped, each dead letter arrives once (G5). The copied logs end at the high watermark. A group that was
+to begin behind that end is cut back to it when the partition opens.
 
-A copied journal is a single frame, the snapshot. Only that is the backup's: what a broker that was started on the
-backup has written behind it is not restored.
+A copied journal is a single frame, the snapshot. Only this frame belongs to the backup: entries that a broker has
+written behind it, when it was started on the backup, are not restored.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,17 @@ from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log.volume import Volume
 
 FIELD = "groups"
-"""Beside the topics, as they travel to whoever makes a backup: [register, [[topic, partition, ledgers] …]]."""
+"""The field for groups in the metadata that the broker sends: [register, [[topic, partition, ledgers] …]]."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsThen:
-    """The groups at the moment of a backup, each journal by the snapshot that stands for it."""
+    """The groups at the moment of a backup: each journal as a snapshot."""
 
     registry: bytes | None
-    """None of a broker that does not say."""
+    """None from a broker that does not send its groups."""
     ledgers: dict[tuple[str, int], bytes]
-    """By topic and partition; of those that a group has read from."""
+    """By topic and partition, for the partitions that a group has read from."""
 
 
 def pack_with(metadata: MetadataRecord, groups: GroupsThen) -> bytes:
@@ -59,14 +59,14 @@ def _by_place(ledgers: Iterable[Any]) -> dict[tuple[str, int], bytes]:
 
 
 async def write_journal(volume: Volume, directory: str, name: str, snapshot: bytes) -> int:
-    """A journal that begins with this snapshot, durably. The checksum by which a restore knows it again."""
+    """Write a journal that begins with this snapshot, durably. Returns the checksum by which a restore knows it."""
     await volume.make_directories(directory)
     await volume.replace(directory, name, [encode_frame(FrameKind.SNAPSHOT, 0, 1, snapshot)])
     return crc32c(snapshot)
 
 
 async def read_journal(volume: Volume, path: str, checksum: int | None) -> bytes | None:
-    """The snapshot that was written there under this checksum; None when none was."""
+    """The snapshot that was written there with this checksum; None when there is no checksum."""
     if checksum is None:
         return None
     data = await volume.read_whole(path, JOURNAL_SIZE_MAX) if volume.disk.exists(path) else b""

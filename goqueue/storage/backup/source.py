@@ -1,7 +1,7 @@
 """Reading a backup to restore it, without changing anything in it.
 
-Everything is read by its checksums and compared with what the backup says of itself. A backup may have been served
-since it was made: that is no harm as long as nothing was written to it or let go of it.
+Everything is checked by its checksums and compared with the manifest. A broker may have served the backup since it
+was made: that does no harm as long as nothing was written to it or removed from it.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -35,7 +35,7 @@ class BackupSource:
         self.path = path
 
     async def manifest(self) -> Manifest:
-        """What the backup says is in it; `IncompleteCopy` of one that was cut short."""
+        """What the backup says it holds; `IncompleteCopy` if it was cut short."""
         disk = self._volume.disk
         if not disk.is_directory(self.path):
             raise UnknownFormat(f"there is no directory {self.path}; give one that `goqueue backup` made")
@@ -62,7 +62,7 @@ class BackupSource:
         return metadata
 
     async def batches(self, copied: CopiedPartition) -> AsyncGenerator[list[CopiedBatch], None]:
-        """Those of one partition, from the one that holds its start on; there must be none behind its end."""
+        """The batches of one partition, from the one that holds its start; there must be none behind its end."""
         folder = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}"
         async with aclosing(self._batches(folder, copied.start)) as rows:
             async for batches in rows:

@@ -1,8 +1,8 @@
-"""Compaction by key of a whole log: first learn the newest offset of each key, then rewrite what is finished.
+"""Compaction by key of a whole log: first learn the newest offset of each key, then rewrite finished segments.
 
 The first walk begins where the last run ended and stops when it knows as many keys as memory allows; the next
-run goes on from there. Segments are rewritten from the oldest on, so a tombstone never goes before what it
-deletes. A run ends before the first segment with message ids that a restart would have to know again.
+run goes on from there. Segments are rewritten oldest first, so a tombstone never goes before the message that it
+deletes. A run ends before the first segment with message ids that a restart must still find.
 """
 
 from goqueue.core.log.compaction import KEYS_MAX, NewestByKey, is_hidden, keeps_hidden, keeps_newest
@@ -52,7 +52,7 @@ async def compact_by_key(
 
 
 def _first_fresh_id(log: Log, now: Microseconds) -> Offset:
-    """Where the first finished segment begins that a start would search for ids, else the end of the log."""
+    """The base offset of the first finished segment that a start would search for ids, else the end of the log."""
     for segment in log.finished_segments():
         if segment.summary.holds_ids and now - segment.summary.last_append_time < REMEMBERED_FOR:
             return segment.base_offset

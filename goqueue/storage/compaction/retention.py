@@ -1,4 +1,4 @@
-"""Retention of a log: what has outlived its time goes, except what is still to be delivered."""
+"""Retention of a log: removes expired messages, except those that are still to be delivered."""
 
 from itertools import takewhile
 
@@ -17,9 +17,9 @@ NOTHING = OffsetSet()
 
 
 async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> Offset:
-    """Remove expired segments up to the first that holds pending offsets; from there on, keep just these.
+    """Remove expired segments up to the first that holds pending offsets; from there on, keep only those offsets.
 
-    Up to the offset that is returned, nothing but these is left.
+    Below the offset that is returned, only pending offsets are left.
     """
     expired = _expired(log, now)
     removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))

@@ -1,8 +1,8 @@
 """Taking records out of the middle of a log, segment after segment, the oldest first.
 
-A delayed original goes before, or together with, the record that says how it ended. Nothing goes out of a segment
-that is damaged, though. So what says that a delay in such a one has ended stays wherever it lies: else a start
-without a delay index would find that message pending, and deliver it (G8).
+A delayed original is removed before, or together with, the record that says how its delay ended. But nothing is
+removed from a damaged segment. So a record stays if it ends a delay whose original is in a damaged segment: else a
+start without a delay index would find that message pending, and deliver it (G8).
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from goqueue.storage.log.segment import Segment
 
 
 async def thin(log: Log, segments: Iterable[Segment], keeps: Keeps) -> None:
-    """Keep only these records, and what must not go while others stay. Give the segments in their order."""
+    """Keep the records that `keeps` names, and those that end a delay whose original stays. Segments in order."""
     untouched = OffsetSet()
 
     def keeps_or_must(envelope: Envelope, place: RecordPlace, records: memoryview) -> bool:

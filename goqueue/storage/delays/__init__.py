@@ -1,1 +1,1 @@
-"""The delay index of a partition, and what a log says of delayed messages."""
+"""The delay index of a partition, and scans of a log for delayed messages."""

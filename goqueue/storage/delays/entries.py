@@ -1,6 +1,6 @@
-"""How the delay index of a partition lies in its file, and what can be had back from one.
+"""The file format of a partition's delay index, and the replay of such a file.
 
-A header, then a row of entries:
+A header, then entries:
 
      0 "GQD"   3 version=1   4 CRC32C of the version and of everything behind this field   8 zero (8)
 
@@ -11,17 +11,17 @@ A header, then a row of entries:
     28 CRC32C of the 28 bytes before it, lowest byte first (4)
 
 Entries are written in the order of the log. So an entry says that everything in the log below its `at` is applied,
-and every sound prefix of the file is true and says up to where. A mark says only that. An entry that a compaction
-carried over says nothing of the kind; the mark behind the last of them does. A pending entry of an offset that is
-pending gives it another due time; what has ended stays so.
+and every sound prefix of the file is true and says up to which offset. A mark says only that. An entry that a
+compaction carried over does not say it; the mark behind the last of them does. A pending entry for an offset that
+is already pending gives it another due time; a delay that has ended stays ended.
 
-A compaction carries over too which offsets nobody is ever handed: all originals, and the records that move or
-cancel. A hidden entry names 64 offsets from its `offset` on by the bits of its `time`, the lowest first. What is
-not carried over the other entries say: their originals, and where a move or a cancel lies.
+A compaction also carries over the offsets that are never delivered: all originals, and the records that move or
+cancel one. A hidden entry names 64 offsets from its `offset` on by the bits of its `time`, the lowest first. For
+entries that are not carried over, the entries themselves name these offsets: the original, and the move or cancel.
 
 Since the checksum ends an entry with its lowest byte first, the CRC32C of a whole sound entry is always the same
-number, and so is that of any row of so many sound entries. A piece of the file is checked by one call, and entry by
-entry only when it is not sound: a million take milliseconds.
+number, and so is that of n sound entries in sequence. So one call checks a piece of the file, and only an unsound
+piece is checked entry by entry: a million entries take milliseconds.
 """
 
 import sys
@@ -65,7 +65,7 @@ def encode_header() -> bytes:
 
 
 def is_header(data: bytes) -> bool:
-    """Whether a file begins soundly. A sound header of another version is an error: a newer goqueue wrote it."""
+    """Whether the header is sound. A sound header of another version is an error: a newer goqueue wrote it."""
     if len(data) < HEADER_SIZE:
         return False
     magic, version, checksum, rest = _HEADER.unpack_from(data)
@@ -92,7 +92,7 @@ def encode_hidden(words: Iterable[tuple[Offset, int]]) -> bytes:
 
 
 def decode_entries(piece: bytes, count: int) -> Iterator[tuple[DelayChange, bool]]:
-    """The first so many of a piece, which are sound, and whether each was carried over."""
+    """The first `count` entries of a piece, which must be sound, and whether each was carried over."""
     for at, offset, time, state, is_carried, _ in _ENTRY.iter_unpack(piece[: count * ENTRY_SIZE]):
         yield DelayChange(DelayState(state), offset, time, at), bool(is_carried)
 
@@ -102,7 +102,7 @@ _SOUND_CRC = crc32c(_SOUND)
 
 
 def _sound_count(piece: bytes) -> int:
-    """How many entries there are before the first that is not sound."""
+    """The number of entries before the first unsound one."""
     count = len(piece) // ENTRY_SIZE
     if crc32c(piece[: count * ENTRY_SIZE]) == crc32c(_SOUND * count):
         return count
@@ -124,29 +124,29 @@ class _Columns:
         self.claims = array("Q", compress(self.ats, map(not_, self.carried))) if any(self.carried) else self.ats
 
     def select(self, column: "array[int]", table: bytes) -> "array[int]":
-        """Of those entries whose state the table names."""
+        """The column of those entries whose state the table names."""
         selectors = self.states.translate(table)
         return array("Q", compress(column, selectors)) if 0 in selectors else column
 
 
 class DelayReplay:
-    """What the sound beginning of a file says, piece by piece."""
+    """The state that the sound beginning of a file describes, read piece by piece."""
 
     def __init__(self) -> None:
         self.applied_to: Offset | None = None
-        """Everything in the log below it is applied; None while nothing says so."""
+        """Everything in the log below it is applied; None while no entry says so."""
         self.log_end_min: Offset = 0
-        """Where the log must end at least."""
+        """The lowest end offset that the log can have."""
         self.count = 0
         self._offsets, self._dues = array("Q"), array("Q")
-        """Of all that became pending, in that order, when they were due at first."""
+        """Offsets and first due times of all that became pending, in that order."""
         self._moved: dict[Offset, Microseconds] = {}
         self._begun, self._over, self._hidden = OffsetSet(), OffsetSet(), OffsetSet()
         self._ended: array[int] = array("Q")
         self._ended_times, self._ended_ats, self._ended_states = array("Q"), array("Q"), bytearray()
 
     def take(self, piece: bytes) -> bool:
-        """Whether all of it was sound, in order, and whole entries. What was not counts for nothing."""
+        """Whether the piece is whole entries, all sound and in order. From the first bad one on it is ignored."""
         sound = _sound_count(piece)
         columns = _Columns(piece[: sound * ENTRY_SIZE])
         count = self._count_in_order(columns)
@@ -157,7 +157,7 @@ class DelayReplay:
         return count * ENTRY_SIZE == len(piece)
 
     def _count_in_order(self, columns: _Columns) -> int:
-        """Entries that do not follow those before them are another file's, left by a crash."""
+        """Entries that do not follow those before them belong to an older file, and were left by a crash."""
         claims, last, count = columns.claims, self.applied_to or 0, len(columns.ats)
         if not claims or (claims[0] >= last and all(map(le, claims, islice(claims, 1, None)))):
             return count
@@ -185,7 +185,7 @@ class DelayReplay:
             self.log_end_min = claims[-1] if is_mark else claims[-1] + 1
 
     def _note_hidden(self, columns: _Columns) -> None:
-        """Beside the originals: the records that moved or cancelled one, and what was carried over."""
+        """Besides the originals: the records that moved or cancelled one, and those that were carried over."""
         said_at = columns.select(columns.ats, _IS_PENDING)
         if said_at != columns.select(columns.offsets, _IS_PENDING):  # else each is the original itself
             self._hidden.update(OffsetSet.of(said_at))
@@ -195,7 +195,7 @@ class DelayReplay:
             self._hidden.add_mask(base, word)
 
     def _note_pending(self, offsets: "array[int]", dues: "array[int]") -> None:
-        """Of those that were rescheduled the last word counts."""
+        """For a message that was rescheduled, the last due time counts."""
         new = OffsetSet.of(offsets)
         if len(new) == len(offsets) and not len(self._begun.common(new)):
             self._offsets += offsets
@@ -213,14 +213,14 @@ class DelayReplay:
         return self._begun.without(self._over)
 
     def hidden(self) -> OffsetSet:
-        """What nobody is ever handed."""
+        """The offsets that are never delivered."""
         found = self._hidden.copy()
         found.update(self._begun)
         found.update(self._over)
         return found
 
     def pending_pieces(self, size: int) -> Iterator[tuple["array[int]", "array[int]"]]:
-        """Offsets and due times of what is pending, in the order in which it became so, some at a time."""
+        """Offsets and due times of what is pending, in the order in which it became pending, `size` at a time."""
         pending, moved = self.pending(), self._moved
         for begin in range(0, len(self._offsets), size):
             offsets, dues = self._offsets[begin : begin + size], self._dues[begin : begin + size]
@@ -232,7 +232,7 @@ class DelayReplay:
             yield offsets, dues
 
     def newest_ended(self, count_max: int) -> list[DelayChange]:
-        """The last of those that have ended, in the order of the log, each once."""
+        """The last delays that have ended, in the order of the log, each once."""
         columns: list[Sequence[int]] = [self._ended_states, self._ended, self._ended_times, self._ended_ats]
         rows = zip(*(column[-count_max:] for column in columns), strict=True)
         entries = [DelayChange(DelayState(state), offset, time, at) for state, offset, time, at in rows]

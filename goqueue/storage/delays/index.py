@@ -2,20 +2,20 @@
 
 With it a start need not read the whole log for them.
 
-The log is the truth; the index says what the log said up to some offset, and what follows there is applied again
-at each start. So it is never waited for, and whatever happens to its file costs time and no message. It may say too
-little at any time, and never too much:
+The log is the truth; the index holds what the log said up to some offset, and a start applies the rest of the log.
+So nothing waits for the index, and a lost or damaged file costs time and no message. It may say too little at any
+time, and never too much:
 
-- Entries are written in the order of the log, and every sound prefix of the file is true (`delayentries`).
+- Entries are written in the order of the log, and every sound prefix of the file is true (`entries`).
 - When a write fails, the index is incomplete: nothing more is written behind the gap. `compact` makes it whole.
-- A file that claims more than the log holds (a crash took the log's end), that has seen too little of it or that
-  begins badly is removed, durably, before anything is written in its place; a bad end is cut off just so. Else old
-  entries might follow new ones.
-- Retention and compaction take records out of the log that say how a delay ended. Before they do, what was said is
-  durable in the index (`mark`, `sync`); an index that has not seen so much, since its end was damaged, is not used.
+- A file that claims more than the log holds (a crash took the log's end), that has seen too little of the log, or
+  whose header is bad is removed, durably, before a new one is written; a bad end is cut off in the same way. Else
+  old entries might follow new ones.
+- Retention and compaction remove records that say how a delay ended. Before they do, that is made durable in the
+  index (`mark`, `sync`); an index that has not seen the log so far, since its end was damaged, is not used.
 
-What is appended during a `compact` goes to the old file, and is gathered for the new one. The file is made with the
-first entry: a partition without delays has none.
+Entries that are appended during a `compact` go to the old file, and are gathered for the new one. The first entry
+creates the file: a partition without delays has none.
 """
 
 from array import array
@@ -56,7 +56,7 @@ AskDues: TypeAlias = Callable[[Sequence[Offset]], Awaitable[Sequence[Microsecond
 
 @dataclass(frozen=True, slots=True)
 class LoadedIndex:
-    """What the index said when it was opened."""
+    """The contents of the index when it was opened."""
 
     applied_to: Offset
     """The log is applied below it: go on from there. The record there may be applied already, wholly or in part."""
@@ -64,12 +64,12 @@ class LoadedIndex:
     """There was no index, or none that could be used."""
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     dues: "array[int]" = field(default_factory=lambda: array("Q"))
-    """What is pending, in the order in which it became so."""
+    """The pending messages, in the order in which they became pending."""
     pending: OffsetSet = field(default_factory=OffsetSet)
     hidden: OffsetSet = field(default_factory=OffsetSet)
-    """What nobody is ever handed: originals, and the records that say what became of them."""
+    """The offsets that are never delivered: originals, and the records that move, cancel or end them."""
     finished: list[DelayChange] = field(default_factory=list)
-    """The newest that were delivered, cancelled or expired."""
+    """The newest delays that were delivered, cancelled or expired."""
 
 
 class DelayIndex:
@@ -81,7 +81,7 @@ class DelayIndex:
         self._size = size
         self._synced_size = 0
         self._name_is_durable = False
-        """Of what another process left, this one knows neither."""
+        """This and the synced size are unknown for a file that another process left: both begin as not durable."""
         self._file: File | None = None
         self._gathering: list[list[bytes]] = []
         self._turn = trio.Lock()
@@ -97,9 +97,9 @@ class DelayIndex:
     async def open(
         cls, volume: Volume, directory: str, log_start: Offset, log_end: Offset, *, thinned_to: Offset = 0
     ) -> tuple["DelayIndex", LoadedIndex]:
-        """The index of a partition whose log begins and ends there, and what it says.
+        """The index of a partition whose log begins and ends there, and its contents.
 
-        It must have seen the log up to `thinned_to`: below, records that end a delay may be gone by now.
+        It must have seen the log up to `thinned_to`: below, records that end a delay may have been removed.
         """
         path = f"{directory}/{NAME}"
         if volume.disk.exists(path + TEMPORARY):
@@ -122,7 +122,7 @@ class DelayIndex:
         return self._size
 
     def has_grown(self, entries: int) -> bool:
-        """The file is much larger than so many entries are: it is time for `compact`."""
+        """The file is much larger than this number of entries needs: it is time for `compact`."""
         return self._size > max(GROWN_BYTES, GROWN_TIMES * ENTRY_SIZE * entries)
 
     def append(self, entries: Sequence[DelayChange]) -> None:
@@ -184,11 +184,11 @@ class DelayIndex:
         finished: Sequence[DelayChange],
         applied_to: Offset,
     ) -> None:
-        """Let what is given, which is all that the log says below `applied_to`, take the place of all entries.
+        """Replace all entries by the given state, which is all that the log says below `applied_to`.
 
-        The offsets are those that are pending, and none of it may change meanwhile. When they are due is asked for
-        some of them after the other; of one that has ended since, any time will do. What is appended meanwhile
-        follows it.
+        `offsets` are the pending ones; neither they nor the rest may change meanwhile. `dues_of` is asked for some
+        due times after the other; for a delay that has ended since, any time will do. Entries that are appended
+        meanwhile follow.
         """
         self._check_open()
         assert applied_to >= self._applied_to, "the delay index is written in the order of the log"
@@ -210,7 +210,7 @@ class DelayIndex:
 
     @contextmanager
     def _new_file(self) -> Iterator["_Target"]:
-        """One to be put in the old one's place; whatever goes wrong, it is not left."""
+        """The file that will replace the old one. It is removed if anything goes wrong."""
         target = _Target(self._volume.disk.open(self._path + TEMPORARY, create=True))
         try:
             target.file.truncate(0)
@@ -222,7 +222,7 @@ class DelayIndex:
             raise
 
     async def _exchange(self, target: "_Target") -> None:
-        """It is whole and durable before it gets the name."""
+        """The new file is complete and durable before it gets the name."""
         await self._volume.sync([target.file])
         await self._volume.disk.replace(self._path + TEMPORARY, self._path)
 
@@ -250,7 +250,7 @@ class DelayIndex:
             raise Closed(f"the delay index {self._path} is closed")
 
     async def close(self) -> None:
-        """Everything durable. Twice is once."""
+        """Make everything durable. Closing twice does nothing more."""
         async with self._turn:
             if self._closed:
                 return
@@ -261,7 +261,7 @@ class DelayIndex:
                 self.close_writer()
 
     def abandon(self) -> None:
-        """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
+        """Close the file without a sync: what is not durable may be lost. After `close` it does nothing."""
         self._closed = True
         self.close_writer()
 
@@ -278,7 +278,7 @@ class _Target:
 
 
 async def _read(volume: Volume, path: str) -> DelayReplay:
-    """What the sound beginning of a file says; nothing, if its header is bad."""
+    """Replays the sound beginning of a file; nothing, if its header is bad."""
     found = DelayReplay()
     file = volume.disk.open(path, writable=False)
     try:
@@ -294,7 +294,7 @@ async def _read(volume: Volume, path: str) -> DelayReplay:
 
 
 async def _cut(volume: Volume, directory: str, size: int) -> None:
-    """Cut off what is not sound, durably: what is written there next must not be followed by it."""
+    """Cut off the unsound end, durably: it must not follow the entries that are written there next."""
     file = volume.disk.open(f"{directory}/{NAME}")
     try:
         if file.size() > size:
@@ -317,7 +317,7 @@ async def _loaded(found: DelayReplay, applied_to: Offset) -> LoadedIndex:
 async def _carry(
     target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[DelayChange]
 ) -> None:
-    """All that a compaction carries over, a millisecond's work at a time: others want to run."""
+    """Carry pending and finished delays over, a millisecond's work at a time, so that others can run."""
     rest = iter(offsets)
     while some := list(islice(rest, _CARRIED_AT_ONCE)):
         pairs = zip(some, await dues_of(some), strict=True)

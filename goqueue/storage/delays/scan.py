@@ -1,6 +1,7 @@
-"""What a log says about delayed messages, and the messages themselves.
+"""Reads from a log what it says about delayed messages, and the messages themselves.
 
-Segments know whether they hold anything about delays, and batches do: all others are not read, or not looked at.
+Segments and batches know whether they hold anything about delays: other segments are not read, and other batches
+not parsed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +21,7 @@ from goqueue.types import Offset
 SCAN_SIZE = 64 * 1024
 READ_SIZE_MAX = 64 * 1024
 NEIGHBOURS = 256
-"""Offsets so near to each other are read together."""
+"""Maximum distance between wanted offsets that are read together."""
 RECORD_SIZE_GUESS = READ_SIZE_MAX // NEIGHBOURS
 NOWHERE: Offset = 2**63
 
@@ -28,7 +29,7 @@ Apply: TypeAlias = Callable[[Sequence[DelayEvent]], Awaitable[None]]
 
 
 async def apply_delays(log: Log, start: Offset, apply: Apply) -> None:
-    """Show `apply` all that readers can see from `start` on, in order."""
+    """Pass all events about delays between `start` and the high watermark to `apply`, in order."""
     start, end = max(start, log.log_start), log.high_watermark
     for segment in log.segments_about_delays():
         if segment.end_offset > start:
@@ -79,6 +80,6 @@ async def read_originals(log: Log, offsets: Sequence[Offset], bytes_max: int) ->
 
 
 def _span(wanted: OffsetSet, first: Offset) -> int:
-    """How many records lie from this one, which is wanted, to the last of its neighbours that is."""
+    """The number of records from this wanted one to the last wanted one of its neighbours."""
     *_, run = wanted.runs(first, first + NEIGHBOURS)
     return run.last - first + 1
