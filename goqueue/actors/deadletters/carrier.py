@@ -18,8 +18,7 @@ import trio
 from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import CreateTopic, FindPartition
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
+from goqueue.actors.topics.requests import CreateTopic, FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.topics.config import UNLIMITED

@@ -31,12 +31,11 @@ from goqueue.actors.delivery.requests import (
     Taken,
 )
 from goqueue.actors.partition.requests import Describe, Produce
-from goqueue.actors.register.register import NoteBegun, NoteMade, ReadGroup, ReadRegister
+from goqueue.actors.register.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
 from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.messages import ReplyT, Request
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import FindPartition
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
+from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import Destination, RedriveChoice
 from goqueue.core.groups.registry import KnownGroup

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from goqueue.actors.front.lanefigures import lane_figures
 from goqueue.actors.front.session import BrokerSession
-from goqueue.actors.groups.lanefigures import lane_figures
 from goqueue.actors.groups.requests import ListGroups
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import DeleteBefore, Fetch
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import CountTopics
-from goqueue.actors.topics.backup import SnapshotView, TakeSnapshot
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
@@ -25,6 +24,8 @@ from goqueue.actors.topics.requests import (
     DescribeTopics,
     RestorationView,
     RestorePartition,
+    SnapshotView,
+    TakeSnapshot,
     TopicView,
 )
 from goqueue.core.groups.deadletter import Story

@@ -9,7 +9,7 @@ import logging
 from typing import TypeAlias
 
 from goqueue.actors.delivery.requests import LedgerHolder, ListLedgers
-from goqueue.actors.register.register import (
+from goqueue.actors.register.requests import (
     NoteAdopted,
     NoteGeneration,
     NoteMended,
@@ -20,8 +20,7 @@ from goqueue.actors.register.register import (
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
-from goqueue.actors.topics.requests import FindPartitions
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline
+from goqueue.actors.topics.requests import FindPartitions, OutlineTopics, TopicOutline
 from goqueue.core.groups.adoption import Adoption, HeldLedger, adoptions, settings_of
 from goqueue.environment import WallClock
 from goqueue.errors import GoQueueError

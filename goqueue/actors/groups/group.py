@@ -37,7 +37,7 @@ from goqueue.actors.groups.requests import (
 )
 from goqueue.actors.groups.seats import Seats
 from goqueue.actors.groups.why import MemberStanding, tell_facts
-from goqueue.actors.register.register import (
+from goqueue.actors.register.requests import (
     NoteAttached,
     NoteBegun,
     NoteCeased,
@@ -51,7 +51,7 @@ from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import answers, defers, hears
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
+from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell

@@ -21,7 +21,7 @@ from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
 from goqueue.actors.groups.group import Group
 from goqueue.actors.groups.offsetsfile import remove_offsets
 from goqueue.actors.groups.requests import CheckEmpty, FindGroup, ListGroups, RemoveGroup
-from goqueue.actors.register.register import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
+from goqueue.actors.register.requests import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.concurrently import call_within, with_each
@@ -30,8 +30,7 @@ from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren
 from goqueue.actors.statistics.groups import GroupCounts
-from goqueue.actors.topics.requests import FindPartition
-from goqueue.actors.topics.watching import OutlineTopics
+from goqueue.actors.topics.requests import FindPartition, OutlineTopics
 from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
 from goqueue.environment import Environment
 from goqueue.errors import (

@@ -11,7 +11,7 @@ from goqueue.actors.delivery.requests import CommitOffset, ReleaseMember, Replac
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment
 from goqueue.actors.groups.requests import Leave, OutsideCommit
 from goqueue.actors.runtime.concurrently import call_within, with_each
-from goqueue.actors.topics.watching import TopicOutline
+from goqueue.actors.topics.requests import TopicOutline
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Replaced
 from goqueue.core.groups.settings import GroupSettings

@@ -6,38 +6,16 @@ said in storage/backup/groups.py.
 """
 
 from dataclasses import dataclass
-from uuid import UUID
 
-from goqueue.actors.runtime.messages import Request
-from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
+from goqueue.actors.topics.requests import SnapshotView, TopicStanding
+from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.storage.backup.groups import GroupsThen
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.journals.groups import GROUPS
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import NAME as LEDGERS
-from goqueue.storage.log.openlogs import LogStanding
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Microseconds
-
-
-@dataclass(frozen=True, slots=True)
-class TopicStanding:
-    name: str
-    uuid: UUID
-    partitions: tuple[LogStanding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotView:
-    time: Microseconds
-    metadata: MetadataRecord
-    topics: tuple[TopicStanding, ...]
-    groups: GroupsThen
-
-
-@dataclass(frozen=True, slots=True)
-class TakeSnapshot(Request[SnapshotView]):
-    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from goqueue.actors.runtime.messages import Request
+from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import GoQueueError, StorageError
+from goqueue.storage.backup.groups import GroupsThen
+from goqueue.storage.log.openlogs import LogStanding
 from goqueue.storage.log.scan import Damage
-from goqueue.types import Offset
+from goqueue.types import Microseconds, Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +113,47 @@ class FindPartitions(Request[tuple[ActorRef | GoQueueError, ...]]):
     """The same of many at once: each one's ref, or why there is none."""
 
     places: Sequence[tuple[UUID, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutline:
+    name: str
+    uuid: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineTopics(Request[Sequence[TopicOutline]]):
+    """Every topic, in order of name. No partition is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTopics(Request[Sequence[TopicOutline]]):
+    """As `OutlineTopics`; from now on `listener` is told `TopicsChanged` as news. Twice is once."""
+
+    listener: ActorRef
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged(News):
+    """From topics to whoever watches: some came, went or grew."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStanding:
+    name: str
+    uuid: UUID
+    partitions: tuple[LogStanding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotView:
+    time: Microseconds
+    metadata: MetadataRecord
+    topics: tuple[TopicStanding, ...]
+    groups: GroupsThen
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot(Request[SnapshotView]):
+    pass

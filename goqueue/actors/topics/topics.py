@@ -27,7 +27,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.actors.statistics.statistics import CountTopics, TopicCounts
-from goqueue.actors.topics.backup import SnapshotView, TakeSnapshot, snapshot_of
+from goqueue.actors.topics.backup import snapshot_of
 from goqueue.actors.topics.lost import LostPartitions
 from goqueue.actors.topics.opening import WIDTH, PartitionOpening
 from goqueue.actors.topics.partitions import PartitionChild, partition_view, settings_of
@@ -39,11 +39,16 @@ from goqueue.actors.topics.requests import (
     DescribeTopics,
     FindPartition,
     FindPartitions,
+    OutlineTopics,
     RestorationView,
     RestorePartition,
+    SnapshotView,
+    TakeSnapshot,
+    TopicOutline,
     TopicView,
+    WatchTopics,
 )
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, Watchers, WatchTopics
+from goqueue.actors.topics.watching import Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.sending.partitioner import check_partition

@@ -3,34 +3,11 @@
 The outline is made once for each change, however many groups ask for it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from uuid import UUID
-
-from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import TopicOutline, TopicsChanged
 from goqueue.core.topics.metadata import Metadata
 
 TIDY_ABOVE_MIN = 64
-
-
-@dataclass(frozen=True, slots=True)
-class TopicOutline:
-    name: str
-    uuid: UUID
-    partitions: int
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineTopics(Request[Sequence[TopicOutline]]):
-    """Every topic, in order of name. No partition is asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchTopics(Request[Sequence[TopicOutline]]):
-    """As `OutlineTopics`; from now on `listener` is told `TopicsChanged` as news. Twice is once."""
-
-    listener: ActorRef
 
 
 class Watchers:
@@ -66,8 +43,3 @@ class Watchers:
         """They ask anew when they start. Between two such looks as many must come as there were."""
         self._listeners = {each: None for each in self._listeners if not each.is_down}
         self._tidy_above = max(TIDY_ABOVE_MIN, 2 * len(self._listeners))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsChanged(News):
-    """From topics to whoever watches: some came, went or grew."""

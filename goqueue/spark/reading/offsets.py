@@ -32,17 +32,17 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPosition:
+class QueryPosition:
     epoch: int
     offset: Offset
     begin: Offset | None = None
     """Where the micro-batch began that ends here, when not where the one before ended."""
 
 
-StreamPositions = Mapping[Key, StreamPosition]
+QueryPositions = Mapping[Key, QueryPosition]
 
 
-def to_json(places: StreamPositions) -> dict[str, Any]:
+def to_json(places: QueryPositions) -> dict[str, Any]:
     """Always in one order: Spark compares the text."""
     made: dict[str, Any] = {}
     for key, place in sorted(places.items()):
@@ -52,9 +52,9 @@ def to_json(places: StreamPositions) -> dict[str, Any]:
     return made
 
 
-def from_json(made: Mapping[str, Any]) -> dict[Key, StreamPosition]:
+def from_json(made: Mapping[str, Any]) -> dict[Key, QueryPosition]:
     return {
-        Key(topic, UUID(said["uuid"]), int(number)): StreamPosition(
+        Key(topic, UUID(said["uuid"]), int(number)): QueryPosition(
             entry["epoch"], entry["offset"], entry.get("from")
         )
         for topic, said in made.items()
@@ -62,7 +62,7 @@ def from_json(made: Mapping[str, Any]) -> dict[Key, StreamPosition]:
     }
 
 
-def offsets_by_topic(places: StreamPositions) -> dict[str, dict[int, Offset]]:
+def offsets_by_topic(places: QueryPositions) -> dict[str, dict[int, Offset]]:
     made: dict[str, dict[int, Offset]] = {}
     for key, place in places.items():
         made.setdefault(key.topic, {})[key.partition] = place.offset
@@ -74,7 +74,7 @@ class Backlog:
     """What a partition has for the next micro-batch."""
 
     reach: Reach
-    before: StreamPosition | None
+    before: QueryPosition | None
     """Up to where it was read; None where it is new."""
     begin: Offset
     end: Offset
@@ -87,12 +87,12 @@ class Backlog:
     def count(self) -> int:
         return self.end - self.begin
 
-    def read_up_to(self, end: Offset) -> StreamPosition:
+    def read_up_to(self, end: Offset) -> QueryPosition:
         """The place behind the next micro-batch. One that has not moved stays as it is: it is no news for Spark."""
         if self.before is not None and end == self.before.offset:
             return self.before
         begins_elsewhere = self.before is None or self.begin != self.before.offset
-        return StreamPosition(self.reach.epoch, end, self.begin if begins_elsewhere else None)
+        return QueryPosition(self.reach.epoch, end, self.begin if begins_elsewhere else None)
 
 
 def key_of(one: Reach | OffsetRange) -> Key:
@@ -100,7 +100,7 @@ def key_of(one: Reach | OffsetRange) -> Key:
 
 
 def backlogs(
-    start: StreamPositions,
+    start: QueryPositions,
     found: Sequence[Reach],
     *,
     fail_on_data_loss: bool,
@@ -115,13 +115,13 @@ def backlogs(
     return [_backlog(start.get(key_of(each)), each, targets) for each in found]
 
 
-def _backlog(before: StreamPosition | None, reach: Reach, targets: Mapping[Key, Offset] | None) -> Backlog:
+def _backlog(before: QueryPosition | None, reach: Reach, targets: Mapping[Key, Offset] | None) -> Backlog:
     begin = reach.start if before is None else min(max(before.offset, reach.start), reach.end)
     end = reach.end if targets is None else min(reach.end, targets.get(key_of(reach), begin))
     return Backlog(reach, before, begin, max(begin, end))
 
 
-def _refuse_losses(start: StreamPositions, found: Sequence[Reach]) -> None:
+def _refuse_losses(start: QueryPositions, found: Sequence[Reach]) -> None:
     reaches, uuids = {key_of(each): each for each in found}, {each.topic: each.uuid for each in found}
     for key, place in start.items():
         reach = reaches.get(key)
@@ -138,13 +138,13 @@ def _refuse_losses(start: StreamPositions, found: Sequence[Reach]) -> None:
             )
 
 
-def to_look_at(places: StreamPositions, found: Sequence[Reach]) -> list[tuple[Reach, StreamPosition]]:
+def to_look_at(places: QueryPositions, found: Sequence[Reach]) -> list[tuple[Reach, QueryPosition]]:
     """Where the broker was started since, with a message before the offset to tell what it was started with."""
     pairs = [(each, place) for each in found if (place := places.get(key_of(each))) is not None]
     return [(each, place) for each, place in pairs if place.epoch < each.epoch and each.holds(place.offset - 1)]
 
 
-def refuse_other_messages(reach: Reach, place: StreamPosition, epoch_before: int | None) -> None:
+def refuse_other_messages(reach: Reach, place: QueryPosition, epoch_before: int | None) -> None:
     """The epoch is that of the message before the offset; None: it is not known."""
     if epoch_before is not None and epoch_before > place.epoch:
         raise DataLost(
@@ -170,7 +170,7 @@ def _gone(key: Key, offset: Offset, uuids: Mapping[str, UUID]) -> DataLost:
     return DataLost(f"{what}, and the query was at offset {offset} of its partition {key.partition}. {_CURE}")
 
 
-def next_places(waiting: Sequence[Backlog], rows_max: int | None) -> dict[Key, StreamPosition]:
+def next_places(waiting: Sequence[Backlog], rows_max: int | None) -> dict[Key, QueryPosition]:
     """Where the next micro-batch ends. A partition that is new and has nothing to read yet stays new."""
     taken = shares([each.count for each in waiting], rows_max)
     return {
@@ -214,8 +214,8 @@ def readable(
 ) -> list[OffsetRange]:
     """Those offsets of ranges that are still there: a micro-batch may be repeated long after it was planned."""
     if fail_on_data_loss:
-        _refuse_losses({key_of(each): StreamPosition(0, each.start) for each in ranges}, found)
-        _refuse_losses({key_of(each): StreamPosition(0, each.end) for each in ranges}, found)
+        _refuse_losses({key_of(each): QueryPosition(0, each.start) for each in ranges}, found)
+        _refuse_losses({key_of(each): QueryPosition(0, each.end) for each in ranges}, found)
     reaches = {key_of(each): each for each in found}
     kept = [_inside(each, reaches.get(key_of(each))) for each in ranges]
     return [each for each in kept if each.count > 0]
@@ -227,7 +227,7 @@ def _inside(one: OffsetRange, reach: Reach | None) -> OffsetRange:
     return replace(one, start=max(one.start, reach.start), end=min(one.end, reach.end))
 
 
-def ranges_between(start: StreamPositions, end: StreamPositions) -> list[OffsetRange]:
+def ranges_between(start: QueryPositions, end: QueryPositions) -> list[OffsetRange]:
     """What the micro-batch between two places reads."""
     return [
         OffsetRange(*key, begin, place.offset)
@@ -236,7 +236,7 @@ def ranges_between(start: StreamPositions, end: StreamPositions) -> list[OffsetR
     ]
 
 
-def _begin(before: StreamPosition | None, place: StreamPosition) -> Offset:
+def _begin(before: QueryPosition | None, place: QueryPosition) -> Offset:
     if before == place:
         return place.offset
     if place.begin is not None:

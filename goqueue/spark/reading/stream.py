@@ -27,8 +27,8 @@ from goqueue.spark.options import SourceOptions
 from goqueue.spark.reading.offsets import (
     Backlog,
     Key,
-    StreamPosition,
-    StreamPositions,
+    QueryPosition,
+    QueryPositions,
     backlogs,
     from_json,
     key_of,
@@ -80,7 +80,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             refuse_strangers(self._options.start, "startingOffsets", found)
             self._initial = to_json(
                 {
-                    key_of(each): StreamPosition(each.epoch, stream_start(self._client, self._options, each))
+                    key_of(each): QueryPosition(each.epoch, stream_start(self._client, self._options, each))
                     for each in found
                 }
             )
@@ -100,13 +100,13 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return to_json(next_places(waiting, rows_max))
 
-    def _waiting(self, places: dict[Key, StreamPosition]) -> list[Backlog]:
+    def _waiting(self, places: dict[Key, QueryPosition]) -> list[Backlog]:
         found = self._reaches()
         self._refuse_other_messages(places, found)
-        self._latest = to_json({key_of(each): StreamPosition(each.epoch, each.end) for each in found})
+        self._latest = to_json({key_of(each): QueryPosition(each.epoch, each.end) for each in found})
         return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
 
-    def _refuse_other_messages(self, places: StreamPositions, found: Sequence[Reach]) -> None:
+    def _refuse_other_messages(self, places: QueryPositions, found: Sequence[Reach]) -> None:
         """A look at the log for each partition, once after each start of the broker."""
         if not self._options.fail_on_data_loss:
             return
@@ -145,7 +145,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """All up to here is done. A query goes on by its checkpoint, not by what is told here."""
         self._tell(from_json(end))
 
-    def _tell(self, places: StreamPositions) -> None:
+    def _tell(self, places: QueryPositions) -> None:
         self._progress.tell(self._client, offsets_by_topic(places))
 
     def stop(self) -> None:

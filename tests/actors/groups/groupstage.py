@@ -32,8 +32,14 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.restarts import Strategy
 from goqueue.actors.runtime.root import running
 from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
-from goqueue.actors.topics.requests import FindPartition, FindPartitions
-from goqueue.actors.topics.watching import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
+from goqueue.actors.topics.requests import (
+    FindPartition,
+    FindPartitions,
+    OutlineTopics,
+    TopicOutline,
+    TopicsChanged,
+    WatchTopics,
+)
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import MemberState
 from goqueue.core.ledger.views import Progress

@@ -6,7 +6,8 @@ from uuid import UUID
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.topics.backup import Absent, SnapshotView, TakeSnapshot, snapshot_of
+from goqueue.actors.topics.backup import Absent, snapshot_of
+from goqueue.actors.topics.requests import SnapshotView, TakeSnapshot
 from goqueue.core.topics.metadata import Metadata
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.journals.journal import Journal

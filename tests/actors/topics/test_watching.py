@@ -9,15 +9,17 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.handlers import hears
 from goqueue.actors.runtime.root import running as running_tree
-from goqueue.actors.topics.requests import AddPartitions, AlterTopic, CreateTopic, DeleteTopic
-from goqueue.actors.topics.watching import (
-    TIDY_ABOVE_MIN,
+from goqueue.actors.topics.requests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    DeleteTopic,
     OutlineTopics,
     TopicOutline,
     TopicsChanged,
-    Watchers,
     WatchTopics,
 )
+from goqueue.actors.topics.watching import TIDY_ABOVE_MIN, Watchers
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import InvalidName
 from goqueue.testing.disk import SimulatedDisk

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goqueue.errors import DataLost
 from goqueue.spark.reading.offsets import (
     Key,
-    StreamPosition,
+    QueryPosition,
     backlogs,
     from_json,
     key_of,
@@ -35,14 +35,14 @@ def reach(partition: int = 0, start: int = 0, end: int = 100, *, uuid: UUID = OL
     return Reach("orders", uuid, partition, epoch, start, end)
 
 
-def places(**by_partition: int) -> dict[Key, StreamPosition]:
+def places(**by_partition: int) -> dict[Key, QueryPosition]:
     """`p0=5`: partition 0 was read up to offset 5."""
-    return {Key("orders", OLD, int(name[1:])): StreamPosition(1, offset) for name, offset in by_partition.items()}
+    return {Key("orders", OLD, int(name[1:])): QueryPosition(1, offset) for name, offset in by_partition.items()}
 
 
 def step(
-    start: Mapping[Key, StreamPosition], found: list[Reach], rows_max: int | None = None, *, fails: bool = True
-) -> tuple[dict[Key, StreamPosition], list[OffsetRange]]:
+    start: Mapping[Key, QueryPosition], found: list[Reach], rows_max: int | None = None, *, fails: bool = True
+) -> tuple[dict[Key, QueryPosition], list[OffsetRange]]:
     """One micro-batch, by way of the JSON that Spark keeps: where it ends and what it reads."""
     end = next_places(backlogs(start, found, fail_on_data_loss=fails), rows_max)
     kept = from_json(json.loads(json.dumps(to_json(end))))
@@ -56,7 +56,7 @@ def step(
 @given(st.data())
 def test_every_offset_is_read_once_while_partitions_grow_and_are_added(data: st.DataObject) -> None:
     ends = data.draw(st.lists(st.integers(0, 20), min_size=1, max_size=3))
-    start: dict[Key, StreamPosition] = {}
+    start: dict[Key, QueryPosition] = {}
     read: list[tuple[int, int]] = []
     for epoch in range(1, data.draw(st.integers(1, 6)) + 1):
         ends = [end + data.draw(st.integers(0, 20)) for end in ends] + [0] * data.draw(st.integers(0, 1))
@@ -135,14 +135,14 @@ def test_the_log_is_looked_at_where_the_broker_was_started_since_and_has_the_mes
         reach(3, epoch=2),
         reach(5, epoch=2),
     ]
-    assert to_look_at(start, found) == [(found[0], StreamPosition(1, 50))]
+    assert to_look_at(start, found) == [(found[0], QueryPosition(1, 50))]
 
 
 def test_messages_that_were_written_after_the_noted_epoch_are_others() -> None:
     for epoch in (None, 0, 1):
-        refuse_other_messages(reach(epoch=3), StreamPosition(1, 50), epoch)
+        refuse_other_messages(reach(epoch=3), QueryPosition(1, 50), epoch)
     with pytest.raises(DataLost, match=r"up to offset 50 in epoch 1, .* written in epoch 2: an older copy"):
-        refuse_other_messages(reach(epoch=3), StreamPosition(1, 50), 2)
+        refuse_other_messages(reach(epoch=3), QueryPosition(1, 50), 2)
 
 
 def test_a_micro_batch_whose_messages_were_lost_before_it_was_repeated_is_told_or_passed_over() -> None:

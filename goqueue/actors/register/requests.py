@@ -1,0 +1,111 @@
+"""What the register of groups can be asked. What it was told is durable when it answers."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from goqueue.actors.runtime.messages import Request
+from goqueue.core.groups.adoption import Adoption
+from goqueue.core.groups.memory import RememberedMember
+from goqueue.core.groups.registry import KnownGroup
+from goqueue.core.groups.settings import GroupSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRegister(Request[tuple[KnownGroup, ...]]):
+    """Every group there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLeaving(Request[tuple[KnownGroup, ...]]):
+    """Those that were removed and that partitions may still have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDamage(Request[bool]):
+    """Whether entries were lost, or may have been, when the register was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroup(Request[KnownGroup]):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMade(Request[KnownGroup]):
+    name: str
+    id: int
+    by_broker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSettings(Request[KnownGroup]):
+    name: str
+    settings: GroupSettings
+
+
+@dataclass(frozen=True, slots=True)
+class NoteGeneration(Request[KnownGroup]):
+    """The group may use generations up to this one."""
+
+    name: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteBegun(Request[KnownGroup]):
+    name: str
+    topic: str
+    uuid: UUID
+    partitions: int
+    start: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAttached(Request[KnownGroup]):
+    """So many partitions, from the first on, have the group's ledger durably."""
+
+    name: str
+    topic: str
+    uuid: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAdopted(Request[KnownGroup]):
+    """The ledgers name what the register lacks."""
+
+    adoption: Adoption
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMended(Request[None]):
+    """All that could be found was adopted: a snapshot takes the place of the damaged file."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCeased(Request[KnownGroup]):
+    name: str
+    topic: str
+    uuid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMembers(Request[KnownGroup]):
+    """Who is in the group now, and owns what."""
+
+    name: str
+    members: tuple[RememberedMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRemoved(Request[KnownGroup]):
+    """Answered with what it was."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteForgotten(Request[None]):
+    name: str
+    id: int
