@@ -23,7 +23,7 @@ from goqueue.storage.log.volume import Volume
 FORMAT = 1
 LOCK, META, INCOMPLETE = "lock", "meta.json", "incomplete"
 RECOVERED_TOPICS = "recovered-topics"
-"""The rebuilt list of topics, on its way to its place."""
+"""The rebuilt list of topics, until it replaces the old one."""
 META_SIZE_MAX = 64 * 1024
 
 
@@ -38,12 +38,12 @@ class DataDirectory:
     path: str
     meta: Meta
     reports: tuple[str, ...]
-    """What was not as expected and what was done about it, for the operator."""
+    """For the operator: what was not as expected, and what the broker did about it."""
     _lock: DirectoryLock
 
     @classmethod
     async def open(cls, volume: Volume, path: str, *, node: str, random: Random) -> "DataDirectory":
-        """Take the directory, making it when it is new. A failed start leaves no lock behind."""
+        """Lock the directory, and create it when it is new. A failed start leaves no lock behind."""
         await volume.make_directories(path)
         lock = volume.disk.lock(f"{path}/{LOCK}")
         try:
@@ -72,7 +72,7 @@ def _check_complete(volume: Volume, path: str) -> None:
 
 
 def _check_recovered(volume: Volume, path: str) -> None:
-    """Between its two moves there is no list of topics, and all topics would be taken for unknown ones."""
+    """Between the two renames of a recovery there is no list of topics, and all topics would count as unknown."""
     if volume.disk.exists(f"{path}/{RECOVERED_TOPICS}") and not volume.disk.exists(f"{path}/logs/{METADATA_LOG}"):
         raise UnknownFormat(
             f"the recovery of the list of topics in {path} was cut short; run `{recovery_command(path)} --write`"
@@ -111,7 +111,7 @@ async def write_meta(volume: Volume, path: str, meta: Meta) -> None:
 
 
 def _parse(path: str, data: bytes) -> Meta | None:
-    """What it says, or None when it is damaged. The format comes first: another one may have other fields."""
+    """The contents, or None when it is damaged. The format is checked first: another one may have other fields."""
     try:
         fields = json.loads(data)
         written_format = fields["format"]

@@ -1,9 +1,9 @@
-"""Emptying `deleted/`: what deleted topics left, file by file.
+"""Empties `deleted/`, which holds the folders of deleted topics, file by file.
 
-A topic may hold hundreds of gigabytes, and freeing them takes the file system its time. So each step frees a
-bounded part and a pause follows, in which others have their turn. Nothing is synced on the way: what a crash brings
-back is found in `deleted/` again, and goes at the next round. Only folders named by a UUID are taken: whatever else
-lies there, somebody else put there.
+A topic may hold hundreds of gigabytes, and the file system needs time to free them. So each step frees a bounded
+part, and others run in the pause that follows. Nothing is synced on the way: files that a crash brings back are in
+`deleted/` again, and the next round removes them. Only folders named by a UUID are removed: anything else there is
+not the broker's.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from goqueue.storage.directory.folders import DELETED
 from goqueue.storage.log.volume import Volume
 
 STEP_BYTES_MAX = 64 * 1024 * 1024
-"""A larger file is shortened by so much at a time."""
+"""Maximum number of bytes that one step frees; a larger file is shortened in steps."""
 
 
 class Disposal:
@@ -26,7 +26,7 @@ class Disposal:
         self._refused: dict[str, StorageError] = {}
 
     async def empty(self) -> dict[str, StorageError]:
-        """Remove what is there now. Which folders could not be removed, said once of each: they are left alone."""
+        """Remove what is there now. Returns the folders that could not be removed: once each, then they stay."""
         refused: dict[str, StorageError] = {}
         for name in self._waiting():
             try:

@@ -1,4 +1,4 @@
-"""The folders of topics: whose each is, and where those go that are nobody's any more.
+"""The folders of topics: which topic owns each, and where folders without an owner go.
 
     {data}/logs/{topic}/{partition}/topic.json   names the topic's UUID, with a checksum
     {data}/deleted/{uuid}                        of deleted topics; emptied file by file
@@ -44,7 +44,7 @@ class TopicFolders:
         return f"{self.topic(topic.name)}/{number}"
 
     async def sign(self, topic: KnownTopic, number: int) -> None:
-        """The folder says whose it is, before anything else is in it. One that is another topic's is refused."""
+        """Write the owner into the folder before anything else is in it. Another topic's folder is refused."""
         folder = self.partition(topic, number)
         await self._volume.make_directories(folder)
         if not self._volume.disk.exists(f"{folder}/{IDENTITY}"):
@@ -54,10 +54,10 @@ class TopicFolders:
             raise UnknownFormat(f"{folder}/{IDENTITY} names another topic than {topic.uuid}; move the folder away")
 
     async def loss_of(self, topic: KnownTopic, number: int, committed: CommittedOffsets) -> str | None:
-        """What is missing of a partition that was lost; None of any other, also of one that was never made."""
+        """What a lost partition lacks; None if it is not lost, or was never created."""
         folder = self.partition(topic, number)
         if self._volume.disk.exists(folder) and not self._volume.disk.is_directory(folder):
-            return None  # something else stands in its place: whoever opens it says so
+            return None  # something else has its path: opening it raises an error that says so
         remains = await self._remains(folder)
         if not remains.has_segments and not remains.is_point_sound:
             named = await committed.highest(topic, number)
@@ -81,16 +81,16 @@ class TopicFolders:
         )
 
     async def point_of(self, topic: KnownTopic, number: int) -> NamedOffset | None:
-        """Up to where the recovery point, if it is left, says that the log was durable."""
+        """The offset below which the log was durable, by its recovery point; None without one."""
         folder = self.partition(topic, number)
         point = await read_recovery_point(self._volume, folder)
         return NamedOffset(point.offset, f"{folder}/{POINT}") if point is not None else None
 
     async def begin_again(self, topic: KnownTopic, number: int, start: Offset) -> str | None:
-        """Let a lost partition go on, empty, at this offset; where its remains were set aside.
+        """Let a lost partition go on, empty, at this offset. Returns where its remains were set aside.
 
-        The recovery point comes first: a folder with nothing but a signature would begin at 0. Without a recovery
-        point it is still lost, so a crash at any step leaves it lost or restored.
+        The recovery point is written first: a folder with nothing but a signature would begin at 0. Without a
+        recovery point the partition is still lost, so a crash at any step leaves it lost or restored.
         """
         folder = self.partition(topic, number)
         aside = await self._set_remains_aside(topic, number)
@@ -109,10 +109,10 @@ class TopicFolders:
         return place
 
     async def clear(self, metadata: Metadata) -> None:
-        """Finish deletions that a crash cut short; set aside what belongs to no topic.
+        """Finish deletions that a crash cut short; set aside folders that belong to no topic.
 
-        A folder under the name of a topic that is there stays, whatever it says: a partition whose signature names
-        another topic is refused by itself. To begin it anew would give its offsets out a second time (G3).
+        A folder with the name of an existing topic stays, whatever its signature: a partition whose signature
+        names another topic is refused by itself. To begin it anew would give its offsets out again (G3).
         """
         for name in self._volume.disk.list(f"{self._data}/{LOGS}"):
             owner = await self._signature(name) if name != METADATA_LOG else None
@@ -120,7 +120,7 @@ class TopicFolders:
                 await self._put_away(name, owner, metadata)
 
     async def make_way(self, name: str, metadata: Metadata) -> None:
-        """A topic is about to be made: whatever lies under its name is not its own."""
+        """A topic is about to be created: a folder that already has its name is not its own."""
         if self._volume.disk.exists(self.topic(name)):
             await self._put_away(name, await self._signature(name), metadata)
 
@@ -145,7 +145,7 @@ class TopicFolders:
         return chosen
 
     async def _signature(self, name: str) -> UUID | None:
-        """Whose folder it is, by the first partition that says so."""
+        """The owner of the folder, by the first partition with a sound signature."""
         folder = self.topic(name)
         for partition in self._volume.disk.list(folder) if self._volume.disk.is_directory(folder) else []:
             if self._volume.disk.exists(f"{folder}/{partition}/{IDENTITY}"):

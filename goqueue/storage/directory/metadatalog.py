@@ -1,7 +1,7 @@
-"""The internal log `__metadata`: what the node knows of its topics, one record a change.
+"""The internal log `__metadata`: the node's topics, one record for each change.
 
 It is a log like any other, so it recovers, is verified and will be replicated like any other. Each record's
-value is a msgpack map. A snapshot stands for everything before it, which then goes.
+value is a msgpack map. A snapshot replaces all records before it, which are then removed.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ from goqueue.types import Buffer, Microseconds
 
 READ_SIZE = 1024 * 1024
 RECORDS_MAX = 1_000
-"""So many changes, then a snapshot."""
+"""Limit of records in the log; with more, the next is a snapshot, so that a start reads few."""
 SEGMENT_BYTES = 1024 * 1024
-"""What a snapshot stands for goes with its whole segment: small ones go soon."""
+"""Segments are small, as the records before a snapshot are removed in whole segments."""
 
 
 class MetadataLog:
@@ -49,7 +49,7 @@ class MetadataLog:
         try:
             self._log.append([accept(encode_record(0, now, msgpack.packb(record)), 1)], now)
         except DiskFull:
-            await self._log.commit()  # what was cut off must stay off; until then the log takes nothing more
+            await self._log.commit()  # the cut must be durable; until then the log takes no append
             raise
         self._log.advance_high_watermark(await self._log.commit())
 

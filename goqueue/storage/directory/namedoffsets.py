@@ -1,11 +1,11 @@
 """The offsets of partitions that are named outside of their own folders.
 
-They say how far a partition had come when its folder is gone. The offsets that groups committed are in
-`{data}/offsets/{group}/offsets.json`, which the groups rewrite each 5 s:
+They say how long a partition's log was when its folder is gone. The committed offsets of groups are in
+`{data}/offsets/{group}/offsets.json`, which the groups rewrite every 5 s:
 
     {"group": "billing", "offsets": {"orders": {"0": 4711}}, "topics": {"orders": UUID}, "crc32c": "…"}
 
-A file of an earlier goqueue has no `topics`, and is taken to mean the topics that there are.
+A file of an earlier goqueue has no `topics`: its names are taken for the topics that exist now.
 """
 
 import json
@@ -32,7 +32,7 @@ class NamedOffset:
 
 
 class CommittedOffsets:
-    """What all groups of a data directory had committed, by topic and partition. Read once, when first asked."""
+    """The committed offsets of all groups of a data directory. Read once, at the first question."""
 
     def __init__(self, volume: Volume, data: str) -> None:
         self._volume = volume
@@ -57,7 +57,7 @@ class CommittedOffsets:
 
 
 async def read_offsets(volume: Volume, path: str) -> dict[str, Any]:
-    """The fields of an offsets file; none of one that is missing or damaged."""
+    """The fields of an offsets file; empty if it is missing or damaged."""
     try:
         fields = json.loads(await volume.read_whole(path, SIZE_MAX))
         return fields if isinstance(fields, dict) and is_sound(fields) else {}
@@ -66,7 +66,7 @@ async def read_offsets(volume: Volume, path: str) -> dict[str, Any]:
 
 
 def offset_in(fields: Mapping[str, Any], topic: str, uuid: UUID | None, number: int) -> Offset | None:
-    """What such a file says of one partition. With a UUID, only of that very topic."""
+    """The committed offset of one partition in such a file. With a UUID, only if the topic has that UUID."""
     try:
         offset = fields["offsets"][topic][str(number)]
         uuids = fields.get("topics")

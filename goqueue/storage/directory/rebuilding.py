@@ -1,11 +1,11 @@
-"""Rebuilding the list of topics from what the partitions' folders say of themselves.
+"""Rebuilds the list of topics from the signatures in the partitions' folders.
 
 Each partition's `topic.json` names its topic and the topic's UUID. Settings are only in the list, so they are taken
 from the records that can still be read. A topic whose records are gone gets the default settings, but keeps its
-messages for ever until somebody sets its retention: nothing is deleted because the list is damaged (G13).
+messages for ever until its retention is set: nothing is deleted because the list is damaged (G13).
 
 The new list is written beside the old one, which is then set aside. A crash at any step leaves the old list or the
-new one in place, or neither and the new one ready: then no broker starts, and the next recovery finishes the work.
+new one in use, or neither and the new one ready: then no broker starts, and the next recovery finishes the work.
 """
 
 import json
@@ -43,13 +43,13 @@ class RebuiltList:
     record: MetadataRecord
     topics: list[RebuiltTopic]
     faults: list[str] = field(default_factory=list)
-    """What is wrong with the list that is there."""
+    """What is wrong with the current list."""
     is_same: bool = False
-    """The list that is there says the same."""
+    """The current list says the same and has no faults."""
 
 
 async def rebuild(volume: Volume, data: str, random: Random) -> RebuiltList:
-    """What the list of topics should be. Changes nothing."""
+    """Computes the list of topics from the folders. Changes nothing on disk."""
     there = await read_topic_list(volume, f"{data}/{LIST}/0")
     if not volume.disk.is_directory(f"{data}/{LIST}"):
         there = await read_topic_list(volume, f"{data}/{RECOVERED_TOPICS}/0")
@@ -68,7 +68,7 @@ def _says(record: MetadataRecord) -> set[KnownTopic]:
 
 
 class _Folders:
-    """The topics that the folders in `logs` speak of."""
+    """The topics that the folders in `logs` belong to."""
 
     def __init__(self, volume: Volume, data: str, there: TopicList, random: Random) -> None:
         self._volume = volume
@@ -86,7 +86,7 @@ class _Folders:
         return [name for name in names if self._volume.disk.is_directory(f"{path}/{name}")]
 
     async def _topic(self, name: str) -> RebuiltTopic | None:
-        """None of a folder that is no topic's, or whose topic was deleted."""
+        """None if the folder belongs to no topic, or its topic was deleted."""
         numbers = sorted(int(each) for each in self._list(f"{self._logs}/{name}") if each.isdecimal())
         uuid = await self._uuid(name, numbers)
         known = self._there.metadata.find(name)
@@ -107,7 +107,7 @@ class _Folders:
         return RebuiltTopic(topic, False, _missing(topic, numbers))
 
     async def _uuid(self, name: str, numbers: list[int]) -> UUID | None:
-        """Whose the folder is by most of its partitions; None when no signature can be read."""
+        """The UUID that most partitions' signatures name; None when no signature can be read."""
         found = [await self._signature(f"{self._logs}/{name}/{number}/{IDENTITY}") for number in numbers]
         counted = Counter(each for each in found if each is not None)
         return counted.most_common(1)[0][0] if counted else None
@@ -132,9 +132,9 @@ def _missing(topic: KnownTopic, numbers: list[int]) -> tuple[int, ...]:
 
 
 async def put_in_place(volume: Volume, data: str, record: MetadataRecord, now: Microseconds) -> str | None:
-    """Let this be the list of topics; where the old one was set aside. The caller holds the directory's lock."""
+    """Replace the list of topics; returns where the old one was moved. The caller holds the directory's lock."""
     disk, new, current = volume.disk, f"{data}/{RECOVERED_TOPICS}", f"{data}/{LIST}"
-    if disk.exists(current) or not disk.exists(new):  # else an earlier recovery was cut short behind the first move
+    if disk.exists(current) or not disk.exists(new):  # else an earlier recovery ended after the first rename
         await _write_beside(volume, new, record, now)
     aside = await _set_aside(volume, data, current) if disk.exists(current) else None
     await volume.make_directories(f"{data}/{LOGS}")
@@ -145,7 +145,7 @@ async def put_in_place(volume: Volume, data: str, record: MetadataRecord, now: M
 
 async def _write_beside(volume: Volume, new: str, record: MetadataRecord, now: Microseconds) -> None:
     for name in volume.disk.list(f"{new}/0") if volume.disk.is_directory(f"{new}/0") else []:
-        volume.disk.remove(f"{new}/0/{name}")  # of a recovery that was cut short before the first move
+        volume.disk.remove(f"{new}/0/{name}")  # left by a recovery that was cut short before the first rename
     log, _ = await MetadataLog.open(volume, f"{new}/0")
     try:
         await log.write(record, now)

@@ -26,7 +26,7 @@ LIST = f"{LOGS}/{METADATA_LOG}"
 class TopicList:
     metadata: Metadata = field(default_factory=Metadata)
     faults: list[str] = field(default_factory=list)
-    """What could not be read. The records before and behind it count."""
+    """The parts that could not be read. The records before and after them count."""
 
     def take(self, found: FoundBatch, start: Offset) -> None:
         for record in _records(found, start):
@@ -37,7 +37,7 @@ class TopicList:
 
 
 async def read_topic_list(volume: Volume, folder: str) -> TopicList:
-    """What the folder of the list's partition holds. One that is not there holds nothing."""
+    """The list of topics in the folder of the list's partition; empty if there is no folder."""
     result = TopicList()
     if not volume.disk.is_directory(folder):
         return result
