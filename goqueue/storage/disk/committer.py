@@ -1,16 +1,16 @@
-"""The committer: the one place of a node from which anything that grows is fsynced.
+"""The committer: the only part of a node that fsyncs files that grow.
 
-Callers name files and folders and wait. Whoever comes while a round is under way shares the next one, so a
-thousand appends cost a few syncs (group commit), and the files of a round sync side by side. A call is answered
-by a round that began after it: what was written before the call is durable when it returns.
+Callers name files and folders and wait. Calls that come during a round share the next one, so a thousand appends
+cost a few syncs (group commit), and the files of a round sync concurrently. A call is answered by a round that
+began after it: what was written before the call is durable when it returns.
 
-A round that begins while nothing else is under way is led by whoever asks for it, in its own task: that is every
+A round that begins while nothing else is under way is led by its caller, in the caller's own task: that is every
 publish with acks=all on a quiet node, and the way to the committer's task and back would cost it two turns of the
 event loop. A leader that is cancelled hears what came of its round all the same, as nothing stops a sync.
 
-A failure of any kind reaches exactly those whose file failed. The system tells of a failed sync only once and then
-calls the file sound, so one whose callers were all cancelled is kept for the next who asks. A file that nobody
-waits for any more is left alone: those who were cancelled may have closed it.
+A failure of any kind reaches exactly the callers whose file failed. The system reports a failed sync only once and
+then calls the file sound, so the failure of a file whose callers were all cancelled is kept for the next caller. A
+file that nobody waits for any more is not synced: the cancelled callers may have closed it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ class Committer:
         self.syncs = 0
 
     async def sync(self, files: Sequence[File] = (), directories: Sequence[str] = ()) -> None:
-        """Return once these are durable as they are now; raise what the disk said of one of them."""
+        """Return once these are durable as they are now; raise the first failure of one of them."""
         if self._stopped:
             raise Closed("the committer has stopped; nothing more can be made durable")
         current = self._gathering
@@ -70,7 +70,7 @@ class Committer:
             await self._lead()
 
     async def _lead(self) -> None:
-        """Sync the round that is gathered, and have `run` do the next if others came meanwhile."""
+        """Sync the gathered round, and let `run` do the next if calls came meanwhile."""
         current, self._gathering = self._gathering, Round()
         self._is_syncing = True
         try:
@@ -106,7 +106,7 @@ class Committer:
 
     async def _sync_round(self, current: Round) -> None:
         self.rounds += 1
-        if len(current.callers) == 1:  # most often; and two turns of the event loop less
+        if len(current.callers) == 1:  # the common case; it saves two turns of the event loop
             await self._sync(current, *current.callers)
             return
         wanted = [target for target, callers in current.callers.items() if callers]
@@ -125,5 +125,5 @@ class Committer:
 
 
 def _is_harmless(failure: Exception) -> bool:
-    """It may be tried again, and must not hide a sync that failed for good."""
+    """The sync may be tried again. Such a failure must not hide one that is final."""
     return isinstance(failure, TooManyFiles)

@@ -1,9 +1,9 @@
 """The real disk. With `kernelsync`, `sparedescriptors` and `threads`, which serve it, it alone touches the disk.
 
-Writes go to the page cache on the event loop (60 µs for 137 KB). Syncs wait for the device: those of files go
-to the kernel, which says when they are done, or where it takes none to a thread. A read is tried without waiting
-(RWF_NOWAIT) and takes a thread only when its pages are not in memory. A descriptor is closed only when nobody uses
-it any more: the kernel gives its number out again at once, and a late read would return another file's bytes.
+Writes go to the page cache on the event loop (60 µs for 137 KB). Syncs wait for the device: syncs of files go to
+the kernel, which reports when they are done, or to a thread where the kernel refuses. A read is tried without
+waiting (RWF_NOWAIT) and takes a thread only when its pages are not in memory. A descriptor is closed only when it
+is no longer in use: the kernel reuses its number at once, and a late read would return another file's bytes.
 """
 
 import errno
@@ -36,7 +36,7 @@ NOT_IN_MEMORY = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL})
 
 @contextmanager
 def typed_errors(path: str) -> Iterator[None]:
-    """Let a missing file through as itself; name every other failure of the system."""
+    """Let `FileNotFoundError` through; turn every other failure of the system into a typed error."""
     try:
         yield
     except FileNotFoundError:
@@ -61,14 +61,14 @@ def typed(error: OSError, path: str) -> DiskFull | DiskFailed:
 
 
 def _file_in_the_way(path: str) -> str:
-    """Of a path that leads through a file, or to one instead of a directory."""
+    """The message for a path that leads through a file, or to a file instead of a directory."""
     while not os.path.lexists(path) and path.rpartition("/")[0]:
         path = path.rpartition("/")[0]
     return f"{path} is a file, where a directory is expected; move it away"
 
 
 def _open_file(path: str, flags: int) -> int:
-    """Open a file, and nothing that only looks like one: who opens a fifo waits for its other end for ever."""
+    """Open a regular file or a device; opening a fifo would wait for its other end for ever."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISDIR(mode):
@@ -179,7 +179,7 @@ def _write_whole(descriptor: int, buffers: Sequence[Buffer], position: int) -> i
 
 
 def _read_from_memory(descriptor: int, buffer: bytearray, position: int) -> int | None:
-    """How many bytes were read up to the end of the file; None when some would have to be waited for."""
+    """The number of bytes read, less than asked at the end of the file; None if it would have to wait for some."""
     done = 0
     try:
         while done < len(buffer):
@@ -205,13 +205,13 @@ def _read_whole(descriptor: int, buffer: bytearray, position: int) -> int:
 
 
 class RealLock:
-    """An flock, which the kernel lets go when the process ends, however it ends."""
+    """An flock, which the kernel releases when the process ends, however it ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def take(self, path: str) -> None:
-        """Hold it and leave our number in it, or say whose number is there."""
+        """Take the lock and write our pid into it; else raise with the pid of the holder."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -269,7 +269,7 @@ class RealDisk:
             await self._threads.run(lambda: os.replace(old, new))
 
     async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> RealFile:
-        """In one go: a thousand files are made where each step on its own would go to a thread and back."""
+        """One call to a thread for all steps: it matters where a thousand files are created."""
         with typed_errors(path):
             descriptor = await self._threads.run(lambda: _put(temporary, path, contents, self._spares))
         return RealFile(path, descriptor, self._threads, self._kernel)
@@ -287,7 +287,7 @@ class RealDisk:
             await self._threads.run(lambda: _sync_directory(path, self._spares))
 
     async def sync_all(self, targets: Sequence[SyncTarget]) -> dict[SyncTarget, Exception]:
-        """So many together, since each folder among them takes a descriptor meanwhile."""
+        """At most `TOGETHER_MAX` at a time, since each folder among them takes a descriptor meanwhile."""
         failures: dict[SyncTarget, Exception] = {}
         for first in range(0, len(targets), TOGETHER_MAX):
             failures |= await self._sync_together(targets[first : first + TOGETHER_MAX])
@@ -338,15 +338,15 @@ class RealDisk:
 
 
 def _allow_descriptors() -> None:
-    """As many as the system lets us have: every partition that is written to holds its growing segment open."""
+    """Raise the limit as far as the system permits: each partition that is written to holds a segment open."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
+        with suppress(ValueError, OSError):  # some systems report a hard limit that they do not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def descriptors_max() -> int:
-    """How many files and sockets this process may have open; very many where the system sets no limit."""
+    """Maximum number of open files and sockets of this process; very many where the system sets no limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 30
 
@@ -365,7 +365,7 @@ def _put(temporary: str, path: str, contents: Sequence[Buffer], spares: SpareDes
         os.replace(temporary, path)
     except BaseException:
         os.close(descriptor)
-        with suppress(OSError):  # what went wrong before says more
+        with suppress(OSError):  # the first error says more
             os.unlink(temporary)
         raise
     try:
@@ -383,7 +383,7 @@ def _failure_of(target: SyncTarget, number: int) -> DiskFull | DiskFailed:
 
 @contextmanager
 def _descriptor_of(target: SyncTarget) -> Iterator[Request]:
-    """How the kernel is asked to sync it."""
+    """The kernel's request to sync the target, with a descriptor that stays open meanwhile."""
     if isinstance(target, RealFile):
         descriptor = target.borrow()
         try:

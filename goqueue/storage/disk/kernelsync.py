@@ -2,9 +2,9 @@
 
 A thread costs a publish with acks=all about 0.2 ms of processor time for the way there and back, and when the event
 loop is busy it waits for Python's lock once more on its return. Linux takes a sync as an asynchronous request
-(`io_submit` with IOCB_CMD_FDSYNC, since 4.18), and containers allow it where they forbid io_uring. It takes many at
-once: a round of a thousand files costs a few calls. There is no library for these four system calls; where one of
-them is refused, or on another system, a thread does the work.
+(`io_submit` with IOCB_CMD_FDSYNC, since 4.18), and containers allow it where they forbid io_uring. One call takes
+many syncs: a round of a thousand files costs a few calls. There is no library for these four system calls; where
+one of them is refused, or on another system, a thread does the work.
 
 Layouts as in <linux/aio_abi.h>:
 
@@ -27,15 +27,15 @@ import trio
 _REQUEST, _EVENT = Struct("=QIIHhIQQqQII"), Struct("=QQqq")
 FSYNC, FDSYNC, HAS_RESULT_DESCRIPTOR = 2, 3, 1
 TOGETHER_MAX = 128
-"""So many syncs are one request to the kernel."""
+"""Maximum number of syncs in one request to the kernel."""
 _CALLS = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
-"""Of io_setup, io_destroy, io_getevents and io_submit. Little-endian machines have the layouts above."""
+"""The numbers of io_setup, io_destroy, io_getevents and io_submit. The layouts above are little-endian."""
 
 
 Request: TypeAlias = tuple[int, int]
 """FSYNC or FDSYNC, and a descriptor."""
 Result: TypeAlias = int | None
-"""0 or the number of an error; None where the system did not take it."""
+"""0 or an errno; None if the system did not take the request."""
 
 
 class SyncRefused(Exception):
@@ -43,7 +43,7 @@ class SyncRefused(Exception):
 
 
 class _Slot:
-    """For one call at a time: who waits for it waits for this slot's descriptor and finds its own results alone."""
+    """Serves one call at a time: the call waits for this slot's eventfd and finds only its own results."""
 
     def __init__(self, calls: "_Calls") -> None:
         self._calls = calls
@@ -67,7 +67,7 @@ class _Slot:
         return results
 
     def _submit(self, wanted: Sequence[Request], first: int) -> int:
-        """How many of them the system has taken, from the first one on."""
+        """The number of requests that the system has taken, from `first` on."""
         count = min(len(wanted) - first, TOGETHER_MAX)
         for place in range(count):
             operation, descriptor = wanted[first + place]
@@ -79,7 +79,7 @@ class _Slot:
         return self._calls.submit(self._context, count, self._row) if count else 0
 
     async def _gather(self, results: list[Result], count: int) -> None:
-        """The signal counts events, and may come when its event was taken already."""
+        """The signal counts events, and may come after its event was taken."""
         while count:
             await self._wait_for_signal()
             taken = self._calls.take_events(self._context, count, self._events)
@@ -91,7 +91,7 @@ class _Slot:
     async def _wait_for_signal(self) -> None:
         try:
             await trio.lowlevel.wait_readable(self._signal)
-        except trio.Cancelled:  # nothing stops a sync, and the slot is its until it ends
+        except trio.Cancelled:  # nothing stops a sync, and it keeps the slot until it ends
             with trio.CancelScope(shield=True):
                 await trio.lowlevel.wait_readable(self._signal)
         os.eventfd_read(self._signal)
@@ -128,7 +128,7 @@ class _Calls:
         return max(taken, 0)
 
     def take_events(self, context: ctypes.c_ulong, most: int, events: "ctypes.Array[ctypes.c_char]") -> int:
-        """Those that are there."""
+        """Take the events that have come, without waiting."""
         count: int = self._syscall(self._getevents, context, 0, min(most, TOGETHER_MAX), events, None)
         assert count >= 0, "the context is ours, and so is the row of events"
         return count
@@ -138,7 +138,7 @@ class _Calls:
 
 
 class KernelSync:
-    """At most so many at once. Refused once, it is not tried again."""
+    """At most `most` calls at once. Once the system refuses, it is not tried again."""
 
     def __init__(self, most: int) -> None:
         self._places = most
@@ -152,7 +152,7 @@ class KernelSync:
         return self._calls is not None
 
     async def fdatasync(self, descriptor: int) -> None:
-        """Return when it is done; `SyncRefused` when it has to be done otherwise, OSError when it failed."""
+        """Return when it is done; raise `SyncRefused` when a thread has to do it, OSError when it failed."""
         [result] = await self.sync_all([(FDSYNC, descriptor)])
         if result is None:
             self._calls = None
@@ -161,7 +161,7 @@ class KernelSync:
             raise OSError(result, os.strerror(result))
 
     async def sync_all(self, wanted: Sequence[Request]) -> list[Result]:
-        """Side by side; what came of each, in order. `SyncRefused` when nothing was begun."""
+        """Sync concurrently; the result of each, in order. `SyncRefused` when nothing was begun."""
         await trio.lowlevel.checkpoint_if_cancelled()
         slot = self._take_slot()
         try:
@@ -188,7 +188,7 @@ class KernelSync:
             raise
 
     def close(self) -> None:
-        """Those not in use; more work sets up others."""
+        """Close the slots that are not in use; more work sets up others."""
         self._places += len(self._idle)
         while self._idle:
             self._idle.pop().close()

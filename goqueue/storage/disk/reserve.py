@@ -20,7 +20,7 @@ logger = logging.getLogger("goqueue.reserve")
 RESERVE = "reserve"
 RESERVE_BYTES = 1024 * 1024
 ROOM_FACTOR = 2
-"""The file is made again once so many times its size is free: a delete under way may still need some."""
+"""The file is made again once this many times its size is free: a delete under way may still need room."""
 
 Result = TypeVar("Result")
 Replace: TypeAlias = Callable[[str, str, Sequence[Buffer]], Awaitable[None]]
@@ -35,7 +35,7 @@ class Reserve:
         self._size = RESERVE_BYTES
 
     def keep_in(self, data: str, size: int = RESERVE_BYTES) -> None:
-        """From now on there is one, in this directory. Before, deletes do without."""
+        """Keep the reserve in this directory from now on. Before this call, deletes have none."""
         self._data, self._size = data, size
 
     @property
@@ -63,7 +63,7 @@ class Reserve:
             logger.warning("the disk is full: %s was removed, so that something can be deleted", self._path)
 
     async def with_room(self, delete: Callable[[], Awaitable[Result]]) -> Result:
-        """Do what frees room; on a full disk once more, with the reserve released. `delete` may be repeated."""
+        """Run `delete`, which frees room; on a full disk, release the reserve and run it a second time."""
         try:
             return await delete()
         except TooManyFiles:

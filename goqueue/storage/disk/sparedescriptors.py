@@ -1,8 +1,8 @@
 """Descriptors that are kept for making things durable when all others are in use.
 
-To put a file in place, or to sync a folder, takes a descriptor for a moment. Connections may have taken all that
-the process may have. Then a log whose folder cannot be synced would have to stop. So a few descriptors stay open on
-nothing; one of them is closed when there is no other, and its number is used.
+To replace a file, or to sync a folder, takes a descriptor for a moment. Connections may use all descriptors of the
+process. Then a log whose folder cannot be synced would have to stop. So a few spare descriptors stay open on
+/dev/null; when no other is left, one of them is closed and its number is used.
 """
 
 import errno
@@ -15,13 +15,13 @@ SPARES = 8
 
 
 class SpareDescriptors:
-    """Threads may use it: each step is one call of a list."""
+    """Threads may use it: each step is one atomic call of a list."""
 
     def __init__(self) -> None:
         self._spares: list[int] = []
 
     def open(self, opener: Callable[[], int]) -> int:
-        """What `opener` opens, with the number of a spare one if need be."""
+        """The descriptor that `opener` opens; a spare one is closed for it if none is left."""
         self.refill()
         while True:
             try:

@@ -1,9 +1,9 @@
 """Threads for work that waits for the device.
 
-Trio's own way to a thread copies a context, names the thread and takes a place in a limiter for each call, which
+Trio's own way to a thread copies a context, names the thread and takes a token of a limiter for each call, which
 costs a publish with acks=all more than the sync that it waits for (0.19 to 0.30 ms to a thread and back, 0.09 ms
-here). So the threads are kept, each with a queue of its own, and everything that is counted is counted by the event
-loop: a thread only works, says what came of it, and waits for more. One that is not needed for a while ends.
+here). So the threads are kept, each with a queue of its own, and the event loop does all counting: a thread only
+works, returns the result, and waits for more. A thread that is idle for a while ends.
 """
 
 import threading
@@ -40,7 +40,7 @@ class _Worker:
         self._jobs.put(job)
 
     def end(self) -> None:
-        """Without work it ends at once."""
+        """End the thread, which must be idle, and wait for it."""
         self._jobs.put(None)
         self._thread.join()
 
@@ -52,7 +52,7 @@ class _Worker:
             del job, result
 
     def _next(self) -> _Job | None:
-        """None when nothing came for long. One not yet or no longer among the idle ones waits on."""
+        """None when no job came for long. A worker that is not among the idle ones waits on: a job is coming."""
         while True:
             with suppress(Empty):
                 return self._jobs.get(timeout=self._threads.idle_seconds_max)
@@ -61,7 +61,7 @@ class _Worker:
 
 
 class Threads:
-    """At most so many at once; more work waits for its turn, in order."""
+    """At most `most` threads work at once; more work waits for its turn, in order."""
 
     def __init__(self, most: int, idle_seconds_max: float = IDLE_SECONDS_MAX) -> None:
         self.idle_seconds_max = idle_seconds_max
@@ -72,10 +72,10 @@ class Threads:
         self._waiting = trio.lowlevel.ParkingLot()
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns or raises. Begun, it is waited for to its end, cancelled or not."""
+        """Returns or raises what `work` does. Once begun, it is waited for, cancelled or not."""
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._busy == self._most:
-            await self._waiting.park()  # whoever finishes leaves its place to the first that waits
+            await self._waiting.park()  # a job that ends leaves its thread to the first that waits
         else:
             self._busy += 1
         job = _Job(work)
@@ -101,14 +101,14 @@ class Threads:
             self._busy -= 1
 
     def dismiss_all(self) -> None:
-        """Those without work end now. More work starts others."""
+        """End all idle threads now. More work starts others."""
         with self._idle_lock:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.end()
 
     def dismiss(self, worker: _Worker) -> bool:
-        """Whether it may end: nobody has just taken it."""
+        """Whether it may end: it is still idle, as no job has just taken it."""
         with self._idle_lock:
             if worker in self._idle:
                 self._idle.remove(worker)
