@@ -1,12 +1,13 @@
-"""How much of a journal is durable, written down beside it: `{journal}.durable`.
+"""The claim: a file beside a journal that says how much of it is durable, `{journal}.durable`.
 
     0 "GQD"   3 version=1   4 CRC32C of everything else   8 number: every entry below it was fsynced
 
-A frame claims what lies before it. The last frame has no such witness, and a file that is cut between two frames
-looks as if it had never been longer. The claim closes that gap: a journal that ends below its claim lost entries.
+A frame claims that the frames before it are durable. Nothing claims the last frame, and a file that is cut between
+two frames looks as if it had never been longer. The claim closes that gap: a journal that ends below its claim lost
+entries.
 
-The file is overwritten in place and not synced. It is written after the sync of what it claims, so an old one or a
-missing one claims less than there is, never more. A torn one fails its checksum and counts as missing.
+The file is overwritten in place and not synced. It is written after the sync of what it claims, so an old or a
+missing claim says too little, never too much. A torn one fails its checksum and counts as missing.
 """
 
 from struct import Struct
@@ -35,7 +36,7 @@ def decode_claim(data: bytes) -> int | None:
 
 
 async def read_claim(volume: Volume, path: str) -> int:
-    """What is claimed of the journal `path`: below this number all was durable."""
+    """The claim of the journal `path`: every entry below this number was durable."""
     try:
         return decode_claim(await volume.read_whole(path + SUFFIX, _CLAIM.size + 1)) or 0
     except (FileNotFoundError, StorageError):

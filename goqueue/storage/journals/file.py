@@ -1,24 +1,24 @@
-"""How a journal lies in its file, and what can be had back from one.
+"""The file format of a journal, and the replay of such a file.
 
-A file is a row of frames:
+A file is a sequence of frames:
 
      0 "GQJ"   3 version=1   4 CRC32C of everything behind it, and of the version
      8 length of the payload (4)     12 kind: 0 entries, 1 snapshot, 2 mark (1)     13 zero (3)
     16 number                        24 durable: everything below this number was fsynced when this was written
     32 payload
 
-One append is one frame, so that a crash or a full disk leaves all of it or nothing. Its payload is a row of
+One append is one frame, so that a crash or a full disk leaves all of it or nothing. Its payload is a sequence of
 entries, each with its length (4) before it, and its number is that of the first. Entries are numbered without a
 gap over the life of the journal. A mark takes a number like an entry and carries only its claim. The owner writes
 one when it has committed and has nothing else to write, and an orderly close leaves one behind. A snapshot has the
-number of the last thing it stands for. A file begins with a snapshot, or with a mark when there was nothing yet;
-either was durable before the file got its name. Until then it is called `….new`, and whatever is damaged there is a
-torn tail.
+number of the last entry that it replaces. A file begins with a snapshot, or with a mark when there was nothing yet;
+either was durable before the file got its name. Until then it is called `….new`, and all damage in it is a torn
+tail.
 
 Damage is a torn tail when neither a sound frame behind it nor the claim beside the file (claim.py) says that
 it was durable, and the file's first frame is sound; else it is rot. A file that ends below the claim lost its end.
-Every sound entry is given back with the ranges that are lost: whether that will do is for the
-owner of the journal to decide, since a lost vote and a lost acknowledgement are not the same.
+A replay returns every sound entry, and the ranges that are lost. The owner of the journal decides what they mean,
+since a lost vote and a lost acknowledgement are not the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ LENGTH = Struct(">I")
 MAGIC = b"GQJ"
 VERSION = 1
 NEW = ".new"
-"""Ends the name of a file of which nothing was promised yet."""
+"""Suffix of a file without a commit: nothing in it was promised yet."""
 
 
 class FrameKind(IntEnum):
@@ -63,7 +63,7 @@ class JournalFrame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LostEntries:
-    """What was durable once and is not sound any more: bytes of the file, and numbers of entries."""
+    """A range that was durable and is no longer sound: bytes of the file, and numbers of entries."""
 
     position: int
     end_position: int
@@ -79,18 +79,18 @@ class LostEntries:
 
 @dataclass(slots=True)
 class Replay:
-    """What a journal held when it was opened."""
+    """The contents of a journal when it was opened."""
 
     snapshot: bytes | None = None
     entries: list[bytes] = field(default_factory=list)
     lost: list[LostEntries] = field(default_factory=list)
     next_number: int = 0
     sound_size: int = 0
-    """Where to go on writing."""
+    """Where the next frame is written."""
     torn_size: int = 0
-    """Bytes behind it that were cut off: a tail that was never durable."""
+    """Bytes behind it that are cut off: a tail that was never durable."""
     content_end: int = 0
-    """The number behind the last entry: what follows it, if anything, is a mark."""
+    """The number after the last entry: only marks follow it."""
     ends_with_claim: bool = False
     """The last frame claims all entries before it."""
     reports: list[str] = field(default_factory=list)
@@ -140,7 +140,7 @@ def encode_frame(kind: FrameKind, number: int, durable: int, payload: bytes = b"
 
 
 def decode_frame(data: Buffer, position: int) -> JournalFrame | None:
-    """The frame at this place, or None when there is no sound one."""
+    """The frame at this position, or None when it is not sound."""
     if len(data) - position < HEAD_SIZE:
         return None
     magic, version, crc, length, kind, number, durable = HEAD.unpack_from(data, position)
@@ -154,9 +154,9 @@ def decode_frame(data: Buffer, position: int) -> JournalFrame | None:
 
 
 def replay(data: Buffer, *, claim: int = 0, is_new: bool = False) -> Replay:
-    """Everything sound in a journal's file; of one that is new, up to the first damage.
+    """Everything sound in a journal's file; in a new file, up to the first damage.
 
-    `claim` is what is claimed beside the file: below this number all was durable.
+    `claim` is the number in the claim beside the file: every entry below it was durable.
     """
     found = Replay()
     if not data and not is_new:
@@ -179,7 +179,7 @@ def replay(data: Buffer, *, claim: int = 0, is_new: bool = False) -> Replay:
 
 
 class Behind(NamedTuple):
-    """Where it goes on behind damage, with which number, and below which number all was durable."""
+    """The first sound frame behind damage: its position and number; and the number below which all was durable."""
 
     position: int
     number: int

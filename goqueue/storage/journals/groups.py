@@ -1,8 +1,8 @@
-"""The groups of a node on disk: the journal `{data}/groups/registry`, one entry a change.
+"""The groups of a node on disk: the journal `{data}/groups/registry`, one entry for each change.
 
-A group that is not known would be made again under another id, and all its progress would count for nothing (G13).
-So what was lost is told: the groups are then looked for in the ledgers of the partitions, which name them
-(actors/groups/adoption.py). Only a version that is not known stops the start.
+An unknown group would be created again with another id, and all its progress would be lost (G13). So losses are
+reported: the broker then looks for groups in the ledgers of the partitions, which name them
+(actors/groups/adoption.py). Only an unknown version stops the start.
 """
 
 import msgpack
@@ -16,7 +16,7 @@ from goqueue.storage.log.volume import Volume
 GROUPS, REGISTRY = "groups", "registry"
 COMPACTED_FROM = 1024 * 1024
 GROWTH_MAX = 4
-"""The journal is compacted once it is larger than the former, and so many times what a snapshot took last."""
+"""The journal is compacted once it is larger than `COMPACTED_FROM`, and this many times the last snapshot."""
 
 
 class StoredRegistry:
@@ -42,7 +42,7 @@ class StoredRegistry:
             raise
 
     def write(self, entry: RegistryEntry) -> None:
-        """True at once, durable after `commit`: nobody is told before. On a full disk nothing has changed."""
+        """Applied at once, durable after `commit`: nobody is answered before. On a full disk nothing changes."""
         self._journal.append([msgpack.packb(entry)])
         self.registry.apply(entry)
 
@@ -58,7 +58,7 @@ class StoredRegistry:
         return self._journal.size > max(COMPACTED_FROM, GROWTH_MAX * self._compacted_size)
 
     def snapshot(self) -> bytes:
-        """What stands for all that was written."""
+        """The state that replaces all entries."""
         packed: bytes = msgpack.packb(self.registry.snapshot())
         return packed
 
@@ -77,7 +77,7 @@ class StoredRegistry:
 
 
 def replayed(found: Replay) -> tuple[GroupRegistry, int]:
-    """The register, and how many entries did not fit since others were lost before them."""
+    """The register, and the number of entries that did not fit since others were lost before them."""
     registry, passed_over = GroupRegistry(), 0
     for payload in [*([found.snapshot] if found.snapshot is not None else []), *found.entries]:
         entry = _unpacked(payload)

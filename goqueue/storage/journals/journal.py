@@ -1,16 +1,15 @@
-"""The journal: small state that must survive, as a row of entries and now and then a snapshot of all of them.
+"""The journal: small durable state, kept as entries and now and then a snapshot of all of them.
 
-`append` never waits; what was appended is durable after `commit`. `compact` replaces the file by one that begins
-with a snapshot. Entries that come while it waits go to the old file, which is complete until its name is given
-away, and are gathered for the new one, which has all of them before it gets the name. So nothing is missing
-whichever of the two a crash leaves.
+`append` never waits; its entries are durable after `commit`. `compact` replaces the file by one that begins with a
+snapshot. Entries that come while it waits go to the old file, which is complete until it is replaced, and are
+gathered for the new one, which has all of them before it gets the name. So nothing is missing whichever of the two
+a crash leaves.
 
-A new journal is made without waiting, under a name that says so, and gets its own with its first commit: nothing in
-it was promised before. What a crash leaves under the first name is taken up as far as it is sound, and the rest of
-it is no damage.
+A new journal is created without waiting, as `….new`, and gets its own name with its first commit: nothing in it was
+promised before. A start takes over what is sound of a `….new` that a crash left; the rest of it is no damage.
 
-`claim` says how far the journal is durable, so that a start tells rot from a torn tail: by a mark when nothing else
-is to be written, and beside the file. The owner calls it after a commit when it has time. It never waits.
+`claim` records how far the journal is durable, so that a start tells rot from a torn tail: in a mark when nothing
+else is to be written, and beside the file. The owner calls it after a commit when it has time. It never waits.
 """
 
 from collections.abc import Sequence
@@ -32,12 +31,12 @@ TORN, DAMAGED = ".torn", ".damaged"
 
 
 class Name(Enum):
-    """What a crash leaves of a journal's name."""
+    """Whether the journal's file has its name, and whether the name survives a crash."""
 
     NEW = "new"
-    """It is not there; the first commit gives it."""
+    """Not yet; the first commit gives it."""
     GIVEN = "given"
-    """Perhaps: the next commit makes it durable."""
+    """It may not survive: the next commit makes it durable."""
     DURABLE = "durable"
 
 
@@ -77,7 +76,7 @@ class Journal:
         self._durable = found.next_number
         self._content_end = found.content_end
         self._claimed = claimed
-        """Beside the file: of entries alone, since a mark that is lost is no loss."""
+        """The number in the claim beside the file. It counts entries only, since a lost mark is no loss."""
         self._is_marked = found.ends_with_claim
         """No entry follows the last claim in the file."""
         self._current = _Target(file, found.sound_size)
@@ -88,7 +87,7 @@ class Journal:
 
     @classmethod
     async def open(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """The journal, and what it held. A torn tail is cut and kept; a file with lost entries is copied aside."""
+        """The journal and its contents. A torn tail is cut, and a copy kept; a file with lost entries is copied."""
         await volume.make_directories(directory)
         path = f"{directory}/{name}"
         if volume.disk.exists(path + TEMPORARY):
@@ -117,19 +116,19 @@ class Journal:
 
     @staticmethod
     def is_there(volume: Volume, directory: str, name: str) -> bool:
-        """Also when only the claim is left of it: then it is lost."""
+        """True also if only the claim is left: then the journal is lost."""
         path = f"{directory}/{name}"
         return any(volume.disk.exists(path + suffix) for suffix in ("", NEW, SUFFIX))
 
     @classmethod
     async def _open_new(cls, volume: Volume, directory: str, name: str) -> tuple["Journal", Replay]:
-        """One that has not got its name yet: left by a crash, or made now."""
+        """A journal without its name: left by a crash, or created now."""
         path = f"{directory}/{name}{NEW}"
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX) if volume.disk.exists(path) else b""
         found = replay(data, is_new=True)
         await _keep_aside(volume, directory, name, data, found)
         if not found.sound_size:
-            # In another file: a power loss could bring back what lies in this one, among what is written now.
+            # A new file: a power loss could bring back old bytes of this one, among those that are written now.
             if volume.disk.exists(path):
                 volume.disk.remove(path)
             return cls._make(volume, directory, name)
@@ -163,7 +162,7 @@ class Journal:
         return self._current.size
 
     def append(self, payloads: Sequence[bytes]) -> None:
-        """Write entries in one go, all or none, whatever happens; durable after `commit`."""
+        """Write entries in one frame, all or none, whatever happens; durable after `commit`."""
         self._check_open()
         for payload in payloads:
             if len(payload) > PAYLOAD_SIZE_MAX:
@@ -199,7 +198,7 @@ class Journal:
             if self._state is Name.NEW:
                 await self._take_name()
         except TooManyFiles:
-            raise  # the next commit does what is missing
+            raise  # the next commit does the rest
         except StorageError as error:
             raise self._stop(error) from error
         self._durable, self._state = number, Name.DURABLE
@@ -211,7 +210,7 @@ class Journal:
         await self._volume.sync(directories=[self._directory])
 
     def claim(self) -> None:
-        """Say what is durable, for the next start. It costs no sync, and nothing when it was said before."""
+        """Record what is durable, for the next start. It costs no sync, and nothing when nothing has changed."""
         if self._closed or self._failure is not None or self._state is not Name.DURABLE:
             return
         if self._number == self._durable and not self._is_marked:
@@ -228,12 +227,12 @@ class Journal:
     def _claim_beside(self) -> None:
         number = min(self._content_end, self._durable)
         if self._claimed < number:
-            with suppress(StorageError):  # the journal itself is sound; it only lacks a witness
+            with suppress(StorageError):  # the journal itself is sound; only its claim is old
                 write_claim(self._volume, f"{self._directory}/{self._name}", number)
                 self._claimed = number
 
     async def compact(self, snapshot: bytes) -> None:
-        """Let `snapshot`, which stands for everything appended until now, take the place of all entries."""
+        """Replace all entries by `snapshot`, the state after everything appended until now."""
         self._check_open()
         _check_size(self._name, HEAD_SIZE + len(snapshot))
         frames = [encode_frame(FrameKind.SNAPSHOT, self._number - 1, self._number, snapshot)]
@@ -242,14 +241,14 @@ class Journal:
             async with self._turn:
                 self._check_open()
                 if self._state is Name.NEW:
-                    await self._commit()  # or a start would find two
+                    await self._commit()  # or a start would find two files
                 await self._exchange(frames)
                 await self._commit()
         finally:
             self._gathering = [gathered for gathered in self._gathering if gathered is not frames]
 
     async def _exchange(self, frames: list[bytes]) -> None:
-        """Put a new file with these frames, and with those that are gathered meanwhile, in the old one's place."""
+        """Replace the old file by one with these frames, and with those that are gathered meanwhile."""
         successor = await _put_in_place(self._volume, f"{self._directory}/{self._name}", frames)
         self._current.file.close()
         self._current, self._state = successor, Name.GIVEN
@@ -265,11 +264,11 @@ class Journal:
             raise self._stop(self._failure)
 
     async def close(self) -> None:
-        """Everything durable, with a mark that says so (G15). Twice is once."""
+        """Make everything durable, with a mark that says so (G15). Closing twice does nothing more."""
         async with self._turn:
             if self._closed:
                 return
-            self._closed = True  # what would be appended from here on would not be durable
+            self._closed = True  # an append from here on would not be durable
             try:
                 if self._failure is None:
                     await self._commit()
@@ -286,7 +285,7 @@ class Journal:
         self._claim_beside()
 
     def abandon(self) -> None:
-        """Give the file back without a word: what is not durable may be lost. After `close` it does nothing."""
+        """Close the file without a sync: what is not durable may be lost. After `close` it does nothing."""
         self._closed = True
         self._current.file.close()
 
@@ -313,9 +312,9 @@ def _move(frames: list[bytes], target: _Target) -> None:
 
 
 async def _stand_in(volume: Volume, directory: str, name: str, claim: int) -> None:
-    """A journal in the place of one that is gone: its numbers go on, and it says that all before them are lost."""
+    """Replace a journal that is gone: the numbers go on, and the replay reports all before them as lost."""
     path = f"{directory}/{name}"
-    if volume.disk.exists(path + NEW):  # made in its place, and never committed
+    if volume.disk.exists(path + NEW):  # created instead of the lost one, and never committed
         unnamed = await volume.read_whole(path + NEW, JOURNAL_SIZE_MAX)
         await _keep(volume, directory, f"{name}.{crc32c(unnamed):08x}{TORN}", unnamed)
         volume.disk.remove(path + NEW)
@@ -324,7 +323,7 @@ async def _stand_in(volume: Volume, directory: str, name: str, claim: int) -> No
 
 
 async def _keep_aside(volume: Volume, directory: str, name: str, data: bytes, found: Replay) -> None:
-    """Copy what was damaged and what will be cut, once each, and never over an earlier copy (G13)."""
+    """Copy a damaged file, and the tail that will be cut, once each, and never over an earlier copy (G13)."""
     path = f"{directory}/{name}"
     damaged = b"".join(data[lost.position : lost.end_position] for lost in found.lost)
     copy = f"{name}.{crc32c(damaged):08x}{DAMAGED}"

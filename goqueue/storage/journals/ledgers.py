@@ -1,4 +1,4 @@
-"""The journal of a partition's ledgers: what happened to each group here, in order.
+"""The journal of a partition's ledgers: the entries of all groups on this partition, in order.
 
 Each payload is a msgpack array. Its first three fields name the group, its id and the wall time in microseconds:
 
@@ -7,22 +7,22 @@ Each payload is a msgpack array. Its first three fields name the group, its id a
     [group, id, wall, nil]                                    the group is forgotten
     snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger, is_spent, about] …]]
 
-`about` is a map: `settings`, the group's own as the register has them, so that a register that is lost can be made
-again; `lost`, [wall, shown], that progress was lost here at this time, and the committed offset that people were
-shown last, or nil. Older files lack it.
+`about` is a map: `settings`, the group's settings in the register, so that a lost register can be rebuilt; `lost`,
+[wall, shown], says that progress was lost here at this time, with the committed offset that was shown to users
+last, or nil. Older files lack it.
 
-Numbers count what was written of one group, without a gap. So lost entries are noticed where they matter: what
-follows a gap is not applied, since it would be taken for more than it says, and the group falls back to where it
-stood before. That repeats messages and passes none (G5). A journal that lost anything is doubtful from then on: a
+Numbers count the entries of one group, without a gap. So lost entries are noticed where they matter: entries behind
+a gap are not applied, since they would be taken for more than they say, and the group falls back to its state
+before the gap. That repeats messages and skips none (G5). A journal that lost anything is doubtful from then on: a
 group that is not in it may have been, and begins at the earliest offset.
 
-`producer` is the id under which the group's dead letters leave. Where entries were lost it is spent: they may have
-said that a transfer ended and that others took the numbers behind it. Messages under one of these would be taken
-for a repeat, and be lost. So no transfer begins under it any more: the next one is written together with a new id,
-in one frame. One that is under way keeps the old id. Its number is its own, whatever was lost behind it, and the
-dead-letter topic knows it if it has arrived; a new id would double it (G5). What left by lost entries leaves once
-more: nobody here can know of it. A torn tail spends the id as well, since the last frame that was durable looks
-like one once it is damaged.
+`producer` is the producer id of the group's dead letters. Where entries were lost it is spent: they may have said
+that a transfer ended and that others took the numbers behind it. Messages under one of these numbers would be taken
+for a repeat, and be lost. So no further transfer begins with this id: the next one is written together with a new
+id, in one frame. A transfer that is under way keeps the old id. Its number is its own, whatever was lost behind it,
+and the dead-letter topic knows it if it has arrived; a new id would double it (G5). Dead letters whose entries were
+lost are sent once more: nothing here can know of them. A torn tail spends the id as well, since a durable last
+frame looks like one once it is damaged.
 """
 
 from collections.abc import Sequence
@@ -53,11 +53,11 @@ Payload = list[Any]
 
 
 class LostProgress(NamedTuple):
-    """Some of what was journaled of a group is gone, so that messages come again."""
+    """Some journal entries of a group are gone, so that messages are redelivered."""
 
     at: Microseconds
     shown: int | None = None
-    """The committed offset that people were shown last, where all was lost."""
+    """The committed offset that was shown to users last, where all was lost."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,11 +69,11 @@ class WrittenLedger:
     producer_id: int
     ledger: Ledger
     number: int = 0
-    """Of what is written next about it."""
+    """The number of its next entry."""
     is_spent: bool = False
     """The producer id has no numbers left but those of the transfer under way."""
     group_settings: dict[str, Any] | None = None
-    """The settings of the group as the register has them; None where that is not known."""
+    """The settings of the group in the register; None if they are not known."""
     lost: LostProgress | None = None
 
     @property
@@ -81,24 +81,24 @@ class WrittenLedger:
         return self.ledger.settings
 
     def take_producer(self, producer_id: int) -> None:
-        """The one that was journaled last. Another one than before has all its numbers."""
+        """The producer id that was journaled last. A new one has all its numbers."""
         self.is_spent &= producer_id == self.producer_id
         self.producer_id = producer_id
 
 
 @dataclass(slots=True)
 class FoundLedgers:
-    """What a journal held."""
+    """The contents of a journal."""
 
     ledgers: dict[str, WrittenLedger] = field(default_factory=dict)
     is_doubtful: bool = False
     """Something was lost, now or before."""
     lost: int = 0
-    """Bytes that were lost now, or entries behind them that do not fit any more."""
+    """The number of bytes lost now, and of entries behind them that no longer fit."""
     torn: int = 0
-    """Bytes that were cut off at the end: promised to nobody, as far as can be seen."""
+    """The number of bytes cut off at the end: promised to nobody, as far as can be seen."""
     reports: list[str] = field(default_factory=list)
-    """Of what was lost or cut, and where the copy lies."""
+    """What was lost or cut, and where the copy lies."""
 
 
 def draw_producer_id(random: Random) -> int:
@@ -109,7 +109,7 @@ class LedgerJournal:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.written = self.durable = 0
-        """How many writes there were, and how many of them are durable."""
+        """The number of writes, and of those that are durable."""
         self._turn = trio.Lock()
         self._snapshot_size = 0
 
@@ -128,16 +128,16 @@ class LedgerJournal:
 
     @property
     def has_grown(self) -> bool:
-        """Whether a snapshot is worth while."""
+        """Whether a snapshot would make the file much smaller."""
         return self._journal.size > max(GROWN_BYTES, GROWN_TIMES * self._snapshot_size)
 
     def append(self, payloads: Sequence[Payload]) -> None:
-        """In one write: it survives the end of the process. All or none; `DiskFull` changes nothing."""
+        """All in one write, which survives the end of the process. All or none; `DiskFull` changes nothing."""
         self._journal.append([msgpack.packb(payload) for payload in payloads])
         self.written += 1
 
     async def commit(self) -> None:
-        """Everything written so far is durable. Whoever waits while another's sync covers it shares that one."""
+        """Make everything written so far durable. Callers whose writes another caller's sync covers share it."""
         wanted = self.written
         async with self._turn:
             if self.durable < wanted:
@@ -157,16 +157,16 @@ class LedgerJournal:
         self._snapshot_size = len(snapshot)
 
     async def close(self) -> None:
-        """Everything durable (G15)."""
+        """Make everything durable (G15)."""
         await self._journal.close()
 
     def abandon(self) -> None:
-        """The owner crashed: give the file back and leave it as it is."""
+        """The owner crashed: close the file and leave it as it is."""
         self._journal.abandon()
 
 
 def snapshot_of(ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool) -> bytes:
-    """What stands for all that was written of them."""
+    """The snapshot that replaces all their entries."""
     packed: bytes = msgpack.packb([VERSION, wall, doubtful, [_to_plain(written, now) for written in ledgers]])
     return packed
 
@@ -177,14 +177,14 @@ def ids_in(replayed: Replay) -> dict[str, int]:
 
 
 def happened(written: WrittenLedger, wall: Microseconds, entry: Entry, ahead: int = 0) -> Payload:
-    """`ahead`: how many go before it in the same write."""
+    """`ahead`: the number of entries before it in the same write."""
     return [written.group, written.group_id, wall, entry.to_plain(), written.number + ahead]
 
 
 def reads_here(
     written: WrittenLedger, wall: Microseconds, settings: LedgerSettings, producer_id: int | None = None
 ) -> Payload:
-    """`producer_id`: the one that takes the place of the one it has."""
+    """`producer_id`: replaces the one that it has."""
     plain, producer = _settings_to_plain(settings), producer_id or written.producer_id
     return [written.group, written.group_id, wall, [], written.number, producer, plain, _about(written)]
 
@@ -208,7 +208,7 @@ def _about(written: WrittenLedger) -> dict[str, Any]:
 
 
 def _take_about(written: WrittenLedger, later: Sequence[Any]) -> None:
-    """From what follows the known fields; older files have nothing there."""
+    """From the fields behind the known ones; older files have none."""
     if later:
         written.group_settings = later[0].get("settings")
         lost = later[0].get("lost")
@@ -231,8 +231,8 @@ def _to_plain(written: WrittenLedger, now: float) -> list[Any]:
 
 
 class _Replaying:
-    """Entries are applied at the time at which they were written, seen from now; a clock that jumped is not
-    believed beyond now, nor back behind the entry before."""
+    """Entries are applied at the time at which they were written, relative to now. A clock that jumped cannot move
+    an entry beyond now, nor before the previous entry."""
 
     def __init__(self, now: float, wall: Microseconds) -> None:
         self._now, self._wall = now, wall
@@ -294,7 +294,7 @@ class _Replaying:
         written.number += 1
 
     def _find(self, group: str, group_id: int, plain: list[Any], more: Payload) -> WrittenLedger | None:
-        """A group is known by the first that was written of it."""
+        """A group's ledger begins with its first payload, which has number 0 and no entry."""
         written = self._found.ledgers.get(group)
         is_first = not plain and more[0] == 0
         if is_first and (written is None or written.group_id != group_id):
