@@ -1,1 +1,1 @@
-"""The log of a partition on disk, and what all logs of a node share."""
+"""The log of a partition on disk, and the volume that all logs of a node share."""

@@ -1,7 +1,7 @@
-"""The end at which a log grows: batches are appended there, and made durable.
+"""The growing end of a log: appends batches and makes them durable.
 
-`log.py` has the rest, and says who may do what, when. What both need of each other is what lies in the fields:
-the row of segments, where the log begins and ends, and the turn that everything takes which waits.
+`log.py` has the rest, and says which call may run when. Both share the fields: the list of segments, the start and
+the end of the log, and the lock that every call takes which waits.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -31,14 +31,14 @@ RELATIVE_OFFSET_MAX = 2**31
 
 
 class CopiedBatch(NamedTuple):
-    """A batch of another copy of the log: its envelope, and all its bytes, the envelope's too."""
+    """A batch from another copy of the log: its envelope, and all its bytes including the envelope."""
 
     envelope: Envelope
     data: Buffer
 
 
 class GrowingLog:
-    """Opened by `open`; use it from one task at a time, reads and commits apart."""
+    """Opened by `open`. Use it from one task at a time; only reads and commits may run in others."""
 
     def __init__(self, volume: Volume, directory: str, config: LogConfig, recovered: Recovered) -> None:
         self.config = config
@@ -55,7 +55,7 @@ class GrowingLog:
 
     @classmethod
     async def open(cls, volume: Volume, directory: str, config: LogConfig | None = None) -> Self:
-        """Recover what is there and make it durable. What was damaged or cut is in `statistics()`."""
+        """Recover the files and make them durable. `statistics()` names what was damaged or cut."""
         await volume.make_directories(directory)
         log = cls(volume, directory, config or LogConfig(), await recover(volume, directory))
         try:
@@ -63,7 +63,7 @@ class GrowingLog:
             log.advance_high_watermark(log.durable_offset)
             await log.checkpoint()
         except DiskFull:
-            pass  # what is there can be read; the next checkpoint tries again
+            pass  # the log can be read; the next checkpoint tries again
         except BaseException:
             log.abandon()
             raise
@@ -84,7 +84,7 @@ class GrowingLog:
         self._volume.producers.enter(self.producers)
         self._damage, self._torn = recovered.damage, recovered.torn
         self.damage_met: list[Damage] = list(recovered.damage)
-        """What was found when the log was opened, or read since, and was not sound when it was last read."""
+        """Damage that was found when the log was opened, or by a read since, and was there at the last look."""
         self._scanned_bytes = recovered.scanned_bytes
         self._checkpointed: RecoveryPoint | None = None
         # The recovery point was written once all names were durable. The file that grows is synced in any case: one
@@ -120,17 +120,17 @@ class GrowingLog:
 
     @property
     def append_time(self) -> Microseconds:
-        """Of the newest batch."""
+        """The append time of the newest batch."""
         return self._append_time
 
     @property
     def growing_from(self) -> Offset:
-        """Where the growing segment begins."""
+        """The base offset of the growing segment; the end of the log if there is none."""
         return self._end if self._segments.growing is None else self._segments.growing.base_offset
 
     @property
     def epochs(self) -> list[tuple[int, Offset]]:
-        """Which leader epoch began at which offset, oldest first."""
+        """The leader epochs and the offsets at which they began, oldest first."""
         return self._history.epochs
 
     @property
@@ -140,7 +140,7 @@ class GrowingLog:
 
     @property
     def known_damage(self) -> Sequence[Damage]:
-        """As it was found when the log was opened."""
+        """The damage that was found when the log was opened."""
         return self._damage
 
     def statistics(self) -> LogStatistics:
@@ -164,7 +164,7 @@ class GrowingLog:
     # Appending
 
     def append(self, batches: Sequence[Batch], now: Microseconds) -> list[Offset]:
-        """Write batches in one go, all or none (G2); the base offset of each. Durable after `commit`.
+        """Write batches, all or none (G2). Returns the base offset of each. Durable after `commit`.
 
         `now` is the wall clock. The append time is never below that of an earlier batch, whatever the clock says.
         """
@@ -180,7 +180,7 @@ class GrowingLog:
         return [envelope.base_offset for envelope in envelopes]
 
     def append_copied(self, batches: Sequence[CopiedBatch]) -> None:
-        """Write batches of another copy of this log as they are there, from where this one ends.
+        """Write batches from another copy of this log unchanged, from the end of this one on.
 
         Offsets, epochs, times and producers stay. Segments are rolled as if each had come at its append time.
         """
@@ -194,7 +194,7 @@ class GrowingLog:
             self._write(segment, [each.envelope for each in run], [each.data for each in run])
 
     def _count_fitting(self, segment: Segment, batches: Sequence[CopiedBatch]) -> int:
-        """How many go into this segment, one at least; each begins where the one before ended."""
+        """The number of batches that fit into this segment, at least one; each begins where the last ended."""
         summary, end, size, count = segment.summary, self._end, segment.summary.size, 0
         begun = summary.first_append_time if summary.size else batches[0].envelope.append_time
         for envelope, _ in batches:
@@ -260,9 +260,9 @@ class GrowingLog:
     # Durability
 
     async def commit(self) -> Offset:
-        """Make everything appended so far durable; up to which offset that is.
+        """Make everything appended so far durable. Returns the durable offset.
 
-        Whoever waits for a turn while another's commit covers it shares that one.
+        Callers that wait while another's commit covers them share that commit.
         """
         wanted = self._end
         await self._take_turn()
@@ -295,9 +295,9 @@ class GrowingLog:
             growing.rest()
 
     async def checkpoint(self, covering: Offset = 0) -> None:
-        """Seal what is finished and move the recovery point up to here. Each 5 s, when idle, at shutdown.
+        """Seal finished segments and move the recovery point to the end. Every 5 s, when idle, at shutdown.
 
-        A start replays no batch below `covering` to know the producers again.
+        A start replays no batch below `covering` to restore the producers.
         """
         is_due = self._producers_outgrew() or covering > self._producer_tail.begin
         encoded = await self._encode_producers() if is_due else None
@@ -310,7 +310,7 @@ class GrowingLog:
     async def _checkpoint(self, encoded: EncodedProducers | None = None, *, seals: bool = True) -> None:
         self._history.forget(self._log_start, self._append_time)
         if encoded is not None and encoded.replay_from < self._producer_tail.begin:
-            encoded = None  # a newer one is there, which a compaction may rely on
+            encoded = None  # the file is newer, and a compaction may rely on it
         if encoded is None and self._producers_outgrew() and not self._producer_tail.in_file:
             encoded = await self._encode_producers()
         growing = self._segments.growing
@@ -329,7 +329,7 @@ class GrowingLog:
             if holds_producers:
                 self._producer_tail.begin_at(point.offset, noted, self._appended_bytes, in_file=False)
         # Seals come last. They only make the next start faster, and on a slow disk many of them take longer than a
-        # stop may; whoever closes the log does not even wait for those of a checkpoint that is under way.
+        # stop may; a close does not even wait for the seals of a checkpoint that is under way.
         if seals:
             await self._segments.seal_finished(self._durable, lambda: self._closed or not self._is_closing)
 
@@ -342,7 +342,7 @@ class GrowingLog:
         self._producer_tail.begin_at(encoded.replay_from, encoded.noted, self._appended_bytes, in_file=True)
 
     def _few_producers(self) -> ProducerStates | None:
-        """What a recovery point holds itself; None when the producers are too many."""
+        """The producers that the recovery point itself holds; None when there are too many."""
         return self._history.few_producers(self._volume.producers.limits.inline_max)
 
     def _recovery_point(self, growing: Segment | None, closed: ClosedIndex | None) -> RecoveryPoint:
@@ -364,7 +364,7 @@ class GrowingLog:
 
     @asynccontextmanager
     async def _exclusively(self) -> AsyncIterator[None]:
-        """A turn. A full disk or damage is for the caller to hear; any other failure of the disk stops the log."""
+        """Hold the lock. The caller gets a full disk or damage raised; any other disk failure stops the log."""
         await self._take_turn()
         try:
             self._check_writable()
@@ -377,7 +377,7 @@ class GrowingLog:
             self._turn.release()
 
     async def _take_turn(self) -> None:
-        """Without a round of the event loop when nobody has it."""
+        """Take the lock, without a turn of the event loop when it is free."""
         try:
             self._turn.acquire_nowait()
         except trio.WouldBlock:
@@ -394,16 +394,16 @@ class GrowingLog:
             raise self._stop(self._failure)
 
     def hurry(self) -> None:
-        """A close will follow: a checkpoint that is under way seals no more, so that what it covers comes first."""
+        """A close will follow: a checkpoint that is under way seals nothing more, so that the close can begin."""
         self._is_closing = True
 
     async def close(self) -> None:
-        """Everything durable, the recovery point written, every file closed (G15). Twice is once."""
+        """Make everything durable, write the recovery point, close every file (G15). A second call does nothing."""
         self.hurry()
         async with self._turn:
             if self._closed:
                 return
-            self._closed = True  # what is appended from now on would not be covered
+            self._closed = True  # an append from now on would not be covered
             try:
                 if self._failure is None:
                     await self._checkpoint()

@@ -1,9 +1,9 @@
-"""The message ids that a partition knows again when it starts: those of the last two minutes of its log.
+"""Recalls message ids when a partition starts: those of the last two minutes of its log.
 
-Two minutes before the last append, that is: what the clock says now does not matter, so a restart that comes with
-a jump of the clock recalls neither too much nor too little. Only segments that say that they hold ids are looked
-at, from the indexed place on where the two minutes begin, and only batches that hold some are opened. Once an id of
-a delayed message is found, so are those segments and batches that may say that it was cancelled.
+These are the two minutes before the last append: the time of the clock does not matter, so a restart with a jump of
+the clock recalls neither too much nor too little. Only segments whose summary says that they hold ids are read,
+from the index entry at which the two minutes begin, and only batches that hold ids are decoded. Once an id of a
+delayed message is found, segments and batches that may cancel it are read, too.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ async def recall_ids(log: Log, ids_max: int = IDS_MAX) -> MessageIds:
     since = log.append_time - REMEMBERED_FOR
     for segment in log.segments_since(since):
         if segment.summary.holds_ids or (segment.summary.holds_delayed and ids.has_delayed):
-            with suppress(DiskFailed, UnknownFormat):  # who reads there is told; the rest of the log is not held up
+            with suppress(DiskFailed, UnknownFormat):  # a reader gets the error; it must not stop the start
                 await _recall(segment, since, ids)
     return ids
 
@@ -43,7 +43,7 @@ async def _recall(segment: Segment, since: Microseconds, ids: MessageIds) -> Non
 
 
 async def _place_before(since: Microseconds, segment: Segment, file: File) -> IndexEntry:
-    """The last indexed place before which everything is older. Append times never fall, so halving finds it."""
+    """The last index entry before which everything is older. Append times never fall, so it is a binary search."""
     index = await segment.index(file)
     older, unknown = 0, len(index)
     while older < unknown:
@@ -51,7 +51,7 @@ async def _place_before(since: Microseconds, segment: Segment, file: File) -> In
         envelope = parse_envelope(await file.read(index.place(middle).position, ENVELOPE_SIZE))
         if envelope is not None and envelope.append_time < since:
             older = middle + 1
-        else:  # young, or damaged: then to begin before it is only slower
+        else:  # young, or damaged: to begin before it is only slower
             unknown = middle
     return index.place(older - 1) if older else BEGINNING
 

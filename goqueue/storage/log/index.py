@@ -1,14 +1,15 @@
-"""The sparse index of a segment: where offsets, times and lanes lie, one entry for each stretch of 4 KiB.
+"""The sparse index of a segment: finds offsets, times and lanes, with one entry for each stretch of 4 KiB.
 
-A stretch is a run of whole batches of at least 4 KiB. Of each the index keeps 16 bytes in two columns:
+A stretch is a run of whole batches of at least 4 KiB. The index keeps 16 bytes for each, in two columns:
 
     places:  first offset relative to the segment's base (32 bits) | position in the file (32 bits)
     times:   highest timestamp from the segment's start to this stretch's end (56 bits) | priority mask (8 bits)
 
-The second is a running maximum, so it rises however clocks jump, and the first stretch whose maximum reaches a time
-holds the first record of that time or later. A mask says which lanes have records in the stretch; in memory they
-are a row of bytes of their own, so that the next stretch of a lane is found without a step of Python for each. An
-index only says where to begin to look: it is rebuilt from the log when missing or damaged, and reads stay the same.
+The second is a running maximum, so it never falls however clocks jump, and the first stretch whose maximum reaches
+a time holds the first record of that time or later. A mask says which lanes have records in the stretch; in memory
+the masks are a byte array of their own, so that the next stretch of a lane is found without a step of Python for
+each. An index only says where a search begins: it is rebuilt from the log when missing or damaged, and reads return
+the same.
 """
 
 import re
@@ -27,11 +28,11 @@ _HOLDS = [
     re.compile(b"[" + b"".join(re.escape(bytes([mask])) for mask in range(256) if mask >> lane & 1) + b"]")
     for lane in range(8)
 ]
-"""By lane: any of the masks that it is in."""
+"""By lane: a pattern that matches any mask with this lane."""
 
 
 class IndexColumns(NamedTuple):
-    """The index as it is written: offset index, time index (8 bytes an entry), lane index (1 byte)."""
+    """The index as it is written: offset index and time index (8 bytes an entry), lane index (1 byte an entry)."""
 
     places: bytes
     times: bytes
@@ -62,7 +63,7 @@ class SparseIndex:
         return ENTRY_SIZE * (len(self._places) + len(self._times)) + len(self._lanes)
 
     def note(self, base_offset: int, position: int, envelope: Envelope) -> None:
-        """A batch lies at this position; notes come in order of position."""
+        """Add the batch at this position; calls come in the order of positions."""
         time = envelope.highest_timestamp
         if not self._places or position - (self._places[-1] & _LOW_32) >= STRETCH_SIZE_MIN:
             highest = self._times[-1] if self._times else 0
@@ -74,24 +75,24 @@ class SparseIndex:
             self._lanes[-1] |= envelope.priority_mask
 
     def place_of_offset(self, relative_offset: int) -> IndexEntry:
-        """Where the stretch begins that holds this offset, if any does."""
+        """The beginning of the stretch that may hold this offset."""
         entry = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
         return self.place(entry) if entry >= 0 else BEGINNING
 
     def stretch_size(self, place: IndexEntry) -> int:
-        """Of the stretch that begins there; of the last one, which may still grow, the least."""
+        """The size of the stretch that begins there; for the last one, which may still grow, the minimum."""
         following = bisect_right(self._places, place.relative_offset << 32 | _LOW_32)
         if following == len(self):
             return STRETCH_SIZE_MIN
         return (self._places[following] & _LOW_32) - place.position
 
     def place_of_time(self, time: Microseconds) -> IndexEntry | None:
-        """Where the first stretch begins that has a timestamp of this time or later."""
+        """The beginning of the first stretch with a timestamp of this time or later."""
         entry = bisect_left(self._times, time)
         return self.place(entry) if entry < len(self) else None
 
     def place_of_lane(self, lane: int, relative_offset: int = 0) -> IndexEntry | None:
-        """Where the first stretch begins, from the one with this offset on, that holds records of this lane."""
+        """The beginning of the first stretch with records of this lane, from the stretch of this offset on."""
         begin = bisect_right(self._places, relative_offset << 32 | _LOW_32) - 1
         found = _HOLDS[lane].search(self._lanes, max(0, begin))
         return None if found is None else self.place(found.start())
@@ -100,7 +101,7 @@ class SparseIndex:
         return self.place(len(self) - 1) if len(self) else BEGINNING
 
     def place(self, entry: int) -> IndexEntry:
-        """Where the stretch of this number begins."""
+        """The beginning of the stretch of this number."""
         return IndexEntry(self._places[entry] >> 32, self._places[entry] & _LOW_32)
 
     def closed_columns(self, first: int = 0) -> IndexColumns:

@@ -1,15 +1,15 @@
-"""The log of a partition: a row of segments, appended to at one end and retired at the other.
+"""The log of a partition: a list of segments, appended to at one end and removed at the other.
 
-Who may do what, when: `append` is atomic and never waits. Everything that waits (`commit`, `checkpoint`,
-`truncate`, `delete_before`, `compact`, `close`) takes its turn, one at a time, while appends and
-reads go on. Nothing is appended while `truncate` runs: its owner sees to that.
+Which call may run when: `append` is atomic and never waits. The calls that wait (`commit`, `checkpoint`,
+`truncate`, `delete_before`, `compact`, `close`) run one at a time, while appends and reads go on. The owner makes
+sure that nothing is appended while `truncate` runs.
 
 Offsets, from old to new:
 
     log_start ≤ high_watermark ≤ durable_offset ≤ end_offset
 
-Below `durable_offset` everything is fsynced. The high watermark is moved by the owner, which knows the
-replicas; readers see what lies below it.
+Below `durable_offset` everything is fsynced. The owner, which knows the replicas, moves the high watermark;
+readers see the log below it.
 """
 
 import math
@@ -40,24 +40,24 @@ from goqueue.storage.log.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
 
 DAMAGE_MET_MAX = 100
-"""Ranges that are named to operators."""
+"""Maximum number of damaged ranges that are kept to report them to operators."""
 
 
 class Log(GrowingLog):
-    """Opened by `Log.open`. Appending and committing are its base's; reading and retiring are here."""
+    """Opened by `Log.open`. Appends and commits are in its base class; reads and removal are here."""
 
     def __init__(self, volume: Volume, directory: str, config: LogConfig, recovered: Recovered) -> None:
         super().__init__(volume, directory, config, recovered)
         self._compaction = trio.Lock()
         self.past_changes = 0
-        """So often something that readers could see was taken out or cut off: what was read before may be gone."""
+        """The number of changes that removed something readers could see: what was read before may be gone."""
 
     # Reading
 
     async def read(self, offset: Offset, bytes_max: int, limit: Offset | None = None) -> LogSlice:
-        """Batches from the one that holds `offset` on, at most `bytes_max` bytes but one batch at least.
+        """Batches from the one that holds `offset` on: at most `bytes_max` bytes, but at least one batch.
 
-        Up to the high watermark, or up to `limit`, which lies between two batches.
+        They end at the high watermark, or at `limit`, which lies between two batches.
         """
         limit = self._high_watermark if limit is None else min(limit, self._end)
         self._check_readable(offset, limit)
@@ -80,7 +80,7 @@ class Log(GrowingLog):
             self.damage_met.append(Damage(*place))
 
     async def look_at_damage(self) -> tuple[Damage, ...]:
-        """What is damaged still: it may have been repaired, or removed."""
+        """The damage that is still there: some may have been repaired, or removed."""
         for damage in self.damage_met[:]:
             offset = max(damage.offset, self._log_start)
             try:
@@ -130,13 +130,13 @@ class Log(GrowingLog):
         return None
 
     def lanes_from(self, offset: Offset) -> int:
-        """Which priorities there may be from this offset on, as a mask."""
+        """The priorities that may occur from this offset on, as a mask."""
         return self._segments.lanes_from(offset)
 
     async def stretch_of_lane(self, lane: int, offset: Offset, end: Offset) -> Offset | None:
-        """From where to read on for the next record of this priority before `end`; None when there is none.
+        """The offset to read from for the next record of this priority before `end`; None when there is none.
 
-        By the lane index alone: what lies between is neither read nor walked.
+        By the lane index alone: the stretches in between are not read.
         """
         for segment in self._segments.walk(offset):
             if segment.base_offset >= end:
@@ -150,7 +150,7 @@ class Log(GrowingLog):
     # Retiring
 
     async def truncate(self, offset: Offset) -> Offset:
-        """Cut the log back so that nothing from `offset` on is left, at the end of a batch; the new end.
+        """Cut off everything from `offset` on, at the end of a batch. Returns the new end.
 
         The files are cut, then recovered as after a crash: so all indexes, summaries and producers agree.
         """
@@ -169,7 +169,7 @@ class Log(GrowingLog):
             return self._end
 
     async def _cut_producers(self, end: Offset) -> None:
-        """No state may name an offset from there on once others can get it."""
+        """No producer state may name an offset from `end` on, since other records will get it."""
         self._volume.producers.leave(self.producers)
         self.producers.cut(end)
         encoded = await encode_producers(self.producers, lambda: end, math.inf)
@@ -191,9 +191,9 @@ class Log(GrowingLog):
         await self._volume.sync(directories=[self.directory])
 
     async def delete_before(self, offset: Offset) -> None:
-        """Let the log begin at this offset; durable when it returns. Whole segments before it are removed.
+        """Move the log's start to this offset; durable when it returns. Whole segments before it are removed.
 
-        Up to the end, that is all of them: a new segment is begun. A full disk has a reserve for this.
+        At the end of the log that is all of them, and a new segment begins. A full disk has a reserve for this.
         """
         await self._volume.reserve.with_room(partial(self._delete_before, offset))
 
@@ -205,20 +205,20 @@ class Log(GrowingLog):
             await self._begin_at(offset)
 
     def _retire_growing(self) -> None:
-        """Roll, so that nothing but an empty segment is left; its name keeps the offset where the log goes on."""
+        """Roll, so that only an empty segment grows; its name keeps the offset at which the log goes on."""
         if self._segments.growing is None or self._segments.growing.summary.size:
             self._segments.roll(self._end, self._history)
 
     async def _begin_at(self, offset: Offset) -> None:
-        """Say durably where the log begins, then remove what lies before."""
+        """Make the new start durable, then remove the segments before it."""
         before = self._log_start
         if offset > before:
             self._log_start = offset
             self.past_changes += 1
             try:
-                await self._checkpoint(seals=False)  # of what is about to go, most likely
+                await self._checkpoint(seals=False)  # they would mostly be of segments about to go
             except DiskFull:
-                self._log_start = before  # it was not said durably, and a repeat is to say it
+                self._log_start = before  # it is not durable, and a repeat has to write it
                 raise
             self._segments.remove([old for old in self._segments.finished() if old.end_offset <= offset])
             await self._commit()
@@ -229,32 +229,32 @@ class Log(GrowingLog):
         self._retire_growing()
 
     def visible_segments(self) -> list[Segment]:
-        """Those that readers can see whole, oldest first; the last may grow."""
+        """The segments that readers can see whole, oldest first; the last may grow."""
         return [each for each in self._segments if each.end_offset <= self._high_watermark]
 
     def finished_segments(self) -> list[Segment]:
-        """Those that grow no more and that readers can see whole."""
+        """The segments that no longer grow and that readers can see whole."""
         return [each for each in self.visible_segments() if each is not self._segments.growing]
 
     def segments_about_delays(self) -> list[Segment]:
-        """Those that hold delayed messages, or what became of some, oldest first; the last may grow."""
+        """The segments with delayed messages, or records that end a delay, oldest first; the last may grow."""
         return [each for each in self._segments if each.summary.holds_delayed]
 
     @property
     def thinned_to(self) -> Offset:
-        """From there on nothing was taken out of the middle of the log, by retention or compaction."""
+        """The offset from which retention and compaction have removed nothing from the middle of the log."""
         thinned = [each for each in self._segments if each.summary.records < each.end_offset - each.base_offset]
         return max((each.end_offset for each in thinned), default=0)
 
     def segments_since(self, append_time: Microseconds) -> list[Segment]:
-        """Those that may hold something appended at this time or later, oldest first; the last may grow."""
+        """The segments that may hold batches appended at this time or later, oldest first; the last may grow."""
         filled = [each for each in self._segments if each.summary.size]
         return [each for each in filled if each.summary.last_append_time >= append_time]
 
     async def compact(self, segment: Segment, keeps: Keeps) -> bool:
         """Rewrite a finished segment with only some of its records; offsets, order and readers stay.
 
-        Whether nothing else is left of it: one that is damaged stays as it is.
+        Returns whether only these are left: a damaged segment stays as it is.
         """
         async with self._compaction:
             await self._prepare_rewrite(segment.end_offset)
@@ -265,7 +265,7 @@ class Log(GrowingLog):
 
     async def _prepare_rewrite(self, end: Offset) -> None:
         if self._producer_tail.begin < end:
-            await self.checkpoint(covering=end)  # what goes takes its producer's numbers along
+            await self.checkpoint(covering=end)  # the numbers of producers are lost with the batches that go
         async with self._exclusively():
             await self._segments.seal_finished(self._durable)
 
@@ -279,7 +279,7 @@ class Log(GrowingLog):
                     await self._exchange_run(run, copy)
 
     async def _exchange_run(self, run: list[Segment], copy: Rewrite) -> None:
-        """The files that the new one makes superfluous go once its name is durable."""
+        """The files that the new one replaces are removed once its name is durable."""
         try:
             async with self._exclusively():
                 new = await put_joined_in_place(copy, run[-1]) if self._segments.hold(run) else None

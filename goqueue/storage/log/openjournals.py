@@ -1,7 +1,7 @@
-"""The journals of a node's groups, on one board: for whoever wants all of them as they are at one moment.
+"""The open journals of a node's groups, so that all of them can be seen at one moment.
 
-Each is still its owner's alone. Others take a snapshot that stands for all that was written to it, and never wait
-while they do: together with the standings of the logs (openlogs.py) it is one moment of the whole node.
+Each journal still has one owner. Others take a snapshot of its state, and never wait while they do: together with
+the standings of the logs (openlogs.py) that is one moment of the whole node.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ class OpenJournals:
         self._snapshots[name] = snapshot
 
     def leave(self, name: str, snapshot: Snapshot) -> None:
-        """Its owner ends. Twice is once, and the one that came after it stays."""
+        """The owner ends. A second call does nothing, and does not remove a successor."""
         if self._snapshots.get(name) == snapshot:
             del self._snapshots[name]
 
     def snapshot(self, name: str) -> bytes | None:
-        """None while nobody has it open."""
+        """None while the journal is not open."""
         snapshot = self._snapshots.get(name)
         return None if snapshot is None else snapshot()

@@ -1,6 +1,6 @@
-"""The logs of a node's partitions, on one board: for whoever wants to see all of them at one moment.
+"""The open logs of a node's partitions, so that all of them can be seen at one moment.
 
-Each log is still its partition's alone. Others only look, and never wait while they do: what they see of several
+Each log is still owned by its partition. Others only look, and never wait while they do: what they see of several
 logs was true of all of them at once.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogStanding:
-    """Where a log begins and up to where readers see it."""
+    """The log's start, and its high watermark as the end."""
 
     start: Offset
     end: Offset
@@ -26,7 +26,7 @@ class LogStanding:
 
 @dataclass(slots=True)
 class WrittenCounts:
-    """What was appended to logs since the process began."""
+    """The counts of everything appended to logs since the process began."""
 
     batches: int = 0
     records: int = 0
@@ -51,12 +51,12 @@ class OpenLogs:
         self._logs[log.directory] = log
 
     def leave(self, log: "GrowingLog") -> None:
-        """Its partition ends; what it counted stays counted. Twice is once."""
+        """Its partition ends; its counts stay in the total. A second call does nothing."""
         if self._logs.get(log.directory) is log:
             self._gone.add(self._logs.pop(log.directory))
 
     def standing(self, directory: str) -> LogStanding | None:
-        """None while nobody has the log open."""
+        """None while the log is not open."""
         log = self._logs.get(directory)
         return None if log is None else LogStanding(log.log_start, log.high_watermark, log.leader_epoch)
 
@@ -67,7 +67,7 @@ class OpenLogs:
         return total
 
     def damage(self) -> dict[str, Sequence["Damage"]]:
-        """By directory, of the logs that have some."""
+        """By directory, for the logs that have damage."""
         return {path: log.damage_met for path, log in self._logs.items() if log.damage_met}
 
     def size(self) -> int:

@@ -1,16 +1,16 @@
-"""The file `producers`: what a partition remembers of its producers, when they are many.
+"""The file `producers`: the states of a partition's producers, when they are many.
 
     0 "GQP"   3 version=1   4 CRC32C of everything else   8 msgpack:
       [replay from, covers to, forgotten to, number of producers], then each producer as in a seal
 
-Up to `ProducerLimits.inline_max` producers are part of every seal and recovery point. More of them would make each
-checkpoint as expensive as they are many, so they are written here, and only when the log has grown: a start takes
-this file and replays the batches from `replay_from` on.
+Up to `ProducerLimits.inline_max` producers are part of every seal and recovery point. More would make every
+checkpoint slow, so they are written here, and only when the log has grown: a start loads this file and replays the
+batches from `replay_from` on.
 
 The states are encoded in slices of 2 ms while appends go on. So some already know batches from `replay_from` on,
-up to `covers_to`; replaying those changes nothing. The file gets its name once the log is durable up to there: it
-never knows a batch that a power cut can take away. Which id was forgotten is read last, so that a producer which is
-forgotten meanwhile is either in the file or covered by that id.
+up to `covers_to`; replaying those changes nothing. The file gets its name once the log is durable up to
+`covers_to`: it never knows a batch that a power cut can take away. The forgotten id is read last, so that a
+producer that is forgotten meanwhile is either in the file or covered by that id.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,11 +38,11 @@ _MAGIC_AND_VERSION = MAGIC + bytes([VERSION])
 
 @dataclass(frozen=True, slots=True)
 class EncodedProducers:
-    """A snapshot that waits until the log is durable up to where it ended after the encoding."""
+    """A snapshot that may be written once the log is durable up to its end after the encoding."""
 
     replay_from: Offset
     noted: int
-    """How many batches the states had noted when the encoding began."""
+    """The number of batches that the states had noted when the encoding began."""
     data: bytes
 
 
@@ -54,7 +54,7 @@ class FoundProducers:
 
 @dataclass(slots=True)
 class ProducerTail:
-    """The part of the log that a start replays to know the producers again."""
+    """The part of the log that a start replays to restore the producers."""
 
     limits: ProducerLimits
     begin: Offset = 0
@@ -78,7 +78,7 @@ class ProducerTail:
 async def encode_producers(
     states: ProducerStates, end: Callable[[], Offset], slice_seconds: float
 ) -> EncodedProducers:
-    """`end` says where the log ends, also while this waits."""
+    """`end` returns the end of the log, also while this waits."""
     packer, slices, pieces = msgpack.Packer(), Slices(slice_seconds), []
     replay_from, noted = end(), states.noted
     for producer_id in states.ids():

@@ -59,7 +59,7 @@ class Recovered:
     growing: Segment | None = None
     """The last of `segments`, if it may grow on."""
     unsealed: list[tuple[Segment, History]] = field(default_factory=list)
-    """Those that are finished, but wait for their seal."""
+    """Finished segments that wait for their seal."""
     history: History = field(default_factory=History)
     log_start: Offset = 0
     end_offset: Offset = 0
@@ -77,7 +77,7 @@ class Recovered:
 
 @dataclass(slots=True)
 class Scan:
-    """One unsealed segment on its way through the scanner."""
+    """The scan of one unsealed segment."""
 
     segment: Segment
     scanner: Scanner
@@ -86,7 +86,7 @@ class Scan:
     facts_from: Offset
     """Summary and history know everything below this offset already."""
     sound_end: int = 0
-    """Behind the last batch, or rot with something sound behind it."""
+    """The position behind the last batch, or behind the last rot that a batch follows."""
 
     def __post_init__(self) -> None:
         self.sound_end = self.scanner.position
@@ -108,7 +108,7 @@ class Scan:
 
 
 async def recover(volume: Volume, directory: str) -> Recovered:
-    """Find out what the folder holds, cut a torn tail, and change nothing else."""
+    """Recover the log in this folder: cut a torn tail, and change nothing else."""
     return await _Recovery(volume, directory).run()
 
 
@@ -149,7 +149,7 @@ class _Recovery:
                 self._disk.remove(f"{self._directory}/{name}")
         bases = sorted(map(int, stems))
         start = self._point.log_start if self._point else 0
-        # A crash may have come between "the log begins here" and the removal of what lies before.
+        # A crash may have come between the new start of the log and the removal of the segments before it.
         removed = [base for base, next_base in pairwise(bases) if next_base <= start]
         for base in removed:
             self._segment(base).remove_files()
@@ -163,7 +163,7 @@ class _Recovery:
 
     async def _read_seals(self) -> None:
         number = 0
-        while number < len(self._bases):  # some of them may go meanwhile
+        while number < len(self._bases):  # some may be removed meanwhile
             base = self._bases[number]
             path = f"{self._directory}/{segment_stem(base)}"
             head = await read_head(self._volume, path + SEAL)
@@ -274,7 +274,7 @@ class _Recovery:
         return await self._check_end(scan, number)
 
     async def _check_end(self, scan: Scan, number: int) -> Damage | None:
-        """The file may end, or its sound part, before the offsets do that must be in it."""
+        """The file, or its sound part, may end before all offsets that it must hold."""
         scanner, next_base = scan.scanner, self._next_base(number)
         expected = next_base if next_base is not None else self._floor
         if scanner.offset >= expected and scan.sound_end == scanner.size:
@@ -290,7 +290,7 @@ class _Recovery:
         return None
 
     async def _clear_debris(self, scan: Scan) -> None:
-        """No offset is missing: these bytes are of a write that failed and was cut off, as for want of room."""
+        """No offset is missing: these bytes are left from a failed write that was cut off, as on a full disk."""
         await self._copy_aside(scan.segment, scan.sound_end, scan.scanner.offset)
         self._shorten(scan.segment, scan.sound_end)
         scan.scanner.size = scan.sound_end
@@ -331,7 +331,7 @@ class _Recovery:
         return claim
 
     async def _cut(self, segment: Segment, damage: Damage, number: int) -> None:
-        """Copy what lies behind the cut aside, durably, then cut, from the end backwards."""
+        """Copy the bytes behind the cut aside, durably, then cut, from the end backwards."""
         await self._set_aside(self._bases[number + 1 :])
         await self._copy_aside(segment, damage.position, damage.offset)
         self._shorten(segment, damage.position)
@@ -391,7 +391,7 @@ class _Recovery:
             result.history.producers, result.producers_from = found.states, found.replay_from
 
     async def _producers_elsewhere(self) -> FoundProducers:
-        """The newest states that the recovery point or a seal holds itself, for want of their file."""
+        """Without their file: the newest states that the recovery point or a seal holds itself."""
         head = self._point.growing_head() if self._point else None
         history = self._point.growing_history(head) if self._point and head else None
         if self._point is not None and history is not None and history.producers is not None:

@@ -1,9 +1,9 @@
-"""The recovery point: what a start may take as known of a log, and so need not look at.
+"""The recovery point: the state of a log that a start can rely on, without a scan.
 
     0 "GQR"   3 version=1   4 CRC32C of everything else   8 msgpack map
 
-It says up to which offset everything was fsynced, where the log begins, the newest leader epoch, and holds the
-summary of the growing segment at that offset with the place from which its last, unfinished stretch has to be
+It holds the offset below which everything was fsynced, the start of the log, the newest leader epoch, and the
+summary of the growing segment at that offset with the position from which its last, unfinished stretch has to be
 scanned. It is replaced as a whole. When it is missing or damaged the growing segment is scanned from its beginning;
 nothing is lost.
 """
@@ -45,7 +45,7 @@ class RecoveryPoint:
 
 
 def empty_at(offset: Offset, leader_epoch: int = 0) -> RecoveryPoint:
-    """Of a log without segments that begins, and goes on, at this offset."""
+    """The recovery point of a log without segments that begins and goes on at this offset."""
     return RecoveryPoint(
         offset=offset,
         log_start=offset,

@@ -1,4 +1,4 @@
-"""Putting a smaller file in the place of a sealed segment.
+"""Replaces the file of a sealed segment by a smaller one.
 
 Records that stay keep their bytes and offsets. A batch that loses some keeps its envelope's range; batches that
 lose all leave one empty envelope for the whole run of them, so the file still covers every offset from its base
@@ -6,7 +6,7 @@ to its end.
 
 The order makes a crash harmless at every step: the new log is durable under a temporary name; the new seal
 replaces the old one, and until the log is renamed it does not fit the file, so a start would scan; then one
-rename puts the new log in place, and its seal fits.
+rename replaces the log, and the seal fits.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,11 +27,11 @@ from goqueue.storage.log.volume import TEMPORARY
 from goqueue.types import Buffer
 
 Keeps = Callable[[Envelope, RecordPlace, memoryview], bool]
-"""Whether to keep a record, by its batch's envelope, and its place in the batch's records."""
+"""Whether to keep a record, by the envelope of its batch, its position in the batch, and the batch's records."""
 
 
 class Rewrite:
-    """A new log file that grows, under a temporary name, beside the one it is to replace."""
+    """A new log file under a temporary name, beside the one that it will replace."""
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
@@ -48,7 +48,7 @@ class Rewrite:
         await self._volume.sync([self._file])
 
     def close(self) -> None:
-        """Whatever came of it, nothing is left under the temporary name."""
+        """Remove the temporary file, unless it was renamed."""
         self._file.close()
         if self._volume.disk.exists(self.temporary):
             self._volume.disk.remove(self.temporary)
@@ -58,7 +58,7 @@ class Rewrite:
         self._write(envelope, body)
 
     def skip(self, envelope: Envelope) -> None:
-        """Lengthen the gap by a batch that lost all its records."""
+        """Extend the gap by a batch that lost all its records."""
         empty = envelope._replace(
             length=0, record_count=0, attributes=0, priority_mask=0, body_crc=crc32c(b""), highest_timestamp=0
         )
@@ -104,7 +104,7 @@ async def rewrite(segment: Segment, keeps: Keeps) -> Rewrite | Untouched:
 
 
 async def put_in_place(copy: Rewrite) -> Segment | None:
-    """Let the copy take over from its segment; None when it would change nothing that a start could see."""
+    """Replace the segment by the copy; None when a start could not tell them apart."""
     old = copy.segment
     history = await read_history(old.volume, old.path(SEAL))
     if history is None or copy.summary.size == old.summary.size:
@@ -117,7 +117,7 @@ async def put_in_place(copy: Rewrite) -> Segment | None:
 
 
 async def joined(segments: Sequence[Segment]) -> Rewrite | None:
-    """A durable copy of neighbours in one file, to take the place of the first; None when one is damaged."""
+    """A durable copy of neighbours in one file, to replace the first; None when one is damaged."""
     copy = Rewrite(segments[0])
     try:
         for segment in segments:
@@ -132,7 +132,7 @@ async def joined(segments: Sequence[Segment]) -> Rewrite | None:
 
 
 async def put_joined_in_place(copy: Rewrite, last: Segment) -> Segment | None:
-    """Let the copy take the name of the first segment; None when the history up to the last one is not known."""
+    """Give the copy the name of the first segment; None when the history up to the last one is not known."""
     volume = last.volume
     history = await read_history(volume, last.path(SEAL))
     if history is None:
@@ -147,12 +147,12 @@ async def put_joined_in_place(copy: Rewrite, last: Segment) -> Segment | None:
 class Visited(Enum):
     ALL = auto()
     SOME = auto()
-    """The visitor had seen enough."""
+    """The visitor stopped the walk."""
     DAMAGED = auto()
 
 
 async def _visit(segment: Segment, visit: Callable[[FoundBatch], bool]) -> Visited:
-    """Show every batch, as long as `visit` says True."""
+    """Pass batches to `visit` while it returns True."""
     with segment.volume.reader(segment.path()) as file:
         scanner = segment.scanner(file)
         while items := await scanner.next():

@@ -1,10 +1,9 @@
-"""Walking over the batches of a file, and over what lies between them when it is damaged.
+"""Walks over the batches of a file, and over damaged ranges between them.
 
 The walk goes by lengths and trusts nothing: each envelope and body must match its CRC and begin at the offset where
 the one before ended. Where that fails, everything up to the next sound batch is one damaged range. That batch is
-looked for by its magic, and taken only if its checksums hold and its offset and append time do not go back. When
-only a body is damaged the walk steps over it as a whole, so that what a message carries is never taken
-for a batch.
+found by its magic, and taken only if its checksums hold and its offset and append time do not go back. When only a
+body is damaged the walk skips the whole batch, so that the contents of a message are never taken for a batch.
 """
 
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ class FoundBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are no sound batches, and the offsets that lie there. The end is where soundness begins again."""
+    """A range of bytes without sound batches, and its offsets. It ends at the next sound batch."""
 
     path: str
     position: int
@@ -54,7 +53,7 @@ class Damage:
 
 
 class Scanner:
-    """Reads a file window by window. `position` and `offset` say how far it has come and what is expected there."""
+    """Reads a file window by window. `position` is where it is, and `offset` what it expects there."""
 
     def __init__(
         self, file: File, *, position: int, offset: Offset, size: int, window_size: int = WINDOW_SIZE
@@ -67,10 +66,10 @@ class Scanner:
         self._append_time: Microseconds = 0
 
     async def next(self) -> list[FoundBatch | Damage]:
-        """What the next window holds, in order; an empty list at the end of the file.
+        """The contents of the next window, in order; an empty list at the end of the file.
 
-        Damage that reaches the end of the file has an `end_offset` equal to its `offset`: nothing behind it says
-        how far it goes.
+        Damage that reaches the end of the file has an `end_offset` equal to its `offset`: no batch behind it says
+        how many offsets it spans.
         """
         while self.position < self.size:
             window = await self._window(self.position, self.window_size)
@@ -107,7 +106,7 @@ class Scanner:
         return found if body_is_sound(envelope, found.body) else None
 
     async def _large_batch_or_damage(self, window: memoryview) -> list[FoundBatch | Damage]:
-        """The window begins with no sound batch: with one that needs a larger window, or with damage."""
+        """The window begins with a batch that needs a larger window, or with damage."""
         envelope = parse_envelope(window, 0)
         if envelope is not None and self._expected(envelope):
             found = self._batch_in(await self._window(self.position, envelope.size), 0, self.position)
@@ -115,7 +114,7 @@ class Scanner:
                 self._go_behind(found)
                 return [found]
             return [await self._damage(self.position + envelope.size)]
-        # A sound batch may stand right here, with a later offset: then what is missing was cut out before it.
+        # A sound batch with a later offset may be right here: then the missing offsets were cut out before it.
         return [await self._damage(self.position)]
 
     def _expected(self, envelope: Envelope) -> bool:
@@ -130,7 +129,7 @@ class Scanner:
         return self._batch_in(await self._window(position, envelope.size), 0, position)
 
     async def _damage(self, search_from: int) -> Damage:
-        """Name what lies between here and the next sound batch, and go there."""
+        """Return the damage between here and the next sound batch, and go to that batch."""
         begin, offset = self.position, self.offset
         found = await self._next_sound(search_from)
         self.position = found.position if found else self.size
@@ -152,7 +151,7 @@ class Scanner:
 
 
 def _places_of_magic(window: bytes) -> Iterator[int]:
-    """Where envelopes may begin; those that the window shows whole are checked here, without another read."""
+    """Positions at which envelopes may begin; those whole in the window are checked here, without another read."""
     at = window.find(MAGIC_AND_VERSION)
     while at >= 0:
         if len(window) - at < ENVELOPE_SIZE or parse_envelope(window, at) is not None:

@@ -1,8 +1,8 @@
-"""A segment: one file of the log, from its base offset to where the next one begins.
+"""A segment: one file of the log, from its base offset to the base offset of the next one.
 
 It grows until it is rolled, then it is sealed: its indexes and its summary are written and it never changes again,
-except that compaction puts a smaller file in its place. A growing segment keeps its index in memory, and its file
-open while it has something unsynced; a sealed one opens and loads both when it is read.
+except that compaction replaces it by a smaller file. A growing segment keeps its index in memory, and its file open
+while it has unsynced bytes; a sealed one opens and loads both when it is read.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from goqueue.types import Buffer, Microseconds, Offset
 
 LOG, OFFSET_INDEX, TIME_INDEX, SEAL = ".log", ".index", ".timeindex", ".seal"
 STRETCH_READ_MAX = 64 * 1024
-"""Of one that a large batch ends: it may be another than the one that is wanted."""
+"""Limit of the read-ahead for an index stretch: a large batch makes it long, and may not be the wanted one."""
 SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, SEAL)
 
 
@@ -53,7 +53,7 @@ class ClosedIndex:
     """The part of a growing index that no later batch can change: all but the last, unfinished stretch."""
 
     new: IndexColumns
-    """What the index files do not have yet."""
+    """The entries that the index files do not have yet."""
     mark: IndexMark
     lanes: bytes
     unfinished: IndexEntry
@@ -66,7 +66,7 @@ class Segment:
         self.sealed = False
         self.unsynced_cut = False
         """Bytes of a failed write were cut off. Until a sync a power cut may bring them back, behind whatever is
-        written there next, so nothing is."""
+        written there next, so nothing is written."""
         self.mark = IndexMark()
         self._stem = f"{directory}/{segment_stem(summary.base_offset)}"
         self._writer: File | None = None
@@ -87,7 +87,7 @@ class Segment:
 
     @classmethod
     def rewritten(cls, segment: "Segment", summary: Summary, index: SparseIndex) -> "Segment":
-        """What takes a segment's place after compaction; its seal is still to be written."""
+        """The segment that replaces this one after compaction; its seal is still to be written."""
         smaller = cls(segment.volume, segment._stem.rpartition("/")[0], summary)
         smaller._index = index
         return smaller
@@ -111,14 +111,14 @@ class Segment:
         return self._writer
 
     def rest(self) -> None:
-        """Nothing of it is unsynced: its file may be closed until it grows again."""
+        """Everything is synced: its file may be closed until it grows again."""
         if self._writer is not None:
             self.volume.rest(self)
 
     # Growing
 
     def grow_from(self, index: SparseIndex) -> None:
-        """Take up an existing file as the growing one, with the index of what it holds."""
+        """Let an existing file grow, with the index of its batches."""
         self._index = index
 
     def append(self, envelopes: Sequence[Envelope], buffers: Sequence[Buffer]) -> None:
@@ -149,9 +149,9 @@ class Segment:
         return ClosedIndex(new, mark, self._index.closed_columns().lanes, self._index.last_place())
 
     def write_closed_index(self, closed: "ClosedIndex") -> None:
-        """Bring the index files up to it. A seal, if it came first, has written all of them.
+        """Append the new entries to the index files. A seal, if it came first, has written all of them.
 
-        A short segment has no finished stretch, and thousands of them make no files that say nothing.
+        A short segment has no finished stretch, so thousands of them create no empty files.
         """
         if not self.sealed and closed.new.lanes:
             self._write_index_files(closed.new, self.mark.entries)
@@ -204,7 +204,7 @@ class Segment:
                 self.volume.disk.remove(self.path(suffix))
 
     async def boundary_at(self, offset: Offset) -> tuple[int, Offset]:
-        """Where the last batch ends that lies wholly below `offset`: its end in the file, and the offset there."""
+        """The end of the last batch that lies wholly below `offset`: its position in the file, and its offset."""
         with self.volume.reader(self.path()) as file:
             place = (await self.index(file)).place_of_offset(offset - self.base_offset)
             scanner = self.scanner(file, place)
@@ -255,7 +255,7 @@ class Segment:
                     index.note(self.base_offset, item.position, item.envelope)
         columns = index.columns()
         if (crc32c(columns.places), crc32c(columns.times)) == (self.mark.places_crc, self.mark.times_crc):
-            with suppress(StorageError):  # an accelerator: without room for it the next load rebuilds it again
+            with suppress(StorageError):  # it only saves time: without room the next load rebuilds it again
                 self._write_index_files(columns)
         return index
 
@@ -271,7 +271,7 @@ class Segment:
         )
 
     async def read(self, offset: Offset, bytes_max: int, limit: Offset) -> SegmentSlice | None:
-        """Batches from the one that holds `offset` on, below `limit`; one at least, whatever its size."""
+        """Batches from the one that holds `offset` on, below `limit`; at least one, whatever its size."""
         with self.volume.reader(self.path()) as file:
             index = await self.index(file)
             place = index.place_of_offset(offset - self.base_offset)
@@ -335,7 +335,7 @@ class Segment:
             )
 
     async def stretch_of_lane(self, lane: int, from_offset: Offset) -> Offset | None:
-        """Where to look for the first record, from this offset on, of this priority; None when there is none."""
+        """The offset to read from for the first record of this priority, from this offset on; None without one."""
         if self.sealed:
             with self.volume.reader(self.path()) as file:
                 index = await self.index(file)
@@ -365,7 +365,7 @@ class Segment:
 
 
 def _slice(found: list[FoundBatch]) -> SegmentSlice:
-    """A scanner gives sound neighbours of one window, so they are one run of bytes."""
+    """A scanner returns sound neighbours of one window, so they are one run of bytes."""
     first, last = found[0], found[-1]
     begin, end = first.body_at - ENVELOPE_SIZE, last.body_at + last.envelope.length
     return SegmentSlice(first.window[begin:end], last.envelope.end_offset)
@@ -412,7 +412,7 @@ def is_of_file(head: SummaryHead, base: Offset, size: int) -> bool:
 
 
 async def merged_into(segment: Segment, later: Sequence[Offset]) -> list[Offset]:
-    """Of the segments that begin at `later`, those whose batches this one holds too.
+    """The segments among those that begin at `later` whose batches this one holds, too.
 
     Its seal says so, and the file is read to make sure: an older file may have the same size.
     """

@@ -1,4 +1,4 @@
-"""The row of a log's segments, oldest first, the last of which may grow."""
+"""The list of a log's segments, oldest first, the last of which may grow."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -19,36 +19,36 @@ class Segments:
         self._unsealed = recovered.unsealed
         self.growing = recovered.growing
         self.name_changes = 1
-        """Counts creations and removals, each of which wants the folder synced."""
+        """Counts creations and removals of files, after each of which the folder has to be synced."""
         self._masks: list[int] = []
-        """For each segment, which lanes it and those behind it hold, but for the last, which may grow."""
+        """For each segment, the lanes in it and in those behind it, without the last segment, which may grow."""
         self._masks_of = 0
 
     def __len__(self) -> int:
         return len(self._segments)
 
     def hold(self, run: list[Segment]) -> bool:
-        """Whether these are here, as neighbours."""
+        """Whether these are in the list, as neighbours."""
         number = bisect_right(self._segments, run[0].base_offset, key=_base) - 1
         return self._segments[max(0, number) : number + len(run)] == run
 
     def __iter__(self) -> Iterator[Segment]:
-        """As they are now; the row may change while the caller waits."""
+        """A copy: the list may change while the caller waits."""
         return iter(list(self._segments))
 
     def holding(self, offset: Offset) -> Segment | None:
-        """The one that holds this offset; None where there should be one and is not."""
+        """The segment that holds this offset; None where it is missing."""
         number = bisect_right(self._segments, offset, key=_base) - 1
         found = self._segments[number] if number >= 0 else None
         return found if found is not None and offset < found.end_offset else None
 
     def next_base(self, offset: Offset, end: Offset) -> Offset:
-        """Where the first segment behind this offset begins, or the end of the log."""
+        """The base offset of the first segment behind this offset, or the end of the log."""
         number = bisect_right(self._segments, offset, key=_base)
         return self._segments[number].base_offset if number < len(self._segments) else end
 
     def lanes_from(self, offset: Offset) -> int:
-        """Which lanes have records in the segment with this offset, or in those behind it, as a mask."""
+        """The lanes with records in the segment of this offset or in those behind it, as a mask."""
         if self._masks_of != self.name_changes or len(self._masks) != len(self._segments):
             self._masks, self._masks_of = _joined_masks(self._segments), self.name_changes
         number = max(0, bisect_right(self._segments, offset, key=_base) - 1)
@@ -56,8 +56,8 @@ class Segments:
         return self._masks[number] | grows if number < len(self._masks) else 0
 
     def walk(self, offset: Offset) -> Iterator[Segment]:
-        """The one with this offset and those behind it. The caller may wait between two: each is looked up when its
-        turn comes, so those that were merged or removed meanwhile are not met."""
+        """The segment with this offset and those behind it. The caller may wait between two: each is looked up when
+        its turn comes, so segments that were merged or removed meanwhile do not appear."""
         while (segment := self._first_behind(offset)) is not None:
             yield segment
             offset = segment.end_offset
@@ -86,11 +86,11 @@ class Segments:
         return new
 
     def unsynced(self, durable: Offset) -> list[File]:
-        """The files that hold anything from this offset on, or were cut since."""
+        """The files with records from this offset on, or with an unsynced cut."""
         return [each.writer for each in self._written() if each.end_offset > durable or each.unsynced_cut]
 
     def cut(self) -> list[Segment]:
-        """Those that lost a failed write, and may have it back after a power cut."""
+        """The segments from which a failed write was cut; a power cut may bring it back."""
         return [each for each in self._written() if each.unsynced_cut]
 
     def _written(self) -> list[Segment]:
@@ -116,7 +116,7 @@ class Segments:
         self.name_changes += 1
 
     def merge(self, old: list[Segment], new: Segment) -> None:
-        """One takes the place of several neighbours, whose files are removed later."""
+        """Replace several neighbours by one segment. Their files are removed later."""
         number = self._segments.index(old[0])
         self._segments[number : number + len(old)] = [new]
         for segment in old:
@@ -129,7 +129,7 @@ class Segments:
 
 
 def _joined_masks(segments: list[Segment]) -> list[int]:
-    """The last may grow, and is left out."""
+    """Without the last segment, which may grow."""
     masks = [0] * len(segments)
     for number in range(len(segments) - 2, -1, -1):
         masks[number] = masks[number + 1] | segments[number].summary.priority_mask

@@ -1,4 +1,4 @@
-"""What is known of a segment without reading it, and how that is written down.
+"""The summary of a segment, which is known without reading it, and its format.
 
 A sealed segment has its summary in `{base}.seal`; that of the growing one is part of the recovery point. Both are a
 fixed head and a msgpack tail, each with its CRC:
@@ -46,12 +46,12 @@ class Summary:
     last_append_time: Microseconds = 0
     priority_mask: int = 0
     holds_delayed: bool = False
-    """Delayed messages, or what became of some."""
+    """It holds delayed messages, or records that end a delay."""
     damaged: bool = False
     holds_ids: bool = False
 
     def note(self, envelope: Envelope) -> None:
-        """A batch was appended."""
+        """Add a batch that was appended."""
         if not self.size:
             self.first_append_time = envelope.append_time
         self.end_offset = envelope.end_offset
@@ -66,7 +66,7 @@ class Summary:
 
 @dataclass(slots=True)
 class IndexMark:
-    """How much of the index files belongs to a summary, and what they must look like."""
+    """The number of index entries that belong to a summary, and the checksums of the index files."""
 
     entries: int = 0
     places_crc: int = 0
@@ -75,7 +75,7 @@ class IndexMark:
 
 @dataclass(slots=True)
 class History:
-    """What is known at the end of a segment: its lane index and damage, the log's epochs and producers."""
+    """The state at the end of a segment: its lane index and damage, the log's epochs and producers."""
 
     lanes: bytes = b""
     damage: list[tuple[int, int, Offset, Offset]] = field(default_factory=list)
@@ -84,16 +84,16 @@ class History:
     """None when they are too many for a seal: they are in a file of their own."""
 
     def of_log(self) -> "History":
-        """The log's part; lanes and damage belong to one segment alone. The producers are shared with it."""
+        """The log's part; lanes and damage belong to one segment alone. Both share the producers."""
         return History(epochs=list(self.epochs), producers=self.producers)
 
     def sealed(self, producers_max: int) -> "History":
-        """A copy for a seal, with so many producers at most or none."""
+        """A copy for a seal; without producers if there are more than `producers_max`."""
         few = self.few_producers(producers_max)
         return replace(self, epochs=list(self.epochs), producers=None if few is None else few.copy())
 
     def few_producers(self, producers_max: int) -> ProducerStates | None:
-        """None when they are more than these."""
+        """None when there are more than `producers_max`."""
         states = self.producers
         return states if states is not None and len(states) <= producers_max else None
 

@@ -1,4 +1,4 @@
-"""What a log shows of itself."""
+"""Views of a log for its readers: a slice, and statistics."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from goqueue.types import Buffer, Offset
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Whole batches as they lie on disk. `next_offset` is where to go on, also when `data` is empty."""
+    """Whole batches as they are on disk. Read on at `next_offset`, also when `data` is empty."""
 
     data: Buffer
     next_offset: Offset

@@ -1,4 +1,4 @@
-"""What all logs and journals of a node share: the disk, its committer and a bounded number of open files."""
+"""The volume that all logs and journals of a node share: disk, committer, a limited number of open files."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from goqueue.types import Buffer
 
 OPEN_FILES_MAX = 256
 GROWING_FILES_MAX = 512
-"""So many of those that have nothing unsynced; those that do are needed, and few."""
+"""Limit of growing files that stay open with nothing unsynced; files with unsynced bytes are needed, and few."""
 INDEXES_MAX = 256
 TEMPORARY = ".tmp"
 COPY_SIZE = 1024 * 1024
@@ -29,7 +29,7 @@ COPY_SIZE = 1024 * 1024
 
 @dataclass(slots=True)
 class OpenFile:
-    """A file open for reading; closed once nobody reads it and it is no longer wanted."""
+    """A file open for reading; closed once it has no readers and is no longer wanted."""
 
     file: File
     readers: int = 0
@@ -41,7 +41,7 @@ class OpenFile:
 
 
 class Growing(Protocol):
-    """A file that grows, and that is opened again when it does."""
+    """A file that grows. It may be closed while nothing is written, and is opened again when it grows."""
 
     def close_writer(self) -> None: ...
 
@@ -64,7 +64,7 @@ class Volume:
         self.producers = NodeProducers() if producers is None else producers
         self.reserve = Reserve(disk, self.replace)
         self.waits = Histogram()
-        """How long those waited who wanted something durable."""
+        """How long callers waited for a sync."""
         self._open_files_max = open_files_max
         self._indexes_max = indexes_max
         self._growing_files_max = growing_files_max
@@ -89,7 +89,7 @@ class Volume:
 
     @contextmanager
     def reader(self, path: str) -> Iterator[File]:
-        """The file behind this name, for as long as the block lasts, even if the name goes meanwhile."""
+        """The file with this name; it stays open during the block, even if the name is removed meanwhile."""
         entry = self._open_files.get(path)
         if entry is None:
             entry = self._open_files[path] = OpenFile(self.open(path, writable=False))
@@ -104,7 +104,7 @@ class Volume:
             entry.close_when_unread()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """A file that stays open. Without a descriptor for it, those are closed that can be opened again."""
+        """A file that stays open. When no descriptor is left, files that can be opened again are closed."""
         try:
             return self.disk.open(path, create=create, writable=writable)
         except TooManyFiles:
@@ -119,7 +119,7 @@ class Volume:
             growing.close_writer()
 
     def forget(self, path: str) -> None:
-        """The file behind this name is removed, replaced or not needed."""
+        """The file with this name was removed or replaced, or is not needed."""
         entry = self._open_files.pop(path, None)
         if entry is not None:
             entry.wanted = False
@@ -130,10 +130,10 @@ class Volume:
             self.forget(path)
         self.disk.rest()
 
-    # Files that grow: of those with nothing unsynced, the one that rests longest is closed when there are too many.
+    # Growing files: when too many rest with nothing unsynced, the one that rests longest is closed.
 
     def rest(self, growing: Growing) -> None:
-        """All of it is durable, and nobody writes."""
+        """The file is durable and not being written: it may be closed."""
         self._resting[growing] = None
         self._resting.move_to_end(growing)
         if len(self._resting) > self._growing_files_max:
@@ -141,7 +141,7 @@ class Volume:
             oldest.close_writer()
 
     def rouse(self, growing: Growing) -> None:
-        """It is written to, or ends."""
+        """The file is written to, or closed: it no longer rests."""
         self._resting.pop(growing, None)
 
     # Indexes of sealed segments, kept by the segment that owns them.
@@ -171,7 +171,7 @@ class Volume:
         (await self.put(directory, name, contents)).close()
 
     async def put(self, directory: str, name: str, contents: Sequence[Buffer]) -> File:
-        """As `replace`; the new file, open."""
+        """As `replace`; returns the new file, open."""
         path, began = f"{directory}/{name}", trio.current_time()
         try:
             return await self.disk.put(path + TEMPORARY, path, contents)
@@ -199,7 +199,7 @@ class Volume:
         await self.sync(directories=[directory])
 
     async def read_whole(self, path: str, size_max: int) -> bytes:
-        """A small file's bytes; a file beyond the limit is read only up to it, and so fails its check."""
+        """A small file's bytes; a larger file is read only up to the limit, and so fails its checksum."""
         file = self.disk.open(path, writable=False)
         try:
             return bytes(await file.read(0, min(file.size(), size_max)))
@@ -207,10 +207,10 @@ class Volume:
             file.close()
 
     async def make_directories(self, path: str) -> None:
-        """Make a folder and those above it, each name durable before the next.
+        """Create a folder and those above it, each name durable before the next.
 
-        A folder that is there already may be the work of a process that was killed before it was durable, so its
-        name is synced too, once; unless the folder above may not be read, then somebody else made it.
+        A folder that exists may have been created by a process that was killed before it was durable, so its name
+        is synced too, once; unless the folder above may not be read: then the broker did not create it.
         """
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
@@ -220,7 +220,7 @@ class Volume:
                 self._durable_folders.add(folder)
 
     def forget_folders(self, path: str) -> None:
-        """This folder and all below it have another name now."""
+        """This folder and all below it were renamed."""
         self._durable_folders = {
             folder for folder in self._durable_folders if folder != path and not folder.startswith(path + "/")
         }
