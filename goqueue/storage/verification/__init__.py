@@ -1,1 +1,1 @@
-"""Looking at what lies on a disk without touching it: every damaged range named, every file shown."""
+"""Read-only checks of a data directory, which name every damaged range, and dumps of its files."""

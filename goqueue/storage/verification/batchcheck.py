@@ -1,7 +1,7 @@
-"""Whether the records of a sound batch are what its envelope says of them.
+"""Checks whether the records of a sound batch agree with its envelope.
 
-A checksum proves that bytes are as they were written, not that the right ones were written. So each record is taken
-apart here as a reader would. Relative offsets must rise, but they may jump: compaction drops records, and those
+A checksum proves that bytes are as they were written, not that the right ones were written. So each record is
+parsed here as a reader would. Relative offsets must rise, but they may jump: compaction drops records, and those
 that stay keep their offsets.
 """
 
@@ -57,7 +57,7 @@ class Header(NamedTuple):
 
 
 def fault_in_batch(envelope: Envelope, body: Buffer) -> str | None:
-    """What is wrong with a batch whose checksums hold, or None when nothing is."""
+    """What is wrong with a batch whose checksums hold, or None."""
     unknown = envelope.attributes & ~KNOWN_ATTRIBUTES
     if unknown:
         return f"attributes {unknown:#06x} are unknown"
@@ -69,7 +69,7 @@ def fault_in_batch(envelope: Envelope, body: Buffer) -> str | None:
 
 
 def _is_plainly_sound(envelope: Envelope, records: memoryview) -> bool:
-    """By the check at the way in, which is many times faster, but knows no gaps and no envelopes."""
+    """By the check that every publish passes, which is many times faster, but knows no gaps and no envelopes."""
     if envelope.record_count != envelope.last_offset_delta + 1:
         return False
     try:
@@ -103,14 +103,14 @@ def _fault_in_records(envelope: Envelope, records: memoryview) -> str | None:
 
 @dataclass(slots=True)
 class _Tally:
-    """What the records say together, gathered one by one: a batch may hold a million."""
+    """The sums over all records, gathered one by one: a batch may hold a million."""
 
     last_offset: int = -1
     mask: int = 0
     highest_timestamp: Microseconds = 0
     flags: int = 0
     names: set[str] = field(default_factory=set)
-    """Of the broker's headers."""
+    """The names of the broker's headers that were found."""
 
     def take(self, header: Header) -> str | None:
         if header.relative_offset <= self.last_offset:

@@ -1,7 +1,7 @@
-"""The delay index of a partition: how far it is sound, and what its entries say.
+"""Checks the delay index of a partition, and lists its entries.
 
-The log is the truth, so whatever is wrong with an index is a warning: it costs the next start some time. One that
-was cut between two entries looks as if it had never been longer, and says no less than it did then.
+The log is the truth, so a damaged index is only a warning: it costs the next start some time. An index that was cut
+between two entries looks as if it had never been longer, and is as true as it was then.
 """
 
 from collections.abc import AsyncGenerator
@@ -44,7 +44,7 @@ def is_delay_index(path: str) -> bool:
 
 
 async def check_delays(volume: Volume, path: str) -> list[Finding]:
-    """What is wrong with it, if it is still there."""
+    """What is wrong with the index; nothing if it is gone."""
     try:
         return [row async for row in delay_rows(volume, path) if isinstance(row, Finding)]
     except FileNotFoundError:
@@ -54,7 +54,7 @@ async def check_delays(volume: Volume, path: str) -> list[Finding]:
 
 
 async def delay_rows(volume: Volume, path: str) -> DelayRows:
-    """Its entries as far as a start would believe them, and then what is wrong."""
+    """The entries up to the first that a start would not use, and then the finding."""
     file = volume.disk.open(path, writable=False)
     position, found = HEADER_SIZE, DelayReplay()
     try:

@@ -1,4 +1,4 @@
-"""What is in a file of goqueue's, row by row, so that a file of any size streams; what is wrong is a row too."""
+"""Dumps a file of goqueue's line by line, so that a file of any size streams; findings are lines, too."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -125,7 +125,7 @@ Rows: TypeAlias = AsyncGenerator[Row, None]
 
 
 async def kind_of(disk: Disk, path: str) -> FileKind:
-    """What a file is, by its name, else by how it begins. `UnknownFormat` when it is not goqueue's."""
+    """The kind of a file, by its name, else by its first bytes. `UnknownFormat` when it is not goqueue's."""
     name = path.rpartition("/")[2]
     kind = KIND_BY_NAME.get(name) or KIND_BY_SUFFIX.get(f".{name.rpartition('.')[2]}")
     if kind is not None:
@@ -233,7 +233,7 @@ async def _journal_rows(volume: Volume, path: str) -> Rows:
             yield FrameRow(position, frame)
             position += frame.size
             continue
-        # Where an unknown version keeps a journal from being replayed, nothing tells what is lost before it.
+        # An unknown version prevents the replay, so the ranges that are lost before it are not known.
         finding = finding or replace(report.findings[0], position=position, end_position=len(data))
         yield finding
         position = finding.end_position or len(data)

@@ -1,8 +1,8 @@
-"""What verification found, as frozen data.
+"""The findings of a verification, as frozen data.
 
-A finding is damage when something that was promised once cannot be had back from the file, or when a file
-speaks a format that this goqueue does not know. Everything else is a warning: it costs time (a scan, a rebuilt
-index) or concerns what nobody was promised (a torn tail).
+A finding is damage when something that was promised cannot be read from the file any more, or when a file has a
+format that this goqueue does not know. Everything else is a warning: it costs time (a scan, a rebuilt index) or
+concerns bytes that were never promised (a torn tail).
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ DAMAGE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be. Ends lie behind the last byte or offset concerned."""
+    """One thing that is not as it should be. Ends are exclusive: they lie behind the last byte or offset."""
 
     kind: FindingKind
     path: str
@@ -110,7 +110,7 @@ class JournalReport:
     path: str
     size: int
     entries: int
-    """Sound ones since the last snapshot."""
+    """The number of sound entries since the last snapshot."""
     findings: tuple[Finding, ...]
 
 
@@ -120,7 +120,7 @@ class Report:
     partitions: tuple[PartitionReport, ...]
     journals: tuple[JournalReport, ...]
     others: tuple[Finding, ...]
-    """What concerns neither a partition's log nor a journal."""
+    """Findings that concern neither a partition's log nor a journal."""
 
     def findings(self) -> tuple[Finding, ...]:
         partitions = [finding for each in self.partitions for finding in each.findings]

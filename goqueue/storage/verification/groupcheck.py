@@ -1,7 +1,7 @@
-"""The register of groups against the ledgers of the partitions: each names what the other has lost.
+"""Compares the register of groups with the ledgers of the partitions: each names what the other has lost.
 
-A broker may be at work and make or delete a group between two reads. So everything is read twice, and only what is
-wrong both times is told.
+A running broker may create or delete a group between two reads. So everything is read twice, and only what is wrong
+both times is reported.
 """
 
 import json
@@ -22,7 +22,7 @@ from goqueue.storage.verification.findings import Finding, FindingKind
 
 
 async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Finding]:
-    """`folders` are those of the partitions. Nothing is said where the register or a journal cannot be read."""
+    """`folders` are those of the partitions. A register or journal that cannot be read is not compared."""
     found = await _Look(volume, data, folders).run()
     if not found:
         return []
@@ -50,7 +50,7 @@ class _Look:
         return findings
 
     async def _journal(self, path: str) -> Replay:
-        """As a start would find it."""
+        """The journal as a start would replay it."""
         claim = await read_claim(self._volume, path)
         try:
             data = await self._volume.read_whole(path, JOURNAL_SIZE_MAX)

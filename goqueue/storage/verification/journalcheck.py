@@ -1,7 +1,7 @@
-"""Any file that holds a journal: what its owner would find lost when it opens it.
+"""Checks any file that holds a journal: what its owner would find lost when it opens it.
 
-Some are known by their names: of these a start expects a journal, whatever is left of it. One that was cut between
-two entries looks as if it had never been longer: the claim beside it tells.
+Some journals are known by their names: there a start expects a journal, whatever is left of it. A journal that was
+cut between two entries looks as if it had never been longer: the claim beside it tells.
 """
 
 from goqueue.errors import StorageError, UnknownFormat
@@ -21,7 +21,7 @@ def is_known_journal(path: str) -> bool:
 
 
 async def check_journal(volume: Volume, path: str) -> JournalReport | None:
-    """What a journal's file holds and lacks; None when it is something else, or has gone meanwhile."""
+    """What a journal's file holds and lacks; None when it is no journal, or was removed meanwhile."""
     claim = await read_claim(volume, path)  # first: the journal of a running broker only grows
     try:
         data = await volume.read_whole(path, JOURNAL_SIZE_MAX)
@@ -37,7 +37,7 @@ async def check_journal(volume: Volume, path: str) -> JournalReport | None:
 
 
 async def check_claim(volume: Volume, path: str) -> Finding | None:
-    """Of the claim beside a journal: whether it is sound, and whether the journal is gone."""
+    """Check the claim beside a journal: whether it is sound, and whether the journal is gone."""
     journal = path.removesuffix(SUFFIX)
     if not await is_sound_claim(volume, journal):
         text = "what was durable of the journal beside it is not known; the next start writes the claim anew"

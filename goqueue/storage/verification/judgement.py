@@ -24,7 +24,7 @@ class CheckedSegment:
     stem: str
     scan: SegmentScan
     seal: Seal | None
-    """A sound one, whether or not it fits."""
+    """A sound seal, whether or not it fits the file."""
     next_base: Offset | None
 
     @property
@@ -40,7 +40,7 @@ class CheckedSegment:
 
     @property
     def sealed_end(self) -> Offset | None:
-        """Where the segment ends by a seal that a start would believe."""
+        """The end of the segment by a seal that a start would believe."""
         if self.seal is None or not self.seal_is_of_this_file:
             return None
         end = self.seal.head.summary.end_offset
@@ -48,12 +48,12 @@ class CheckedSegment:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the file holds everything that its seal says; what is missing lies behind it."""
+        """Whether the file holds everything that its seal says; then missing offsets lie behind the file."""
         is_whole = self.seal is not None and self.seal.head.summary.end_offset == self.scan.end_offset
         return is_whole and self.seal_is_of_this_file and self.scan.sound_end == self.scan.size
 
     def damage(self, floor: Offset) -> list[Damage]:
-        """Every range that is not sound, that behind the last sound batch included."""
+        """Every damaged range, including the one behind the last sound batch."""
         scan = self.scan
         end = self.next_base if self.next_base is not None else floor
         if not scan.read_to_end or (scan.end_offset >= end and scan.sound_end == scan.size):
@@ -77,7 +77,7 @@ class CheckedSegment:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that a partition's folder says."""
+    """Everything that is known from a partition's folder."""
 
     directory: str
     point: RecoveryPoint | None
@@ -96,7 +96,7 @@ class Evidence:
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:
-    """Everything that is wrong with a row of segments, from the log's start to its end or to where it is torn."""
+    """Everything that is wrong with the segments, from the log's start to its end or to a torn tail."""
     floor, start = evidence.floor, evidence.log_start
     first = evidence.first_base if evidence.first_base is not None else floor
     if floor <= start < first:
@@ -160,7 +160,7 @@ def _missing(segment: CheckedSegment, damage: Damage) -> Finding:
 
 
 def _expected_size(segment: CheckedSegment, point: RecoveryPoint | None) -> int:
-    """What a seal or the recovery point says at least of the file's size."""
+    """The minimum size of the file, by a seal or the recovery point."""
     heads = (segment.seal.head if segment.seal else None, point.growing_head() if point else None)
     summaries = [head.summary for head in heads if head is not None]
     return max((each.size for each in summaries if each.base_offset == segment.base_offset), default=0)

@@ -1,7 +1,8 @@
-"""One partition's folder, read whole and left as it is.
+"""Checks one partition's folder: reads all of it and changes nothing.
 
-A broker may be at work in it. It adds at the end, removes at the front and replaces files as a whole, so the names
-are read until they hold still around the recovery point, and a log file that goes away afterwards is no hole.
+A broker may be running on it. It adds at the end, removes at the front and replaces files as a whole, so the names
+are read until they are the same before and after the recovery point, and a log file that is removed afterwards is
+no gap.
 """
 
 from collections.abc import Iterator
@@ -37,12 +38,12 @@ REBUILT_AT_START = "it will be rebuilt at the next start, which scans the segmen
 
 
 def holds_partition(names: list[str]) -> bool:
-    """Whether a folder with these names in it looks like that of a partition."""
+    """Whether a folder with these names in it looks like a partition's folder."""
     return any(map(belongs_to_partition, names))
 
 
 def belongs_to_partition(name: str) -> bool:
-    """Whether the checks below look after a file of this name."""
+    """Whether the checks below cover a file of this name."""
     stem, _, suffix = name.partition(".")
     return name in (NAME, producersnapshot.NAME) or (f".{suffix}" in SUFFIXES and stem.isdigit())
 
@@ -85,7 +86,7 @@ class _PartitionCheck:
     # What is there
 
     async def _look(self) -> None:
-        """Names and recovery point of one moment."""
+        """Read the names and the recovery point as of one moment."""
         for _ in range(LOOKS_MAX):
             self._names = self._volume.disk.list(self._directory)
             self._point = await read_recovery_point(self._volume, self._directory)
@@ -93,7 +94,7 @@ class _PartitionCheck:
                 return
 
     def _bases(self) -> list[Offset]:
-        """Where the segments begin, without those that the next start clears away."""
+        """The base offsets of the segments, without those that the next start removes."""
         bases = [int(name.removesuffix(LOG)) for name in _logs(self._names)]
         start = self._point.log_start if self._point else 0
         outdated = [base for base, next_base in pairwise(bases) if next_base <= start]
@@ -170,7 +171,7 @@ def _logs(names: list[str]) -> list[str]:
 
 
 def bad_point(path: str, data: bytes) -> Finding:
-    """What to say of a recovery point that could not be read."""
+    """The finding for a recovery point that could not be read."""
     if sound_version(data) not in (None, VERSION):
         text = f"recovery point version {data[3]} is unknown; read it with the goqueue that wrote it"
         return Finding(FindingKind.UNKNOWN_FORMAT, path, text)

@@ -1,6 +1,6 @@
-"""One segment, read from its first byte to its last, beside what its seal and index files say of it.
+"""Checks one segment from its first byte to its last, and compares it with its seal and index files.
 
-Nothing is taken from an accelerator here: the batches are read, and seal and indexes must agree with them.
+Nothing is taken from seal or indexes here: the batches are read, and seal and indexes must agree with them.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ REPAIRED = {
 
 
 class ScanProgress(Protocol):
-    """Somebody who likes to know how far it is."""
+    """Shows how far the scan is."""
 
     def begin(self, total_bytes: int) -> None: ...
 
@@ -54,20 +54,20 @@ class Seal:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """What the batches of one log file say."""
+    """The result of reading the batches of one log file."""
 
     path: str
     summary: Summary
     size: int = 0
     sound_end: int = 0
-    """Behind the last sound batch."""
+    """The position behind the last sound batch."""
     end_offset: Offset = 0
     batches: int = 0
     claim: Offset = 0
     """The highest durable offset that any batch names."""
     index: SparseIndex = field(default_factory=SparseIndex)
     damage: list[Damage] = field(default_factory=list)
-    """Ranges with something sound behind them; what lies behind `sound_end` is the partition's to judge."""
+    """Ranges with a sound batch behind them; the check of the partition judges what lies behind `sound_end`."""
     findings: list[Finding] = field(default_factory=list)
     read_to_end: bool = True
     """False when the file could not be read, or not be understood, up to its end."""
@@ -97,13 +97,13 @@ class SegmentScan:
             self.findings.append(Finding(FindingKind.BAD_RECORDS, self.path, text, *span))
 
     def stop(self, kind: FindingKind, text: str) -> None:
-        """What lies behind the last sound batch could not be looked at."""
+        """The bytes behind the last sound batch could not be read."""
         self.read_to_end = False
         self.findings.append(Finding(kind, self.path, text, self.sound_end, self.size, self.end_offset))
 
 
 async def scan_segment(volume: Volume, stem: str, base_offset: Offset, progress: ScanProgress) -> SegmentScan:
-    """Read a log file window by window. One that went away meanwhile is `FileNotFoundError`."""
+    """Read a log file window by window. `FileNotFoundError` if it was removed meanwhile."""
     scan = SegmentScan(stem + LOG, Summary(base_offset, base_offset), end_offset=base_offset)
     try:
         with volume.reader(scan.path) as file:
@@ -114,7 +114,7 @@ async def scan_segment(volume: Volume, stem: str, base_offset: Offset, progress:
 
 
 class PatientScanner(Scanner):
-    """Ends before a batch of an unknown version, which it keeps the error of, instead of failing there."""
+    """Ends before a batch of an unknown version, and keeps the error, instead of raising it."""
 
     unknown: UnknownFormat | None = None
 
@@ -124,7 +124,7 @@ class PatientScanner(Scanner):
             return await super().next()
         except UnknownFormat as error:
             self.unknown, self.size = error, self.position
-        self.position, self.offset = position, offset  # what was found on the way there is found again
+        self.position, self.offset = position, offset  # batches before it are found again
         return await super().next()
 
 
@@ -143,7 +143,7 @@ class _Walk:
                 await self._to_end()
 
     def _grew(self) -> bool:
-        """A broker may be in the midst of an append; at the next look, what seemed torn is whole."""
+        """A broker may be in the middle of an append; at the next look, the torn batch is whole."""
         size = self._file.size()
         if not self._scan.read_to_end or self._scan.sound_end == self._scan.size or size <= self._scan.size:
             return False
@@ -188,14 +188,14 @@ def _bad_seal(path: str, data: bytes, part: str) -> Finding:
 
 
 def seal_agrees(seal: Seal, scan: SegmentScan) -> bool:
-    """Whether a seal tells of a sound segment what the segment tells of itself."""
+    """Whether a seal agrees with the batches of a sound segment."""
     columns = scan.index.columns()
     mark = IndexMark(len(columns.lanes), crc32c(columns.places), crc32c(columns.times))
     return (seal.head.summary, seal.head.mark, seal.history.lanes) == (scan.summary, mark, columns.lanes)
 
 
 async def check_indexes(volume: Volume, stem: str, mark: IndexMark, then: str) -> list[Finding]:
-    """Compare the index files with what a seal or a recovery point says of them."""
+    """Compare the index files with the checksums in a seal or a recovery point."""
     checks = ((OFFSET_INDEX, mark.places_crc), (TIME_INDEX, mark.times_crc))
     found = [await _check_index(volume, stem + suffix, mark.entries, crc, then) for suffix, crc in checks]
     return [finding for finding in found if finding is not None]

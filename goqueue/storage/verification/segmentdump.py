@@ -1,6 +1,6 @@
-"""The batches or records of a log file, with what is damaged between them in its place.
+"""The batches or records of a log file, with findings where it is damaged.
 
-The file is looked at alone. So its damaged end is damage here: only the folder tells a torn tail from rot.
+The file is read alone. So its damaged end is damage here: only the folder tells a torn tail from rot.
 """
 
 import re
@@ -46,7 +46,7 @@ class RecordRow:
 
 
 def base_offset_in(path: str) -> Offset | None:
-    """What a segment's file is named after."""
+    """The base offset in a segment's file name."""
     named = BASE_OFFSET.fullmatch(path.rpartition("/")[2])
     return int(named[1]) if named else None
 
@@ -66,14 +66,14 @@ async def segment_rows(
 
 
 async def _first_offset(file: File) -> Offset:
-    """By the file's name; a piece that was set aside or copied has another, and its first batch must do."""
+    """By the file's name; a part that was set aside or copied has another name, so its first batch counts."""
     base = base_offset_in(file.path)
     if base is not None:
         return base
     try:
         envelope = parse_envelope(await file.read(0, ENVELOPE_SIZE))
     except UnknownFormat:
-        return 0  # which the scanner will meet again, and name
+        return 0  # the scanner will report it
     return envelope.base_offset if envelope is not None else 0
 
 

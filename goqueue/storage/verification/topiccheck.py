@@ -1,4 +1,4 @@
-"""Whether every partition that the list of topics names is on disk."""
+"""Checks whether every partition in the list of topics is on disk."""
 
 from goqueue.core.topics.metadata import KnownTopic
 from goqueue.storage.directory.folders import TopicFolders
@@ -11,8 +11,8 @@ from goqueue.storage.verification.findings import Finding, FindingKind
 async def check_topics(volume: Volume, data: str) -> list[Finding]:
     """One finding for each partition that was lost.
 
-    A broker may be at work and delete a topic between two looks. So what looks lost counts only if the list, read
-    once more, still has it.
+    A running broker may delete a topic between two looks. So a partition that looks lost counts only if it does so
+    in a second look, too.
     """
     findings = await _lost(volume, data)
     return [each for each in await _lost(volume, data) if each in findings] if findings else []

@@ -1,7 +1,7 @@
-"""Whether everything in a data directory is as it was written, without changing anything in it.
+"""Checks whether everything in a data directory is as it was written, without changing anything in it.
 
 Files are opened for reading only and no lock is taken, so it also works beside a running broker. Log files are read
-window by window; what is held in memory is one window and the findings.
+window by window; memory holds one window and the findings.
 """
 
 import json
@@ -28,7 +28,7 @@ from goqueue.storage.verification.topiccheck import check_topics
 
 LOGS, DELETED = "logs", "deleted"
 DEPTH_MAX = 8
-"""Of folders within folders; the layout needs three."""
+"""Maximum depth of nested folders that are searched; the layout needs three."""
 
 
 class NoProgress:
@@ -109,7 +109,7 @@ class _Verification:
             self._others.append(Finding(FindingKind.UNREADABLE, folder, error.message))
 
     async def _check_file(self, path: str) -> None:
-        """A file that belongs to no log: a journal, or what a start kept aside, or nothing of interest."""
+        """A file that belongs to no log: a journal, or a part that a start set aside, or nothing of interest."""
         name = path.rpartition("/")[2]
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
@@ -179,11 +179,11 @@ def _fault_in_identity(path: str, data: bytes) -> Finding | None:
 
 
 def _files(disk: Disk, directory: str, depth: int = 0) -> Iterator[str]:
-    """Every file in the tree, but for passing ones and those of deleted topics."""
+    """Every file in the tree, except temporary ones and those of deleted topics."""
     try:
         names = disk.list(directory)
     except (StorageError, FileNotFoundError):
-        return  # a folder of a partition is named as unreadable by its own check
+        return  # the check of a partition reports its unreadable folder
     for name in names:
         path = f"{directory}/{name}"
         if not disk.is_directory(path):
