@@ -1,4 +1,4 @@
-"""What an actor is: subclass `Actor`, mark the methods that handle messages, and let a supervisor run it.
+"""The base class of actors: subclass `Actor`, mark the methods that handle messages, let a supervisor run it.
 
 An actor is the only owner of its state, and its methods run one at a time in its own task, so there are no
 locks. It is a thin shell around a core: take a batch from the mailbox, ask the core, persist, answer, sleep
@@ -9,9 +9,9 @@ until the core's next deadline.
         async def end_offset(self, message: EndOffset) -> int:
             return self.log.end
 
-What a method raises decides who suffers. A `GoQueueError` is a refusal: it goes to that caller, the actor
-lives, so check first and mutate after. Anything else is a bug or a broken disk: the actor crashes, everybody
-who waits for it gets `ActorDied`, and its supervisor builds a new one from what is on disk.
+The exception that a method raises decides what follows. A `GoQueueError` is a refusal: it goes to that caller, the
+actor lives, so check first and mutate after. Anything else is a bug or a broken disk: the actor crashes, every
+caller that waits for it gets `ActorDied`, and its supervisor builds a new one from the state on disk.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ Args = TypeVarTuple("Args")
 
 class Actor:
     batch_max: ClassVar[int] = 256
-    """How many letters a turn takes at most. They are handled as one: see `end_turn`."""
+    """Maximum number of letters in a turn. They are handled as one: see `end_turn`."""
 
     ends_turns: ClassVar[bool] = False
     _handlers: ClassVar[dict[type[Any], Handler]] = {}
@@ -40,16 +40,16 @@ class Actor:
         cls._handlers = handlers_of(cls)
         cls.ends_turns = cls.end_turn is not Actor.end_turn
 
-    # What a subclass may say.
+    # A subclass may override these.
 
     async def start(self) -> None:
-        """Make ready. What it raises goes to whoever starts the actor; callers wait until it returns."""
+        """Make ready. Its exceptions go to the supervisor; callers wait until it returns."""
 
     async def stop(self) -> None:
         """Put everything in order. The mailbox is empty, no finite background task runs, none will come.
 
-        The supervisor's patience is bounded: past it the actor is cancelled. Runs at a stop only, not after
-        a crash: what crashed is not to be trusted with the disk.
+        The supervisor waits for a bounded time, then it cancels the actor. Runs at a stop only, not after a
+        crash: an actor that crashed is not to be trusted with the disk.
         """
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class Actor:
         """A stop was asked for, perhaps in the middle of a handler: break off what would take long."""
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
-        """Handle the letters of one turn. What is not settled at its end is deferred."""
+        """Handle the letters of one turn. Replies that are not settled at its end are deferred."""
         for letter in batch:
             await self.handle(letter)
 
@@ -84,7 +84,7 @@ class Actor:
         leave when it has returned, and if it raises they never do.
         """
 
-    # What a subclass may use.
+    # A subclass may use these.
 
     async def handle(self, letter: Letter) -> None:
         """Give one letter to the method that is marked for it."""
@@ -114,7 +114,7 @@ class Actor:
         self._life.mailbox.wake()
 
     def note_change(self) -> None:
-        """Of what others look at: `ref.changes` tells them."""
+        """Count a change that observers may want to see: they compare `ref.changes`."""
         self._life.mailbox.counts.changes += 1
 
     def show(self, board: object | None) -> None:
@@ -122,12 +122,12 @@ class Actor:
         self._life.mailbox.board = board
 
     def retire(self) -> None:
-        """Stop of its own will, as if asked: the actor's work is done."""
+        """Stop without being asked: the actor's work is done."""
         self._life.ask_to_stop()
 
     @property
     def ref(self) -> ActorRef:
-        """What it may give to others, that they send it news. Calling it from a handler is a `CallCycle`."""
+        """A reference for others, so that they can send it news. To call it from a handler is a `CallCycle`."""
         return ActorRef(self._life.mailbox)
 
     @property

@@ -1,6 +1,6 @@
-"""A child's place under its parent: who sits there, how it is started, and the ladder by which it is stopped.
+"""A child of a supervisor: its current actor, how it is started, and the ladder by which it is stopped.
 
-The place outlives its occupants: each start makes a new actor from the factory and gives it the same mailbox.
+The child outlives its actors: each start makes a new actor from the factory and gives it the same mailbox.
 """
 
 import math
@@ -23,17 +23,17 @@ class ChildSpec:
     """What a parent must know of a child. `ref` is good from the beginning, before the child is started.
 
     The factory builds the actor anew for each start, so that its state comes from disk and not from the one
-    that crashed. A spec is for one place under one parent.
+    that crashed. A spec is for one child of one parent.
     """
 
     name: str
     factory: Callable[[], Actor]
     restart: Restart = Restart.PERMANENT
     stop_timeout_seconds: float = 5.0
-    """How long a stop may take before the child is cancelled. `supervised` has none: its children have."""
+    """Limit of a stop, then the child is cancelled. `supervised` has none: its children have limits."""
     mailbox_size_max: int = 1_000
     kind: str = ""
-    """Restarts are counted by it. Without one an actor is the only one of its kind, and that is its name."""
+    """Restarts are counted by kind. The default is the name: the actor is the only one of its kind."""
     mailbox: Mailbox = field(init=False, repr=False)
     ref: ActorRef = field(init=False)
 
@@ -44,7 +44,7 @@ class ChildSpec:
 
 
 def supervised(name: str, factory: Callable[[], Actor], restart: Restart = Restart.PERMANENT) -> ChildSpec:
-    """The spec of a child that is a supervisor: its stop takes as long as those below it are allowed."""
+    """The spec of a child that is a supervisor: its stop is limited only by the limits of those below it."""
     return ChildSpec(name, factory, restart, stop_timeout_seconds=math.inf)
 
 
@@ -54,9 +54,9 @@ class ChildState(Enum):
     RUNNING = "running"
     STOPPING = "stopping"
     ENDED = "ended"
-    """It ended of its own will, and nobody looked after it yet."""
+    """It ended without being asked, and the supervisor has not dealt with it yet."""
     CRASHED = "crashed"
-    """Likewise, or it could not be started; `error` says why."""
+    """It crashed or could not be started, and the supervisor has not dealt with it yet; `error` says why."""
 
 
 _NEXT = {
@@ -90,17 +90,17 @@ class Child:
         return self.spec.mailbox.party
 
     def expect(self, starter: Party | None) -> None:
-        """It will be started soon: its callers wait from now on."""
+        """The child will be started soon: its callers wait from now on."""
         if self.spec.mailbox.state is MailboxState.DOWN:
             self.spec.mailbox.expect(starter)
 
     def forsake(self) -> None:
-        """It will not be started after all, or not soon: its callers are told."""
+        """The child will not be started, or not soon: its callers get an error."""
         if self.spec.mailbox.state is MailboxState.EXPECTING:
             self.spec.mailbox.abandon("was not started", self.error)
 
     async def start(self, nursery: trio.Nursery) -> None:
-        """Return once it is ready; raise what its start raised."""
+        """Return once the actor is ready; raise what its start raised."""
         self._prepare()
         try:
             await nursery.start(self._run, name=self.name)
@@ -112,7 +112,7 @@ class Child:
 
     def _note_failed_start(self, error: BaseException) -> None:
         if isinstance(error, Exception):
-            self.error, self.is_reported = error, True  # whoever starts it has it now
+            self.error, self.is_reported = error, True  # the caller gets it now
             self._move(ChildState.CRASHED)
         elif self.state is ChildState.STARTING:
             self._move(ChildState.DOWN)  # cancelled
@@ -132,7 +132,7 @@ class Child:
                 await self._life.run(task_status=task_status)
         except Exception as error:
             if not self._life.was_ready:
-                raise  # to whoever starts it
+                raise  # to the caller of `start`
             self.error = error
         self._leave()
 
@@ -145,7 +145,7 @@ class Child:
         self._on_end(self)
 
     async def stop(self) -> None:
-        """Ask, wait for a bounded time, cancel. Afterwards none of its tasks runs. Twice is once."""
+        """Ask, wait for a bounded time, cancel. Afterwards none of its tasks runs. A second call does nothing."""
         if self.state is ChildState.RUNNING:
             self._move(ChildState.STOPPING)
             assert self._life is not None

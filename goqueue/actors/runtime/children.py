@@ -42,7 +42,7 @@ class Family:
                 await child.start(nursery)
 
     async def stop(self, children: Sequence[Child], parent: Party) -> None:
-        """Stop them in reverse. Those that are not there are forsaken first: others may wait for them."""
+        """Stop them in reverse. Callers of children that are not running get an error first: others may wait."""
         for child in children:
             child.forsake()
         for child in reversed(children):

@@ -1,4 +1,4 @@
-"""Doing one thing to many, a few at a time, and asking actors that may not answer in time."""
+"""Runs one task for many items, some at a time, and calls actors with a time limit."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
@@ -14,7 +14,7 @@ ItemT = TypeVar("ItemT")
 
 
 async def concurrently(work: Callable[[ItemT], Awaitable[object]], items: Iterable[ItemT], width: int) -> None:
-    """Each is begun in its order, as soon as fewer than `width` are under way. An error ends all of it."""
+    """Begin each in order, as soon as fewer than `width` are under way. An error ends all of them."""
     waiting = iter(list(items))
 
     async def take_turns() -> None:
@@ -27,17 +27,17 @@ async def concurrently(work: Callable[[ItemT], Awaitable[object]], items: Iterab
 
 
 WIDTH = 64
-"""So many are spoken to at a time; most wait for the disk."""
+"""Maximum number of actors that are called at a time; most wait for the disk."""
 
 
 async def call_within(seconds: float, ref: ActorRef, message: Request[ReplyT]) -> ReplyT:
-    """As `ref.call`, or `Unavailable` once the time is up; what was asked may then still be done."""
+    """As `ref.call`, or `Unavailable` once the time is up; the actor may still do what was asked."""
     with trio.move_on_after(seconds):
         return await ref.call(message)
     raise Unavailable(f"{ref.name} did not answer within {seconds:g} s; try again")
 
 
 async def with_each(work: Callable[[ItemT], Awaitable[object]], items: Sequence[ItemT]) -> None:
-    """Side by side, and for nothing when there are none."""
+    """Run `work` for all items concurrently. Without items it costs nothing."""
     if items:
         await concurrently(work, items, min(WIDTH, len(items)))

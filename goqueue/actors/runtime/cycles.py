@@ -1,8 +1,8 @@
-"""Who waits for whom, so that a circle of calls is an error that names itself and not a standstill.
+"""Detects cycles of calls between actors: a cycle is an error that names its actors, not a deadlock.
 
 Every actor is a `Party`. While its own task waits for another actor, a `CallWait` lies in the party's list; the
-lists together are a graph. Before a wait is added the graph is walked from the one who is asked: a way back
-to the one who asks means that neither could ever go on.
+lists together are a graph. Before a wait is added the graph is walked from the actor that is called: a way back
+to the caller means that neither could ever go on.
 
 An edge counts only when it is certain that the waiter is stuck behind the target's own task:
 
@@ -10,7 +10,7 @@ An edge counts only when it is certain that the waiter is stuck behind the targe
 - A deferred question (its handler returned and kept the reply) may be settled by a background task of the
   target. It is certain only when the target has none, and waits itself in its own task and not in one of
   several that a handler started.
-- A background task is nobody's party: the actor it belongs to goes on meanwhile.
+- A background task is no party: the actor that owns it goes on meanwhile.
 
 A supervisor waits for the child that it starts or stops; a child that is to be started waits for its
 supervisor. These edges are in the graph too.
@@ -26,7 +26,7 @@ from goqueue.errors import CallCycle
 
 
 class CallWait:
-    """One edge: somebody waits for `target`."""
+    """One edge: the party that holds it waits for `target`."""
 
     __slots__ = ("by_own_task", "deferred", "target")
 
@@ -42,7 +42,7 @@ class CallWait:
 
 
 class Party:
-    """An actor as one who waits and is waited for. It outlives the actor's restarts."""
+    """An actor as a node of the graph of waits. It outlives the actor's restarts."""
 
     __slots__ = ("background_tasks", "name", "task", "waits")
 
@@ -61,7 +61,7 @@ class Party:
             self.waits.remove(wait)
 
 
-# Whose work the running task does: an actor's own task and what its handlers start, but no background task.
+# The actor for which the running task works: its own task and those that its handlers start, no background task.
 current_party: ContextVar[Party | None] = ContextVar("current_party", default=None)
 
 

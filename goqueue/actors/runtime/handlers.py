@@ -1,8 +1,8 @@
 """How a method says which message it handles.
 
-`@answers(Kind)`: what the method returns is the answer. `@defers(Kind)`: the method is given the reply and
-settles it, now or later. `@hears(Kind)`: the method is told news. The type checker holds each method to the
-message it names and to the answer that message promises.
+`@answers(Kind)`: the method returns the answer. `@defers(Kind)`: the method is given the reply and settles it, now
+or later. `@hears(Kind)`: the method is told news. The type checker holds each method to the message that it names
+and to the answer which that message promises.
 """
 
 from collections.abc import Awaitable, Callable

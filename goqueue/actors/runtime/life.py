@@ -5,8 +5,8 @@
       └── failed ───────────┴── crash ────────┴────────┘   (a cancellation takes the same way)
 
 A turn takes what is there: the deadline if it has passed, then news, then up to `batch_max` letters, then
-`end_turn`. Every turn yields to other tasks once. Whatever way leads to the end, `close` runs and everybody
-who still waits for an answer gets `ActorDied`; after that no task of this life is left.
+`end_turn`. Every turn yields to other tasks once. However a life ends, `close` runs and every caller that still
+waits for an answer gets `ActorDied`; after that no task of this life is left.
 """
 
 from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ class Life:
         await actor.stop()
 
     def ask_to_stop(self) -> None:
-        """Finish what is there, then stop. Asking twice, or after the end, changes nothing."""
+        """Finish the letters in the mailbox, then stop. A second call, or one after the end, changes nothing."""
         if self.mailbox.state is MailboxState.LIVE and self._actor is not None:
             self.mailbox.refuse_new()
             self._actor.stop_asked()
@@ -102,7 +102,7 @@ class Life:
         batch = await mailbox.gather(actor.batch_max, deadline)
         mailbox.counts.turns += 1
         if not batch:
-            deadline = actor.next_deadline()  # perhaps it was moved, and that is what ended the wait
+            deadline = actor.next_deadline()  # it may have moved, which ended the wait
         if deadline is not None and deadline <= (now := trio.current_time()):
             await actor.tick(now)
         if mailbox.has_news:
@@ -127,7 +127,7 @@ class Life:
             reply.resolve(value)
 
     def refuse(self, reply: Reply[Any], error: Exception) -> bool:
-        """Tell the caller, if this is a refusal. All else, and what no restart may follow, is a crash."""
+        """Fail the reply, if this is a refusal. All else, and errors that no restart may follow, are a crash."""
         refusal = lone_error(error)
         if not isinstance(refusal, GoQueueError) or never_restarts(refusal):
             return False

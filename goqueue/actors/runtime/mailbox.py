@@ -1,12 +1,11 @@
-"""The mailbox: what an actor is reached by. It outlives the actor, so that a ref outlives a restart.
+"""The mailbox: takes the messages for an actor. It outlives the actor, so that a ref outlives a restart.
 
-Letters wait in a bounded channel, news in slots. Three rules keep callers from hanging and senders from
-standing still:
+Letters wait in a bounded channel, news in slots. Three rules keep callers and senders from hanging:
 
-- Whoever closes a channel loses what lies in it. So nothing is ever closed: `abandon` empties the channel
-  (senders that wait for room included) and tells every caller that the actor died, in one step.
-- A reply is on the list of the unsettled from the moment its letter is taken until it is settled. Whatever
-  way an actor ends, that list and the channel together name everyone who still waits.
+- Closing a channel loses its contents. So it is never closed: `abandon` empties the channel (senders that wait for
+  room included) and tells every caller that the actor died, in one step.
+- A reply is in the list of the unsettled from the moment its letter is taken until it is settled. However an actor
+  ends, that list and the channel together name every caller that still waits.
 - News never takes room in the channel. An actor that sleeps is woken by a token handed straight to its
   sleeping task; one that works looks at its news before it sleeps again.
 
@@ -28,12 +27,12 @@ from goqueue.errors import ActorDied, MailboxFull
 
 class MailboxState(Enum):
     DOWN = "down"
-    """Nobody is there and nobody is expected: calls and casts are refused, news is dropped."""
+    """There is no actor, and none is being started: calls and casts are refused, news is dropped."""
     EXPECTING = "expecting"
-    """An actor is being started: what comes waits for it."""
+    """An actor is being started: messages wait for it."""
     LIVE = "live"
     STOPPING = "stopping"
-    """The actor finishes what it has; nothing new comes in but news."""
+    """The actor finishes the letters that it has; only news is still accepted."""
 
 
 _NEXT = {
@@ -46,7 +45,7 @@ _NEXT = {
 
 @dataclass(slots=True)
 class MailboxCounts:
-    """What happened at a mailbox since it was made, over all restarts."""
+    """The counters of a mailbox since it was made, over all restarts."""
 
     depth: int = 0
     depth_highest: int = 0
@@ -67,7 +66,7 @@ class Mailbox:
         self.state = MailboxState.DOWN
         self.counts = MailboxCounts()
         self.board: object | None = None
-        """What the actor shows to others while it lives."""
+        """An object that the actor shows to others while it lives."""
         self.idle = False
         self.unsettled: dict[Reply[Any], None] = {}
         self._accepts = False
@@ -94,7 +93,7 @@ class Mailbox:
         self.wake()
 
     def abandon(self, how: str, cause: BaseException | None = None) -> None:
-        """Nobody is there any more: everyone who still waits gets `ActorDied`. A successor hears the news."""
+        """The actor is gone: every caller that still waits gets `ActorDied`. News stays for a successor."""
         self._move(MailboxState.DOWN)
         self._take_letters([], self.counts.depth)
         for reply in list(self.unsettled):
@@ -131,7 +130,7 @@ class Mailbox:
         try:
             await self._send.send(letter)
         except BaseException:
-            self.counts.depth -= 1  # cancelled: it never came in
+            self.counts.depth -= 1  # cancelled: it was never sent
             raise
 
     def post_at_once(self, letter: Letter) -> None:
@@ -206,8 +205,8 @@ class Mailbox:
             self.idle = False
 
     async def keep_alarm(self) -> None:
-        """Wake the actor when its deadline has come, until cancelled. An alarm that was set earlier than need be
-        wakes it for nothing, once."""
+        """Wake the actor at its deadline, until cancelled. An alarm that was set too early wakes it once without
+        need."""
         while True:
             with trio.CancelScope(deadline=self._alarm_at):
                 await self._alarm_set.wait()

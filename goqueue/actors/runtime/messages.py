@@ -1,4 +1,4 @@
-"""What travels between actors: requests, news, and the reply that a request is owed.
+"""The messages between actors: requests, news, and the reply to a request.
 
 A message is frozen data. Its class says what answers it: `class Append(Request[int])` is answered by an int,
 so `await ref.call(Append(...))` is an int to the type checker too.
@@ -81,9 +81,9 @@ class Reply(CallWait, Generic[ReplyT]):
             self._hear(self)
 
     def then(self, hear: "Callable[[Reply[ReplyT]], None]") -> None:
-        """The caller's side, without a task: be told once it is settled, by the one who settles it.
+        """The caller's side, without a task: `hear` is called when the reply is settled.
 
-        At once when it is already. `hear` neither waits nor raises: the actor's turn goes on behind it.
+        At once if it already is. `hear` neither waits nor raises: the actor's turn goes on behind it.
         """
         if self._settled:
             hear(self)
@@ -91,18 +91,18 @@ class Reply(CallWait, Generic[ReplyT]):
             self._hear = hear
 
     def forget(self) -> None:
-        """The caller's side: whatever comes of it, nobody wants to know any more."""
+        """The caller's side: the answer is no longer wanted."""
         self.wanted = False
         self._hear = None
 
     @property
     def outcome(self) -> ReplyT | BaseException:
-        """Of a settled reply: the answer, or the error in its place."""
+        """The answer of a settled reply, or its error."""
         assert self._settled, "there is no outcome yet"
         return self._value if self._error is None else self._error  # type: ignore[return-value]
 
     async def wait(self) -> ReplyT:
-        """The caller's side. Cancelled, it leaves a reply that nobody wants and that still can be settled."""
+        """The caller's side. When cancelled, the reply is no longer wanted and can still be settled."""
         if not self._settled:
             self._task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._give_up)
@@ -127,7 +127,7 @@ class Reply(CallWait, Generic[ReplyT]):
 
 
 class Letter:
-    """A request on its way, and the reply that it is owed. A cast is owed one too, which nobody wants."""
+    """A request in a mailbox, and its reply. A cast has one, too, which is not wanted."""
 
     __slots__ = ("message", "reply")
 

@@ -1,4 +1,4 @@
-"""How an actor is reached. A ref is all that others hold of an actor; it stays good over restarts."""
+"""References to actors. A ref is all that others hold of an actor; it stays good over restarts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ class ActorStatistics:
     name: str
     state: MailboxState
     depth: int
-    """Letters not yet taken: in the mailbox, or with a caller who waits for room in it."""
+    """Letters not yet taken: in the mailbox, or with a caller that waits for room in it."""
     depth_highest: int
     turns: int
     handled: int
@@ -26,7 +26,7 @@ class ActorStatistics:
     restarts: int
     news_replaced: int
     refusals_unheard: int
-    """Refusals of casts, and of calls whose caller had gone."""
+    """Refusals of casts, and of calls whose caller was cancelled."""
 
 
 class ActorRef:
@@ -50,7 +50,7 @@ class ActorRef:
 
     @property
     def is_down(self) -> bool:
-        """Nobody is there and nobody is expected."""
+        """There is no actor, and none is being started."""
         return self._mailbox.state is MailboxState.DOWN
 
     @property
@@ -59,20 +59,20 @@ class ActorRef:
 
     @property
     def changes(self) -> int:
-        """As the actor itself counts them, over all restarts: whoever looks now and then need not ask in vain."""
+        """Counted by the actor itself, over all restarts: an observer need not ask while it is the same."""
         return self._mailbox.counts.changes
 
     @property
     def board(self) -> object | None:
-        """What the actor shows; None while nobody is there. Others only look."""
+        """The object that the actor shows; None while there is no actor. Others only read it."""
         return self._mailbox.board
 
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
 
-        There is no time limit: that is the caller's cancel scope. A caller that is cancelled leaves nothing
-        behind but an answer that nobody hears. Raises what the actor refused with, `ActorDied` when it
-        cannot answer, `CallCycle` when it could not answer before the caller went on.
+        There is no time limit: that is the caller's cancel scope. The answer to a cancelled caller is dropped.
+        Raises what the actor refused with, `ActorDied` when it cannot answer, `CallCycle` when it could not
+        answer before the caller went on.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         asker = current_party.get()
@@ -89,8 +89,8 @@ class ActorRef:
     async def ask(self, message: Request[ReplyT]) -> Reply[ReplyT]:
         """Ask, and come back for the answer later: `await reply.wait()`, once.
 
-        For those outside the tree, such as connections: it waits for room only, so that what one caller asks
-        arrives in its order. An actor uses `call`, which knows of cycles.
+        For tasks outside the tree, such as connections: it waits for room only, so that the requests of one caller
+        arrive in order. An actor uses `call`, which detects cycles.
         """
         assert current_party.get() is None, "an actor calls"
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -99,15 +99,15 @@ class ActorRef:
         return reply
 
     def cast(self, message: Request[Any]) -> None:
-        """Tell, without an answer and without waiting: `MailboxFull` when there is no room."""
+        """Send without an answer and without waiting: `MailboxFull` when there is no room."""
         mailbox = self._mailbox
         reply: Reply[Any] = Reply(mailbox.party, mailbox.unsettled, wanted=False)
         mailbox.post_at_once(Letter(message, reply))
 
     def news(self, sender: str, news: News) -> None:
-        """Tell the newest: it replaces what this sender told of this class before and nobody heard yet.
+        """Send news: it replaces older news of this class from this sender that the actor has not handled yet.
 
-        It never waits and never fails. An actor that is not there misses it, and asks when it starts.
+        It never waits and never fails. An actor that is down misses it, and asks when it starts.
         """
         self._mailbox.post_news(sender, news)
 

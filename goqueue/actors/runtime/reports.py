@@ -1,4 +1,4 @@
-"""What a supervisor says about its children, so that no error gets lost when a restart hides it."""
+"""A supervisor's reports about its children, so that no error gets lost when a restart hides it."""
 
 import logging
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from enum import Enum
 logger = logging.getLogger("goqueue.actors")
 
 ERROR_TEXT_MAX = 500
-"""Characters of an error's text in the log."""
+"""Maximum number of characters of an error's text in the log."""
 
 
 class Fate(Enum):

@@ -1,4 +1,4 @@
-"""When a child is started again, with whom, and when enough is enough. Plain rules, no waiting."""
+"""When a child is restarted, with which others, and when a supervisor gives up. Plain rules, no waiting."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ class Restart(Enum):
     PERMANENT = "permanent"
     """Started again however it ended."""
     TRANSIENT = "transient"
-    """Started again after a crash; an end of its own will stands."""
+    """Started again after a crash, but not after it retired."""
     TEMPORARY = "temporary"
     """Never started again."""
 
@@ -24,7 +24,7 @@ class Strategy(Enum):
     ONE_FOR_ONE = "one_for_one"
     """Only the one that crashed."""
     REST_FOR_ONE = "rest_for_one"
-    """It, and those started after it, since these may build on it."""
+    """The one that crashed and those started after it, since these may build on it."""
     ONE_FOR_ALL = "one_for_all"
     """All of them: they share one state."""
 
@@ -32,8 +32,8 @@ class Strategy(Enum):
 class NeverRestart(Exception):
     """The base of errors after which memory or disk are not to be trusted: a broken invariant.
 
-    A restart in place would build on what is wrong. The error goes up through every supervisor, the node
-    stops and recovers from disk.
+    A restarted actor would build on wrong state. The error goes up through every supervisor, the node stops and
+    recovers from disk.
     """
 
 
@@ -42,7 +42,7 @@ class TooManyRestarts(Exception):
 
 
 def never_restarts(error: BaseException | None) -> bool:
-    """Whether this crash must stop the node. A stopped log is one: what its last fsync wrote is unknown."""
+    """Whether this crash must stop the node. A stopped log does: what its last fsync wrote is unknown."""
     return error is not None and any(isinstance(fault, NeverRestart | LogStopped) for fault in errors_in(error))
 
 
@@ -53,7 +53,7 @@ def wants_restart(restart: Restart, error: BaseException | None) -> bool:
 
 
 def affected(strategy: Strategy, children: Sequence[ChildT], crashed: ChildT) -> list[ChildT]:
-    """Who is stopped and started again when one of the children, in their start order, crashed."""
+    """The children that are stopped and started again when one of them, in their start order, crashed."""
     if strategy is Strategy.ONE_FOR_ONE:
         return [crashed]
     if strategy is Strategy.REST_FOR_ONE:

@@ -12,8 +12,8 @@ from goqueue.nursery import PlainNursery
 async def running(spec: ChildSpec) -> AsyncIterator[ActorRef]:
     """Run an actor, or a supervisor and all below it, while the block runs; then stop it in order.
 
-    Nobody starts a root again: its crash cancels the block and is raised here, bare. A block that is left by
-    an exception or is cancelled cancels the tree at once. Either way nothing of it runs afterwards.
+    A root is not restarted: its crash cancels the block and is raised here, bare. A block that ends with an
+    exception or is cancelled cancels the tree at once. Either way nothing of it runs afterwards.
     """
     root = Child(spec, _raise_crash)
     async with PlainNursery() as nursery:

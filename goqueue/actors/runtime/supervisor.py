@@ -1,19 +1,19 @@
 """A supervisor: starts its children in order, stops them in reverse, and starts again those that crash.
 
 It is an actor itself, so supervisors nest: its children run in its nursery, and adding or removing one is a
-message. Everything it does to its children it does in its own task, one thing after the other; children that do
-not build on each other may be started and stopped some at a time (`width`).
+message. It starts and stops its children in its own task, one after the other; children that do not build on each
+other may be started and stopped some at a time (`width`).
 
-A crash is looked after in this order. An error that no restart may follow (`NeverRestart`, a stopped log)
-ends the supervisor. A child that is not to be started again is forgotten. Else one restart is taken from the
-budget, those that the strategy names are stopped in reverse and started in order; with the budget spent, the
-supervisor gives up. Giving up and ending look alike: stop all children in order, then raise, so that the next
-supervisor above decides. Of several crashed children the one started first comes first, since others may
-build on it; a start that fails is one more crash.
+A crash is handled in this order. An error that no restart may follow (`NeverRestart`, a stopped log) ends the
+supervisor. A child that is not to be started again is forgotten. Else one restart is taken from the budget, and the
+children that the strategy names are stopped in reverse and started in order; with the budget spent, the supervisor
+gives up. Giving up and ending look alike: stop all children in order, then raise, so that the next supervisor above
+decides. Of several crashed children the one started first comes first, since others may build on it; a start that
+fails is one more crash.
 
 What callers of a child see meanwhile: a call waits while the child is being started, also before its turn has
-come. It gets `ActorDied` while others must be stopped first, lest one of these be the caller and wait for us
-while we wait for it.
+come. It gets `ActorDied` while others must be stopped first: one of these could be the caller, which would wait for
+the supervisor while the supervisor waits for it.
 """
 
 import math
@@ -47,28 +47,28 @@ from goqueue.errors import ActorDied
 
 @dataclass(frozen=True, slots=True)
 class AddChild(Request[ActorRef]):
-    """Start one more child, after those there are. Raises what its start raised."""
+    """Start one more child, after the present ones. Raises what its start raised."""
 
     spec: ChildSpec
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveChild(Request[bool]):
-    """Stop a child and forget it. False if there is none of that name, so twice is harmless."""
+    """Stop a child and forget it. False if there is none of that name, so a repeat is harmless."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class AddChildren(Request["tuple[ActorRef | Exception, ...]"]):
-    """Start these, after those there are, up to `width` at a time: for each its ref, or what its start raised."""
+    """Start these after the present ones, up to `width` at a time: for each its ref, or what its start raised."""
 
     specs: tuple[ChildSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveChildren(Request[None]):
-    """Stop children, up to `width` at a time, and forget them. Those that are not there are no matter."""
+    """Stop children, up to `width` at a time, and forget them. Unknown names are ignored."""
 
     names: tuple[str, ...]
 
@@ -204,11 +204,11 @@ class Supervisor(Actor):
 
     def _drop(self, child: Child) -> None:
         if never_restarts(child.error):
-            self._unattended = True  # the next turn ends us
+            self._unattended = True  # the next turn ends the supervisor
         else:
             self._family.forget(child)
 
-    # Crashes. The end of a child sets a deadline in the past, which `tick` looks after in the next turn.
+    # Crashes. The end of a child sets a deadline in the past, so that `tick` handles it in the next turn.
 
     def _child_ended(self, child: Child) -> None:
         if child.state is ChildState.DOWN:
@@ -223,7 +223,7 @@ class Supervisor(Actor):
             self._let_callers_wait(self._ended())
 
     def _let_callers_wait(self, ended: Sequence[Child]) -> None:
-        """We are free, and nobody has to be stopped first: what becomes of them is the next that we do."""
+        """The supervisor is free, and no other child has to be stopped first: it handles these ends next."""
         if self._strategy is Strategy.ONE_FOR_ONE:
             for child in ended:
                 child.expect(self._party)
@@ -295,7 +295,7 @@ class Supervisor(Actor):
         await self._unless_stopped(partial(self._family.start, children, self._party, self._life.nursery))
 
     async def _start_side_by_side(self, children: Sequence[Child]) -> dict[Child, Exception]:
-        """Those that could not be started, and why."""
+        """The children that could not be started, and why."""
         failures: dict[Child, Exception] = {}
 
         async def start(child: Child) -> None:
@@ -312,7 +312,7 @@ class Supervisor(Actor):
         return failures
 
     async def _unless_stopped(self, start: Callable[[], Awaitable[None]]) -> None:
-        """A stop breaks it off: a start may take long, and what is being started is to be stopped anyway."""
+        """A stop cancels it: a start may take long, and the children would be stopped anyway."""
         with trio.CancelScope() as self._starting:
             if self._stopping:
                 self._starting.cancel()
@@ -338,7 +338,7 @@ class Supervisor(Actor):
         await concurrently(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
 
     async def _end_with(self, error: Exception) -> NoReturn:
-        """Stop all, then raise: what no restart may follow, if the stops brought such an error to light."""
+        """Stop all, then raise this error, or one that no restart may follow if a stop brought one."""
         await self._stop_all()
         errors = [child.error for child in self._family.in_order() if child.error is not None]
         raise next((worse for worse in errors if never_restarts(worse)), error)
