@@ -10,7 +10,7 @@
            ▸ janitor       retention and compaction, now and then; empties what deleted topics left
            ▸ watchdog      where the broker is a process of its own: stalls of the event loop, garbage
 
-Who crashes takes along those who were started after it. A failed fsync goes up through all of it and ends the node.
+An actor that crashes is restarted with those started after it. A failed fsync goes up the tree and ends the node.
 """
 
 import logging
@@ -52,7 +52,7 @@ logger = logging.getLogger("goqueue.broker")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """What the listeners of a broker need to know of it."""
+    """The parts of a broker that its listeners need."""
 
     environment: Environment
     topics: ActorRef
@@ -65,11 +65,11 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Identify(Request[Meta]):
-    """Which cluster and node the data belong to."""
+    """The cluster and the node to which the data belong."""
 
 
 class Storage(Actor):
-    """Holds the data directory and runs its committer, for as long as anybody writes."""
+    """Holds the data directory and runs its committer, as long as any actor writes."""
 
     def __init__(self, environment: Environment, volume: Volume, data: str, node: str, reserve_bytes: int) -> None:
         self._environment = environment

@@ -1,10 +1,10 @@
-"""The watchdog: measures for how long the event loop stands still, and has the process tidied up while it is idle.
+"""The watchdog: measures stalls of the event loop, and collects garbage while the process is idle.
 
-It sleeps for a moment and looks how much later than asked it was woken: so long nobody else was served either. A
-stall is seen up to one such moment too short. Python's collector stops everything while it looks at all objects, so
-those that are there after the start are set apart for good, and the others are looked at when nobody waits.
+It sleeps for a moment and measures how late it was woken: for that time nobody else was served either. A stall is
+measured up to one such moment too short. Python's collector stops everything while it looks at all objects, so the
+objects that exist after the start are excluded for good, and the others are collected when no request waits.
 
-Only a broker that is a process of its own has one: on a virtual clock it would do nothing but count.
+Only a broker that is a process of its own has a watchdog: on a virtual clock it would do nothing but count.
 """
 
 import logging
@@ -19,22 +19,22 @@ logger = logging.getLogger("goqueue.watchdog")
 
 PERIOD_SECONDS = 0.05
 IDLE_SECONDS = 1.0
-"""Without a request."""
+"""The process is idle after this time without a request."""
 LOGGED_SECONDS = 0.1
 LOG_PAUSE_SECONDS = 60.0
 
 
 class Process(Protocol):
-    """The process that the broker is."""
+    """The process in which the broker runs."""
 
     def memory_bytes(self) -> int: ...
 
     def settle(self) -> None:
-        """The broker has started: what is there now stays."""
+        """The broker has started: the objects that exist now stay."""
         ...
 
     def tidy(self, *, idle: bool) -> None:
-        """Once a second; when nobody asks for anything, it may take its time."""
+        """Called once a second; when there were no requests, it may take its time."""
         ...
 
 
@@ -45,7 +45,7 @@ class Watchdog(Actor):
         self._quiet_until = 0.0
 
     async def start(self) -> None:
-        """The last of all: what is there by now stays for as long as the broker runs."""
+        """The watchdog starts last: the objects that exist now stay as long as the broker runs."""
         self._process.settle()
         self._statistics.stalls = self._statistics.stalls or Stalls()
         self._statistics.memory = self._process.memory_bytes
