@@ -1,4 +1,4 @@
-"""Batches on their way into a partition's log, and the producers that wait for them."""
+"""Batches that arrive at a partition's log, and the producers that wait for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ class Arrival:
 
 @dataclass(slots=True)
 class Judged:
-    """What becomes of the arrivals of a turn, once what is new among them is written."""
+    """The verdict on the arrivals of a turn. Answers are sent once the new ones are written."""
 
     new: list[Arrival] = field(default_factory=list)
     repeated: list[tuple[Arrival, Offset]] = field(default_factory=list)
-    """Written before, at this offset."""
+    """Batches that were written before, and their first offset."""
     refused: list[tuple[Arrival, BatchRefused]] = field(default_factory=list)
-    """They repeat messages, which may be among the new ones."""
+    """Batches that repeat messages, whose originals may be among the new ones."""
 
     def all(self) -> list[Arrival]:
         others = [*self.repeated, *self.refused]

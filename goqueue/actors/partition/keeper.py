@@ -1,8 +1,8 @@
-"""What keeps a partition's log durable, beside the partition's mailbox: appends go on while a sync is under way.
+"""Makes a partition's log durable, in a task beside the partition: appends go on while a sync is under way.
 
 One task for the whole life of the partition, since a task for each sync would cost a publish with acks=all as much
-as the write. It works when it is told that something is due, and goes on while something is: whoever waits for what
-was written meanwhile does not wait for the partition too.
+as the write. It works when it is told that a sync is due, and goes on while one is: producers of batches that were
+written meanwhile do not wait for a turn of the partition, too.
 """
 
 import logging
@@ -19,12 +19,12 @@ from goqueue.types import Offset
 logger = logging.getLogger("goqueue.partition")
 
 RETRY_SECONDS = 1.0
-"""Before a sync is tried again for which no descriptor was left."""
+"""The pause before a sync is tried again, when no descriptor was left for it."""
 
 
 class LogKeeper:
     def __init__(self, log: Log, show: Callable[[Offset], None], wake: Callable[[], None]) -> None:
-        """`show` is told up to which offset everything is durable, `wake` that the next deadline has moved."""
+        """`show` gets the durable offset; `wake` is called when the next deadline has moved."""
         self._log = log
         self._show = show
         self._wake = wake
@@ -39,11 +39,11 @@ class LogKeeper:
         self._checkpoints.note_end(now, self._log.end_offset)
 
     def note_awaited(self) -> None:
-        """Somebody wants to see what is already written."""
+        """A reader or producer waits for batches that are already written."""
         self._syncs.note_awaited()
 
     def next_deadline(self) -> float | None:
-        """When `begin_what_is_due` wants to be called. What falls due while it works it sees for itself."""
+        """When to call `begin_what_is_due`. The task itself sees what falls due while it works."""
         deadlines = [self._syncs.next_deadline(), self._checkpoints.next_deadline()]
         earliest = trio.current_time() if self._is_busy else -math.inf
         return min((each for each in deadlines if each is not None and each > earliest), default=None)
@@ -57,7 +57,7 @@ class LogKeeper:
         return self._syncs.is_due(now) or self._checkpoints.is_due(now)
 
     async def run(self) -> None:
-        """Until cancelled. What it raises is the end of the partition."""
+        """Runs until cancelled. An error from it ends the partition."""
         while True:
             await self._work.wait()
             self._work = trio.Event()
@@ -67,7 +67,7 @@ class LogKeeper:
             self._rested.set()
 
     async def stop(self) -> None:
-        """Finish what is under way and begin nothing more: from now on the log is another's to sync."""
+        """Finish the sync under way and begin no other: from now on the partition syncs the log itself."""
         self._is_stopping = True
         if self._is_busy:
             await self._rested.wait()

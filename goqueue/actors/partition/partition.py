@@ -1,8 +1,8 @@
 """A partition: the owner of one log.
 
-Whatever arrives in a turn is written at once, and whoever waits for the disk is answered by the sync that
-covers it, while the next turns go on: that is the group commit. Content is checked here, where every way in
-passes (G16).
+All batches that arrive in a turn are written at once, and producers that wait for the disk are answered after the
+sync that covers them, while the next turns go on: that is the group commit. Content is checked here, since every
+way into the log passes here (G16).
 """
 
 import logging
@@ -74,7 +74,7 @@ class Partition(PartitionDelays):
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
     ) -> None:
-        """Without timers nothing that is delayed falls due."""
+        """Without timers no delayed message fires."""
         super().__init__(
             volume,
             clock,
@@ -92,7 +92,7 @@ class Partition(PartitionDelays):
         self._disk_free_min = disk_free_min
         self._arrived: list[Arrival] = []
         self._producers: list[WaitingProducer] = []
-        """In order of what they wait for."""
+        """Sorted by the offset that they wait for."""
         self._readers: LongPoll[Reply[None]] = LongPoll()
         self._is_dropping = False
         self._space: Space | None = None
@@ -121,7 +121,7 @@ class Partition(PartitionDelays):
             logger.info("a torn tail, which nobody was promised, was cut off: %s", torn)
 
     async def stop(self) -> None:
-        """Everything accepted is on disk, everybody is answered (G15)."""
+        """Write everything accepted to disk, and answer all callers (G15)."""
         self._dismiss_readers()
         await self.keeper.stop()
         await self.close_ledgers()
@@ -134,7 +134,7 @@ class Partition(PartitionDelays):
         self.log.hurry()
 
     def _dismiss_readers(self) -> None:
-        """Those at the end look again and find nothing: a stop does not wait for a long poll."""
+        """Answer the long polls at the end of the log: a stop does not wait for them."""
         for reply in self._readers.all():
             reply.resolve(None)
         self.dismiss_members()
@@ -195,7 +195,7 @@ class Partition(PartitionDelays):
             self.answer(arrival, Produced(base))
         for arrival, refusal in judged.refused:
             self._tell(arrival, refusal, originals_end(refusal))
-        self.keeper.begin_what_is_due(trio.current_time())  # who waits for it does not wait for the next turn too
+        self.keeper.begin_what_is_due(trio.current_time())  # producers need not wait for the next turn
 
     def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
         now = self._clock.now()
@@ -225,7 +225,7 @@ class Partition(PartitionDelays):
                     self._free_ids(events)
 
     def _free_ids(self, events: Sequence[DelayEvent]) -> None:
-        """At the append, as ids are noted: what comes behind a cancel in the log is behind it for everybody."""
+        """At the append, when ids are noted, too: a message behind a cancel in the log may reuse its id."""
         for event in events:
             if isinstance(event, Cancelled):
                 self._ids.free(event.offset)
@@ -244,7 +244,7 @@ class Partition(PartitionDelays):
             self.background(self._drop_oldest)
 
     def _check_disk(self) -> None:
-        """Asking the system costs as much as a small write; what it said holds for a moment."""
+        """Asking the system costs as much as a small write, so its answer is kept for a moment."""
         now = trio.current_time()
         if self._space is None or now >= self._space_known_until:
             self._space = self._volume.disk.space(self._directory)
@@ -252,7 +252,7 @@ class Partition(PartitionDelays):
         check_disk(self._space.free, self._space.total, least=self._disk_free_min)
 
     async def _drop_oldest(self) -> None:
-        """Whole segments go, oldest first, until the rest fits; the one that grows stays."""
+        """Remove whole segments, oldest first, until the rest fits; the growing one stays."""
         with suppress(DiskFull):
             for segment in self.log.finished_segments():
                 if self._admission.excess(self.log.size, self.log.end_offset - self.log.log_start):
@@ -261,7 +261,7 @@ class Partition(PartitionDelays):
         self._is_dropping = False
 
     def _judged(self, arrived: Sequence[Arrival], now: Microseconds) -> Judged:
-        """What is to be written, and what repeats something. Others are refused by name."""
+        """Splits arrivals into new ones, repeats and refusals. Other errors are answered at once."""
         now = max(now, self.log.append_time)
         for arrival in arrived:
             if arrival.by_broker:
@@ -288,7 +288,7 @@ class Partition(PartitionDelays):
         self._cut_off_for_good()
 
     def _cut_off_for_good(self) -> None:
-        """What a failed write left was cut off and must stay so; until that is durable nothing can be written."""
+        """Sync the cut of a failed write; until the cut is durable nothing can be written."""
         self.keeper.note_written(0, awaited=True)
         self.keeper.begin_what_is_due(trio.current_time())
 
@@ -334,7 +334,7 @@ class Partition(PartitionDelays):
             self.background(self._read, message, reply)
 
     def _is_warm(self, offset: Offset) -> bool:
-        """What was written last is in memory, and is read without waiting; older parts may have to be fetched."""
+        """The growing segment is in memory and is read without waiting; older parts may be on disk only."""
         return offset >= self.log.growing_from
 
     async def _read(self, message: Fetch, reply: Reply[LogSlice]) -> None:
@@ -368,7 +368,7 @@ class Partition(PartitionDelays):
     @answers(DeleteBefore)
     async def delete_before(self, message: DeleteBefore) -> None:
         if message.offset is None or message.offset > self.log.high_watermark:
-            self._show(await self.log.commit())  # what is written and not synced yet goes too
+            self._show(await self.log.commit())  # unsynced records are removed, too
         end = self.log.high_watermark
         await self.log.delete_before(end if message.offset is None else message.offset)
         self.note_removed()
@@ -398,7 +398,7 @@ class Partition(PartitionDelays):
         found = self.log.statistics()
         return replace(found, damage=await self.log.look_at_damage()) if self.log.damage_met else found
 
-    # Deadlines, and what the disk has done.
+    # Deadlines and syncs.
 
     def next_deadline(self) -> float | None:
         readers = _earlier(self._readers.next_deadline(), self.next_ledger_deadline())
@@ -411,7 +411,7 @@ class Partition(PartitionDelays):
         self.keeper.begin_what_is_due(now)
 
     def _show(self, durable: Offset) -> None:
-        """Everything below is durable: answer who waited for it, let readers see it."""
+        """Everything below `durable` is durable: answer the producers that waited for it, let readers see it."""
         before = self.log.high_watermark
         self.log.advance_high_watermark(durable)
         self.settle(durable)

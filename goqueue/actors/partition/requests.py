@@ -1,4 +1,4 @@
-"""What a partition can be asked."""
+"""The requests of a partition."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from goqueue.types import Acks, Buffer, Microseconds, Offset
 class Produced:
     base_offset: Offset
     append_time: Microseconds = 0
-    """When it was written; 0 of a repeat, whose time is no longer known."""
+    """When it was written; 0 for a repeat, whose time is no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Produce(Request[Produced]):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[LogSlice]):
-    """The batches from `offset` on, as far as they are there."""
+    """The batches from `offset` on, up to the high watermark."""
 
     offset: Offset
     bytes_max: int
@@ -42,7 +42,7 @@ class Fetch(Request[LogSlice]):
 
 @dataclass(frozen=True, slots=True)
 class AwaitMore(Request[None]):
-    """Answered when something lies at `offset`, at the latest at `deadline`, in Trio's time."""
+    """Answered when the high watermark passes `offset`, at the latest at `deadline`, in Trio's time."""
 
     offset: Offset
     deadline: float
@@ -56,7 +56,7 @@ class OffsetAtTime(Request[Offset | None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteBefore(Request[None]):
-    """None lets go everything that readers can see."""
+    """None removes everything that readers can see."""
 
     offset: Offset | None
 
@@ -68,7 +68,7 @@ class Describe(Request[LogStatistics]):
 
 @dataclass(frozen=True, slots=True)
 class Configure(Request[None]):
-    """From now on, by these settings."""
+    """Use these settings from now on."""
 
     config: LogConfig
     admission: Admission
@@ -76,6 +76,6 @@ class Configure(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Maintain(Request[None]):
-    """Let go what has outlived its time; compact by key if the topic wants it."""
+    """Apply retention; compact by key if the topic is configured so."""
 
     compact: bool

@@ -19,7 +19,7 @@ class UnavailablePartition(Actor):
 
 
 def is_bearable(error: Exception) -> TypeGuard[StorageError]:
-    """Whether the others can be served all the same. A disk that fails is not to be trusted with them either."""
+    """Whether the other partitions can be served. A disk that fails is not to be trusted with them either."""
     is_failure = isinstance(error, DiskFailed | LogStopped) and not isinstance(error, UnexpectedFile)
     return isinstance(error, StorageError) and not is_failure
 
@@ -37,7 +37,7 @@ def unavailable(topic: KnownTopic, number: int, folder: str, error: StorageError
 
 
 def not_yet(topic: KnownTopic, number: int, error: StorageError) -> StorageError:
-    """There was no room, or no descriptor, to open it: whoever asks may ask again, and so does the broker."""
+    """There was no room, or no descriptor, to open it: the client may try again, and so does the broker."""
     return type(error)(
         f"partition {number} of topic {topic.name} is not open yet: {error.message}; the broker tries again",
         topic=topic.name,
