@@ -1,1 +1,1 @@
-"""What a broker counts."""
+"""The counters of a broker."""

@@ -1,4 +1,4 @@
-"""What a broker counts of delayed messages."""
+"""A broker's counters of delayed messages."""
 
 from dataclasses import dataclass, field
 

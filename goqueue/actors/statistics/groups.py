@@ -1,7 +1,7 @@
-"""What a broker counts of its groups: runs of messages, never each message by itself.
+"""A broker's counters of its groups. They count runs of messages, never each message by itself.
 
-Connections note what passes through them. Leases end in the partitions and dead letters leave through the groups:
-those add to `expired` and `dead_letters` themselves.
+Connections count deliveries and settlements. Leases end in the partitions and the groups send dead letters: these
+add to `expired` and `dead_letters` themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,10 +58,10 @@ class GroupCounts:
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
     room: CacheBudget = field(default_factory=CacheBudget)
-    """For what partitions keep of what they have read."""
+    """The memory for the read caches of all partitions."""
 
     def note_delivered(self, runs: Sequence[AttemptRun], sets: AttemptSets, size: int) -> None:
-        """By runs, or by sets in their place, in so many bytes."""
+        """A delivery of `size` bytes, as runs, or as sets instead of runs."""
         counts = [(run.attempt, run.size) for run in runs]
         for attempt, messages in counts or [(attempt, len(offsets)) for attempt, offsets in sets]:
             self.delivered += messages
@@ -69,7 +69,7 @@ class GroupCounts:
         self.bytes += size
 
     def note_served(self, counts: Sequence[int]) -> None:
-        """So many of each priority."""
+        """`counts` is the number of messages of each priority."""
         for lane, served in enumerate(counts):
             self.served[lane] += served
 

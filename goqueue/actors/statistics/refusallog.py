@@ -1,7 +1,7 @@
 """What the broker's log says of refused batches: one line for a topic at once, then one a minute while it goes on.
 
-Only what an operator can mend is said: a full disk, a full topic, a partition that is away. What is wrong with a
-message is for the client that sent it to hear. `stats` counts all of them, by code.
+It logs only what an operator can mend: a full disk, a full topic, a partition that is away. Errors in a message go
+to the client that sent it. `stats` counts all of them, by code.
 """
 
 import logging
@@ -22,7 +22,7 @@ class _Topic:
 class RefusalLog:
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
-        """Those that refused something within the last minute or two."""
+        """The topics that refused a batch within the last minute or two."""
 
     def note(self, partition: str, error: BaseException | object) -> None:
         """A batch for this partition, by its name, was refused."""
@@ -38,7 +38,7 @@ class RefusalLog:
             topic.reason = error.message
 
     def tell(self) -> None:
-        """Once a minute: how many more there were. What has been quiet for a minute is forgotten."""
+        """Once a minute: log how many more there were. A topic without refusals for a minute is forgotten."""
         for name, topic in list(self._topics.items()):
             if not topic.untold:
                 del self._topics[name]

@@ -1,7 +1,7 @@
-"""What a broker counts, for whoever looks after it.
+"""A broker's counters, for its operators.
 
-Nothing here is counted for each message: batches and fetches are, by those who see them anyway, and the logs count
-what they write. The rest is asked for when somebody wants to know. `COUNTERS` says what each name means; the pages
+Nothing here is counted for each message: actors count the batches and fetches that pass through them, and the logs
+count what they write. The rest is computed when it is asked for. `COUNTERS` says what each name means; the pages
 have the same table.
 """
 
@@ -25,7 +25,7 @@ THRESHOLDS_MS = (20, 100, 1_000)
 REFUSED = "refused."
 RESTARTS = "restarts."
 DAMAGED_PARTITIONS_MAX = 100
-"""So many are named."""
+"""Maximum number of partitions whose damage is named."""
 
 COUNTERS = {
     "topics": "how many there are",
@@ -88,7 +88,7 @@ class CountTopics(Request[TopicCounts]):
 
 @dataclass(slots=True)
 class Stalls:
-    """How late the event loop was."""
+    """The stalls of the event loop."""
 
     highest: float = 0.0
     counts: dict[int, int] = field(default_factory=lambda: dict.fromkeys(THRESHOLDS_MS, 0))
@@ -115,14 +115,14 @@ class Statistics:
         self.groups = GroupCounts()
         self.delays = DelayCounts()
         self.stalls: Stalls | None = None
-        """Where somebody measures them."""
+        """None without a watchdog, which measures them."""
         self.memory: Callable[[], int] | None = None
-        """Where there is a process to ask."""
+        """None without a process to ask."""
 
-    # What happened
+    # Counting
 
     def note_refused(self, error: GoQueueError, partition: str = "") -> None:
-        """A batch was refused; the partition by its name, where it was found."""
+        """A batch was refused; `partition` is its name, if it was found."""
         if partition:
             self.refusals.note(partition, error)
         self.refused[error.code] = self.refused.get(error.code, 0) + 1
@@ -140,7 +140,7 @@ class Statistics:
                 self.fetched_messages += answer.next_offset - offset
                 self.fetched_bytes += len(answer.data)
 
-    # What there is to tell
+    # Reporting
 
     def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return {
