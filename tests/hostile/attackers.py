@@ -13,10 +13,11 @@ import trio
 
 from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire.codec import encode
-from goqueue.net.wire.groups import DeliveryRun, JoinGroup, Receive, ReceivePartition, Settle, SettleDelivery
+from goqueue.net.wire.groups import DeliveryRun, ReceivePartition, Settle
 from goqueue.net.wire.messages import Fetch, FetchPartition, Hello, Stats
 from goqueue.types import Scalar
 from tests.hostile.frames import frames_of
+from tests.net import bodies
 
 Attack: TypeAlias = Callable[[trio.abc.HalfCloseableStream, Random], Awaitable[None]]
 
@@ -238,7 +239,7 @@ async def receives_for_nothing(stream: trio.abc.HalfCloseableStream, random: Ran
     await greet(stream)
     partitions = tuple(ReceivePartition(random.randbytes(16), number) for number in range(1_000))
     for number in range(1, 300):
-        asked = Receive("nobody", "nobody", number, 30_000, 2**32 - 1, 2**32 - 1, 1, True, partitions)
+        asked = bodies.receive("nobody", "nobody", number, 30_000, 2**32 - 1, 2**32 - 1, 1, True, partitions)
         await stream.send_all(binary(encode(asked, number)))
         await trio.sleep(FLOOD_PAUSE)
 
@@ -248,7 +249,7 @@ async def settles_what_it_never_had(stream: trio.abc.HalfCloseableStream, random
     await greet(stream)
     runs = (DeliveryRun(0, 2**63 - 1, 1),) * 10_000
     for number in range(1, 20):
-        words = (SettleDelivery(random.randbytes(16), 0, number, int(random.choice(list(Action))), runs, 1, "x"),)
+        words = (bodies.settle(random.randbytes(16), 0, number, int(random.choice(list(Action))), runs, 1, "x"),)
         await stream.send_all(binary(encode(Settle("nobody", words), number)))
         await trio.sleep(FLOOD_PAUSE)
     await until_thrown_out(stream)
@@ -260,7 +261,7 @@ async def comes_and_goes_as_a_member(stream: trio.abc.HalfCloseableStream, rando
     for number in range(1, 200):
         member = f"hostile-{random.getrandbits(32):x}"
         settings, start = random.choice(STRANGE_SETTINGS), random.choice(("latest", "offset:9", "?"))
-        asked = JoinGroup("siege", member, "x", ("orders",), settings, start)
+        asked = bodies.join("siege", member, "x", ("orders",), settings, start)
         await stream.send_all(binary(encode(asked, number)))
         await trio.sleep(FLOOD_PAUSE)
 

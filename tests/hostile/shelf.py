@@ -204,8 +204,8 @@ async def _delivered(running: Broker) -> set[int] | GoQueueError:
     try:
         member = await consumer(running, *TOPICS, group=GROUP)
         await trio.sleep(LEASES_SECONDS)
-        while (taken := await member.take("orders", 0, 100)).runs:
-            offsets |= {offset for run in taken.runs for offset in range(run.first, run.last + 1)}
+        while (taken := await member.take("orders", 0, 100)).all_runs:
+            offsets |= {offset for run in taken.all_runs for offset in range(run.first, run.last + 1)}
             await member.settle("orders", 0, taken, Action.ACK)
     except GoQueueError as error:
         return error

@@ -319,8 +319,7 @@ class GroupDelivery(DeliveryWaiting):
         self._write(here, released, now)
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
-        if left.instance:
-            here.note_left(left.member, left.instance)
+        here.note_left(left.member, left.instance)
         if here.member == left.member and not left.keeps_place:
             self._assign(here, None, here.generation)
         self.waits.let_go(here.name, lambda member: member == left.member)

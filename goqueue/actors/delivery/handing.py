@@ -5,7 +5,7 @@ back. A delivery whose messages lie here and there is named by sets of offsets, 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 import trio
@@ -18,7 +18,6 @@ from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.attempts import (
     FRESH_ATTEMPT,
-    NO_SETS,
     AttemptRun,
     AttemptSets,
     by_attempt,
@@ -121,7 +120,7 @@ class HandingOut:
         counts = [0] * len(LANES)
         counts[plan.lane] = count(entry.again) + (len(given) if isinstance(given, OffsetSet) else count(given))
         taken = _taken(entry, gathered.data, plan, given) if counts[plan.lane] else None
-        return HandOut(_with_held_back(here, entry, looked), _named_for(message, taken), looked, counts)
+        return HandOut(_with_held_back(here, entry, looked), taken, looked, counts)
 
     def _given_of(
         self, here: GroupHere, entry: Delivered, gathered: Gathered, give_max: int
@@ -150,8 +149,6 @@ class HandingOut:
         self, here: GroupHere, message: Take, plan: Plan, gathered: GatheredLanes, now: float
     ) -> HandOut:
         found = gathered.lanes
-        if not message.by_sets:
-            found = _first_that_has_some(found)
         entry = here.ledger.deliver_lanes(
             now,
             self._clock.now(),
@@ -175,7 +172,7 @@ class HandingOut:
         taken = _taken_from_lanes(entry, data, plan, given, found) if any(counts) else None
         looked = [each for each in looks if each is not None]
         exhausted = gathered.exhausted if found is gathered.lanes else 0
-        return HandOut(_with_held_back(here, entry, looked), _named_for(message, taken), looked, counts, exhausted)
+        return HandOut(_with_held_back(here, entry, looked), taken, looked, counts, exhausted)
 
     def _looked_at(self, here: GroupHere, plan: Plan, found: Sequence[LaneFound]) -> list[Looked | None]:
         """Where the order of keys is kept, what of each lane has to wait. Keys of different lanes never meet."""
@@ -202,17 +199,6 @@ def _with_held_back(
     """The delivery, and the release of what the order of keys holds back of it: no attempt is used."""
     held_back = here.ledger.keys.hold_back(entry.nonce, looked) if looked else None
     return [entry] if held_back is None else [entry, held_back]
-
-
-def _named_for(message: Take, taken: Taken | None) -> Taken | None:
-    """By runs, for a member that does not know sets."""
-    return taken if taken is None or message.by_sets else replace(taken, runs=taken.all_runs, sets=NO_SETS)
-
-
-def _first_that_has_some(found: list[LaneFound]) -> list[LaneFound]:
-    """Who knows runs only is given one lane at a time; the others keep what is theirs."""
-    with_some = [each for each in found if each.count]
-    return with_some[:1] or found
 
 
 def _taken(entry: Delivered, data: Buffer, plan: Plan, given: Sequence[Run] | OffsetSet) -> Taken:

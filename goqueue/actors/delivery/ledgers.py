@@ -135,8 +135,6 @@ class GroupHere:
             if self.member is not None:
                 self.askers.forget(self.member)
         self.member, self.generation = member, generation
-        if member is not None:
-            self.gone.forget(member, 0)  # a client without instances comes back as it was
 
     def note_fetch(self, member: str, offset: Offset, now: float) -> None:
         """Of a stream's owner: it has all that lies below."""

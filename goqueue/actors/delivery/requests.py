@@ -130,9 +130,6 @@ class Take(Request[Taken]):
     """So many of them may be on their last permitted delivery; None: all."""
     instance: int = 0
     """Which consumer of the member asks: `Fenced` for one that was replaced."""
-    by_sets: bool = False
-    """It takes messages in the order in which `data` has them, be they of several lanes. Others get one at a
-    time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,6 @@ def _wish(request: wire.Receive, seconds_max: float) -> Wish:
         request.is_busy,
         request.at_once,
         request.instance,
-        request.by_sets,
         seconds_max,
     )
 

@@ -50,7 +50,6 @@ class Wish:
     lasts_max: int
     """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
     instance: int = 0
-    by_sets: bool = False
     seconds_max: float = math.inf
     """So long it is gone on to further partitions, once something was taken."""
 
@@ -115,7 +114,6 @@ class _Hand:
             wish.is_busy or self._messages > 0,
             max(0, wish.lasts_max - self._messages),
             wish.instance,
-            wish.by_sets,
         )
 
     def _note(self, taken: Taken) -> None:

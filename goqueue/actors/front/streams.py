@@ -91,7 +91,7 @@ def _outcomes(outcomes: Sequence[GoQueueError | None]) -> wire.OffsetsCommitted:
 
 async def ask_offsets(session: BrokerSession, request: wire.AskOffsets) -> wire.GroupOffsets:
     check_group_name(request.group)
-    found: list[wire.GroupOffset] = [wire.GroupOffset(None, 0)] * len(request.partitions)
+    found: list[wire.GroupOffset] = [wire.GroupOffset(None, 0, 0)] * len(request.partitions)
 
     async def ask(number: int) -> None:
         asked = request.partitions[number]
@@ -99,7 +99,7 @@ async def ask_offsets(session: BrokerSession, request: wire.AskOffsets) -> wire.
             ref = await session.partition(asked.topic, asked.partition)
             found[number] = wire.GroupOffset(None, *await ref.call(CommittedOffset(request.group)))
         except GoQueueError as error:
-            found[number] = wire.GroupOffset(error_body(error), 0)
+            found[number] = wire.GroupOffset(error_body(error), 0, 0)
 
     await with_each(ask, list(range(len(request.partitions))))
     return wire.GroupOffsets(tuple(found))

@@ -25,6 +25,7 @@ from goqueue.net.wire.groups import Membership as MembershipNotice
 
 logger = logging.getLogger("goqueue.client")
 
+SESSION_TIMEOUT_MS = 30_000
 HEARTBEAT_SECONDS = 3.0
 PAUSE_SECONDS = 1.0
 """After a failure, and between heartbeats that a broker answers at once."""
@@ -52,8 +53,9 @@ class Membership:
             options.subscription,
             options.settings,
             start_text(options.start),
+            SESSION_TIMEOUT_MS,
             is_static=options.member_id is not None,
-            instance=uuid4().int >> 65 or 1,  # 0 is who has none
+            instance=uuid4().int >> 65,
         )
         self.generation = 0
         self.assignment: tuple[AssignedPartition, ...] = ()

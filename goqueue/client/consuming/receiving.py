@@ -241,7 +241,6 @@ class Receiving:
             tuple(ReceivePartition(each.uuid, each.partition) for each in partitions),
             need.at_once,
             membership.instance,
-            by_sets=True,
         )
         return Question(request, partitions, now + patience)
 

@@ -30,7 +30,7 @@ async def commit_from_outside(client: Caller, group: str, topic: str, offsets: M
     asked = tuple(CommitPartition(uuid, number, offset) for number, offset in sorted(wanted.items()))
     deadline, pause = trio.current_time() + CALL_SECONDS_MAX, RECONNECT_SECONDS_MIN
     while asked:
-        answer = await client.call(CommitOffsets(group, None, 0, asked), OffsetsCommitted)
+        answer = await client.call(CommitOffsets(group, None, 0, asked, 0), OffsetsCommitted)
         errors = [None if outcome.error is None else error_of(outcome.error) for outcome in answer.partitions]
         for error in filter(None, errors):
             if not error.retryable or trio.current_time() + pause >= deadline:

@@ -10,7 +10,7 @@ So everything below the committed offset is done, and of what lies behind it eac
 messages are of one priority, all lanes are at one place and nothing is ahead.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from goqueue.core.ledger.shares import LANES
@@ -128,23 +128,11 @@ class LaneProgress:
     @classmethod
     def from_plain(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
         """`not_done`: what is handed out, which others have written down."""
-        fresh, ahead, *later = plain
-        set_aside = OffsetSet.from_plain(later[0]) if later else OffsetSet()
-        return cls._made(fresh, not_done, OffsetSet.from_plain(ahead), set_aside)
-
-    @classmethod
-    def from_one_lane(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
-        """As it was written before there were lanes: all of them were at one place."""
-        _, next_fresh, *_ = plain
-        return cls._made([next_fresh] * len(LANES), not_done, OffsetSet(), OffsetSet())
-
-    @classmethod
-    def _made(
-        cls, fresh: Sequence[Offset], not_done: Iterable[Run], ahead: OffsetSet, set_aside: OffsetSet
-    ) -> "LaneProgress":
+        fresh, ahead, set_aside, *_ = plain
         progress = cls()
         if len(fresh) != len(LANES):
             raise ValueError(f"{len(fresh)} lanes are unknown")
-        progress.open, progress.ahead, progress.set_aside = OffsetSet(not_done), ahead, set_aside
+        progress.open = OffsetSet(not_done)
+        progress.ahead, progress.set_aside = OffsetSet.from_plain(ahead), OffsetSet.from_plain(set_aside)
         progress._move(list(fresh))
         return progress

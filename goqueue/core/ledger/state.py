@@ -34,14 +34,9 @@ from goqueue.core.log.producers import SEQUENCES
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.receipts import OFFSET_MAX
 from goqueue.errors import UnknownFormat
-from goqueue.types import Microseconds, Offset, Priority
+from goqueue.types import Microseconds, Offset
 
-VERSION = 2
-ONE_LANE = 1
-"""As it was written before there were lanes."""
-WITH_DAMAGE = 3
-"""Written only where something is or was damaged, so that a goqueue which does not know it refuses it: it would
-take damaged messages for done, and hand out repaired ones twice."""
+VERSION = 3
 NOTHING = OffsetSet()
 
 
@@ -304,7 +299,7 @@ class LedgerState:
 
     def to_plain(self, now: float) -> list[Any]:
         return [
-            WITH_DAMAGE if self.damages or self.lanes.set_aside else VERSION,
+            VERSION,
             self.has_begun,
             self.lanes.to_plain(),
             self.deliveries.to_plain(now),
@@ -322,29 +317,18 @@ class LedgerState:
     def from_plain(cls, plain: Any, now: float) -> "LedgerState":
         state = cls()
         try:
-            version, has_begun, lanes, deliveries, retries, dead_letters, firsts, sequence, removed, *later = plain
-            if version not in (ONE_LANE, VERSION, WITH_DAMAGE):
+            version, has_begun, lanes, deliveries, retries, dead_letters, firsts, *later = plain
+            if version != VERSION:
                 raise UnknownFormat(f"a ledger of version {version!r} is unknown; start a goqueue that knows it")
+            state.next_sequence, state.removed_unacked, state.resets, late, damages = later[:5]
             state.has_begun = has_begun
             state.deliveries = Deliveries.from_plain(deliveries, now)
             state.retries = Retries.from_plain(retries, now)
             state.dead_letters = DeadLetterQueue.from_plain(dead_letters)
-            state.next_sequence, state.removed_unacked = sequence, removed
-            state.resets = later[0] if later else 0
-            if len(later) > 2:
-                state.late, state.damages = LateDeliveries.from_plain(later[1]), Damages.from_plain(later[2])
-            state._read_lanes(version, lanes, firsts)
+            state.late, state.damages = LateDeliveries.from_plain(late), Damages.from_plain(damages)
+            handed_out = [*state.deliveries.runs(), *state.retries.runs(), *state.dead_letters.runs()]
+            state.lanes = LaneProgress.from_plain(lanes, [*handed_out, *state.damages.runs()])
+            state.firsts = list(map(FirstDeliveries.from_plain, firsts))
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownFormat("a ledger is not as it is written; start a goqueue that knows it") from error
         return state
-
-    def _read_lanes(self, version: int, lanes: Any, firsts: Any) -> None:
-        """What was handed out before there were lanes counts as normal."""
-        handed_out = [*self.deliveries.runs(), *self.retries.runs(), *self.dead_letters.runs()]
-        not_done = [*handed_out, *self.damages.runs()]
-        if version == ONE_LANE:
-            self.lanes = LaneProgress.from_one_lane(lanes[0], not_done)
-            self.firsts[Priority.NORMAL] = FirstDeliveries.from_plain(firsts)
-        else:
-            self.lanes = LaneProgress.from_plain(lanes, not_done)
-            self.firsts = list(map(FirstDeliveries.from_plain, firsts))

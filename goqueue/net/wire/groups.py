@@ -30,10 +30,10 @@ class JoinGroup(NamedTuple):
     client: Name
     subscription: Annotated[tuple[Name, ...], Many]
     settings: Properties
-    start: Name = "earliest"
-    session_timeout_ms: U32 = 30_000
-    is_static: bool = False
-    instance: U63 = 0
+    start: Name
+    session_timeout_ms: U32
+    is_static: bool
+    instance: U63
 
 
 class AssignedPartition(NamedTuple):
@@ -49,7 +49,7 @@ class Membership(NamedTuple):
     generation: U63
     settings: Properties
     assignment: Annotated[tuple[AssignedPartition, ...], Many]
-    revoked: Annotated[tuple[AssignedPartition, ...], Many] = ()
+    revoked: Annotated[tuple[AssignedPartition, ...], Many]
 
 
 class Heartbeat(NamedTuple):
@@ -60,7 +60,7 @@ class Heartbeat(NamedTuple):
     member: Name
     generation: U63
     max_wait_ms: U32
-    instance: U63 = 0
+    instance: U63
 
 
 class LeaveGroup(NamedTuple):
@@ -69,8 +69,8 @@ class LeaveGroup(NamedTuple):
 
     group: Name
     member: Name
-    instance: U63 = 0
-    keeps_place: bool = False
+    instance: U63
+    keeps_place: bool
 
 
 # Receiving and settling.
@@ -130,10 +130,8 @@ class Receive(NamedTuple):
     visibility_ms: U32
     is_busy: bool
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
-    at_once: U32 = 2**32 - 1
-    instance: U63 = 0
-    by_sets: bool = False
-    """It knows `sets`, and hands messages out in the order in which `data` has them."""
+    at_once: U32
+    instance: U63
 
 
 class ReceivedPartition(NamedTuple):
@@ -169,10 +167,10 @@ class SettleDelivery(NamedTuple):
     nonce: U63
     action: Annotated[int, Range(min(Action), max(Action))]
     runs: Annotated[tuple[DeliveryRun, ...], Many]
-    delay_ms: U63 | None = None
-    reason: Prose = ""
-    whole: U32 = 0
-    sets: Annotated[tuple[DeliverySet, ...], Many] = ()
+    delay_ms: U63 | None
+    reason: Prose
+    whole: U32
+    sets: Annotated[tuple[DeliverySet, ...], Many]
 
 
 class Settle(NamedTuple):
@@ -203,7 +201,7 @@ class MemberDescription(NamedTuple):
     assignment: Annotated[tuple[AssignedPartition, ...], Many]
     member_for_ms: U63
     silent_for_ms: U63
-    is_away: bool = False
+    is_away: bool
     """Its connection ended, or it closed: its place is kept for it."""
 
 
@@ -373,7 +371,7 @@ class CommitOffsets(NamedTuple):
     member: Name | None
     generation: U63
     partitions: Annotated[tuple[CommitPartition, ...], Many]
-    instance: U63 = 0
+    instance: U63
 
 
 class CommittedPartition(NamedTuple):
@@ -398,7 +396,7 @@ class GroupOffset(NamedTuple):
 
     error: Error | None
     offset: U63
-    resets: U63 = 0
+    resets: U63
     """How often the group was reset here: a member that knows of another number begins at `offset` again."""
 
 

@@ -95,10 +95,9 @@ class Desk:
         visibility: float = 30.0,
         is_busy: bool = False,
         instance: int = 0,
-        by_sets: bool = False,
     ) -> Taken:
         return await self.ref.call(
-            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance, by_sets)
+            Take(group, member, generation, messages, bytes_max, visibility, is_busy, None, instance)
         )
 
     async def wait(

@@ -130,14 +130,14 @@ async def test_a_damaged_range_is_damaged_in_all_lanes_and_each_message_comes_on
         for number in range(60):
             await there.publish(b"%02d" % number * 20, b"%02d" % number * 20, lanes=(number % 3, 2))
         disk.flip_bit(path_of(0), 700, 3)
-        first = await there.take(30, by_sets=True)
+        first = await there.take(30)
         seen = handed_out(first)
         damaged = (await there.view()).progress.damages
         assert len(damaged) == 1
         await there.settle(first)
         disk.flip_bit(path_of(0), 700, 3)
         await trio.sleep(61)
-        while (taken := await there.take(50, by_sets=True)).all_runs:
+        while (taken := await there.take(50)).all_runs:
             seen += handed_out(taken)
             assert await there.settle(taken) == ()
         assert sorted(seen) == list(range(120))
@@ -155,7 +155,7 @@ async def test_damage_that_is_known_from_the_start_is_seen_by_all_lanes(
     disk.remove(path_of(0, ".seal"))
     async with desk(disk, SMALL) as there:
         seen = list[int]()
-        while (taken := await there.take(7, by_sets=True)).all_runs:
+        while (taken := await there.take(7)).all_runs:
             seen += offsets(taken)
             await there.settle(taken)
         progress = (await there.view()).progress
@@ -297,7 +297,7 @@ async def test_a_lost_segment_is_damage_also_where_no_lane_index_knows_what_was_
             disk.remove(f"{folder}/{name}")
     async with desk(disk, SMALL) as there:
         seen = list[int]()
-        while (taken := await there.take(7, by_sets=True)).all_runs:
+        while (taken := await there.take(7)).all_runs:
             seen += offsets(taken)
             await there.settle(taken)
         assert sorted(seen) == [*range(lost), *range(behind, 60)]

@@ -137,7 +137,7 @@ async def take_and_crash(disk: SimulatedDisk, settings: LedgerSettings, line: in
         async with desk(disk, attached=False) as there:
             await there.attach(settings=settings)
             with crashing(line) as crash:
-                taken = await there.take(200, by_sets=True)
+                taken = await there.take(200)
                 await trio.testing.wait_all_tasks_blocked()
     except* (Planted, ActorDied):
         assert crash.where
@@ -166,7 +166,7 @@ async def test_a_crash_anywhere_on_the_way_of_a_delivery_costs_no_attempt(
         await there.attach(settings=settings)
         keys = [b"%d" % (number % 30) for number in range(42)]
         await there.publish(*[bytes(500)] * 40, keys=keys[:40], lanes=lanes[:40])
-        taken = await there.take(30, by_sets=True)
+        taken = await there.take(30)
         await publish_hidden(there, 3)
         await there.publish(b"x", b"y", keys=keys[40:], lanes=lanes[40:])
         await there.settle(taken, Action.NACK, delay=0.0)
@@ -180,4 +180,4 @@ async def test_a_crash_anywhere_on_the_way_of_a_delivery_costs_no_attempt(
         if seen is None:
             async with desk(image, attached=False) as after:
                 await after.attach(settings=settings)
-                assert attempts(await after.take(200, by_sets=True)) == attempts(clean), crash.where
+                assert attempts(await after.take(200)) == attempts(clean), crash.where

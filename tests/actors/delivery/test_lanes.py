@@ -36,7 +36,7 @@ async def published(there: Desk, *lanes: int) -> int:
 
 
 async def taken(there: Desk, count: int = 100) -> list[int]:
-    return handed_out(await there.take(count, by_sets=True, visibility=600.0))
+    return handed_out(await there.take(count, visibility=600.0))
 
 
 async def test_a_higher_lane_is_handed_out_first_and_each_in_order_of_offset(
@@ -134,7 +134,7 @@ async def test_what_was_read_ahead_serves_other_groups_too(disk: SimulatedDisk, 
         found: dict[str, list[int]] = {GROUP: [], "audit": []}
         while min(map(len, found.values())) < 600:
             group = dice.choice([GROUP, "audit"])
-            given = await there.take(dice.randrange(1, 40), group=group, by_sets=True, visibility=600.0)
+            given = await there.take(dice.randrange(1, 40), group=group, visibility=600.0)
             found[group] += handed_out(given)
     for all_of_it in found.values():
         for lane in LANES:
@@ -171,7 +171,7 @@ async def test_each_lane_goes_on_where_it_was_after_a_kill(disk: SimulatedDisk, 
     """One cursor over all lanes would skip lower ones, or hand out higher ones twice."""
     async with desk(disk) as there:
         await published(there, *[NORMAL, CRITICAL] * 20)
-        first = await there.take(25, by_sets=True, visibility=600.0)
+        first = await there.take(25, visibility=600.0)
         disk = disk.kill()
     assert handed_out(first) == [*range(1, 40, 2), *range(0, 10, 2)]
     async with desk(disk) as there:
@@ -180,29 +180,11 @@ async def test_each_lane_goes_on_where_it_was_after_a_kill(disk: SimulatedDisk, 
         assert await there.committed() == 10
 
 
-async def test_one_who_knows_runs_only_gets_one_lane_at_a_time_and_the_same_shares(
-    disk: SimulatedDisk, autojump_clock: MockClock
-) -> None:
-    dice, found = Random(1), list[int]()
-    lanes = [dice.randrange(5) for _ in range(1_000)]
-    async with desk(disk) as there:
-        await published(there, *lanes)
-        while len(found) < 200:
-            given = await there.take(100)
-            named = offsets(given)
-            assert named == sorted(named)
-            assert len({lanes[offset] for offset in named}) == 1
-            assert not given.sets
-            found += named
-    counts = Counter(lanes[offset] for offset in found)
-    assert counts[CRITICAL] >= counts[HIGH] >= counts[NORMAL]
-
-
 async def test_what_comes_again_keeps_its_lane(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     """A returned critical message goes before fresh ones of lower lanes, a returned low one behind higher ones."""
     async with desk(disk) as there:
         await published(there, CRITICAL, LOW, *[NORMAL] * 4)
-        first = await there.take(2, by_sets=True)
+        first = await there.take(2)
         assert handed_out(first) == [0, 2]
         await there.settle(first, Action.RELEASE)
         assert await taken(there) == [0, 2, 3, 4, 5, 1]
@@ -211,9 +193,9 @@ async def test_what_comes_again_keeps_its_lane(disk: SimulatedDisk, autojump_clo
 async def test_a_nacked_message_waits_in_its_lane(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk) as there:
         await published(there, *[CRITICAL] * 2, *[NORMAL] * 3)
-        first = await there.take(2, by_sets=True)
+        first = await there.take(2)
         await there.settle(first, Action.NACK, [run(0)], delay=5.0)
-        assert handed_out(await there.take(1, by_sets=True)) == [2]
+        assert handed_out(await there.take(1)) == [2]
         await trio.sleep(5)
         assert await taken(there) == [0, 3, 4]
 
@@ -224,10 +206,10 @@ async def test_keys_keep_their_order_within_a_lane_only(disk: SimulatedDisk, aut
         await there.attach(settings=LedgerSettings(key_order=True))
         lanes = (NORMAL, NORMAL, CRITICAL, CRITICAL, LOW)
         await there.publish(*[b"v"] * 5, keys=[b"k"] * 5, lanes=lanes)
-        first = await there.take(by_sets=True)
+        first = await there.take()
         assert handed_out(first) == [2, 0, 4]
         await there.settle(first, runs=[run(2)])
-        second = await there.take(by_sets=True)
+        second = await there.take()
         assert handed_out(second) == [3]
         await there.settle(first, runs=[run(0)])
         assert await taken(there) == [1]
@@ -239,7 +221,7 @@ async def test_a_group_that_has_passed_everything_does_not_ask_again_and_again(
     """Lanes without work come to the end of the log, too: else who waits would be woken at once for nothing."""
     async with desk(disk) as there:
         await published(there, CRITICAL, LOW)
-        await there.settle(await there.take(by_sets=True))
+        await there.settle(await there.take())
         assert await there.committed() == 2
         assert await there.wait(7.0) == pytest.approx(7.0)
 
@@ -247,7 +229,7 @@ async def test_a_group_that_has_passed_everything_does_not_ask_again_and_again(
 async def test_a_reset_takes_all_lanes_back(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk) as there:
         await published(there, *[NORMAL, CRITICAL] * 5)
-        await there.settle(await there.take(7, by_sets=True))
+        await there.settle(await there.take(7))
         await there.ref.call(ResetLedger(GROUP, "offset:4"))
         assert await taken(there) == [5, 7, 9, 4, 6, 8]
 
@@ -260,7 +242,7 @@ async def test_bytes_bound_what_is_taken_of_all_lanes_together(
             await there.publish(b"x" * 1_000, b"y" * 1_000, lanes=[CRITICAL, LOW])
         seen = list[int]()
         while len(seen) < 40:
-            given = await there.take(100, by_sets=True, bytes_max=3_000)
+            given = await there.take(100, bytes_max=3_000)
             assert 0 < len(given.data) <= 4_500
             seen += handed_out(given)
         assert sorted(seen) == list(range(40))
@@ -271,12 +253,12 @@ async def test_a_delivery_alone_moves_no_lane(disk: SimulatedDisk, autojump_cloc
     async with desk(disk) as there:
         await there.attach(settings=LedgerSettings(max_deliveries=2))
         await published(there, *[LOW] * 20, *[BACKGROUND] * 2)
-        first = await there.take(10, by_sets=True, visibility=1.0)
+        first = await there.take(10, visibility=1.0)
         assert handed_out(first) == [*range(8), 20, 21]
         await published(there, BACKGROUND)
         await trio.sleep(1)
         for offset in (*range(8), 20, 21):
-            alone = await there.take(4, by_sets=True)
+            alone = await there.take(4)
             assert (handed_out(alone), alone.is_alone) == ([offset], True)
             await there.settle(alone)
         assert await taken(there) == [*range(8, 20), 22]
@@ -395,15 +377,14 @@ class Life:
         self.lanes += lanes
 
     async def take(self, there: Desk) -> None:
-        count, by_sets = self.dice.choice((1, 3, 20, 500)), self.dice.random() < 0.8
-        given = await there.take(count, by_sets=by_sets, visibility=1e6)
+        count = self.dice.choice((1, 3, 20, 500))
+        given = await there.take(count, visibility=1e6)
         names = handed_out(given)
         fresh = [offset for offset in names if offset not in self.given]
-        if by_sets:
-            at_least = min(count, 20, self.available())  # of more, a request may not come so far
-            assert at_least <= len(names) <= count, "nobody waits while there is work"
-            order = [(self.lanes[offset], offset) for offset in names]
-            assert order == sorted(order)
+        at_least = min(count, 20, self.available())  # of more, a request may not come so far
+        assert at_least <= len(names) <= count, "nobody waits while there is work"
+        order = [(self.lanes[offset], offset) for offset in names]
+        assert order == sorted(order)
         assert not set(names) & self.in_flight(), "a message is at one consumer at a time (G7)"
         self.given += fresh
         if names:

@@ -42,7 +42,7 @@ def meant_for(relative: int, group: str) -> bytes:
 async def settle_all(there: Desk, group: str = GROUP) -> list[int]:
     """Take and ack until nothing is left."""
     seen: list[int] = []
-    while (taken := await there.take(group=group)).runs:
+    while (taken := await there.take(group=group)).all_runs:
         seen += offsets(taken)
         assert await there.settle(taken, group=group) == ()
     return seen

@@ -9,10 +9,11 @@ from goqueue.net.transport.transport import MemoryTransport
 from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.groups import CommitOffsets, CommitPartition, CommittedPartition, OffsetsCommitted
 from tests.actors.front.connectionstage import TOPIC, Stage, staged
+from tests.net import bodies
 
 
 def commit(offset: int, partition: int = 0) -> CommitOffsets:
-    return CommitOffsets("g", "m", 3, (CommitPartition(TOPIC, partition, offset),))
+    return bodies.commit("g", "m", 3, (CommitPartition(TOPIC, partition, offset),))
 
 
 def committed(stage: Stage, partition: int = 0) -> list[int]:
@@ -56,7 +57,7 @@ async def test_a_commit_answers_for_each_partition_what_became_of_it(autojump_cl
     async with staged(2) as stage:
         stage.partitions[1].outcomes = [StaleGeneration("it is another member's")]
         where = tuple(CommitPartition(TOPIC, number, 5) for number in (0, 1, 9))
-        answer = await stage.client.ask(CommitOffsets("g", "m", 3, where))
+        answer = await stage.client.ask(bodies.commit("g", "m", 3, where))
         assert isinstance(answer, OffsetsCommitted)
         codes = [each.error and each.error.code for each in answer.partitions]
         assert codes == [None, "stale_generation", "unknown_partition"]

@@ -22,6 +22,7 @@ from goqueue.net.wire.codec import encode
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker
 from tests.actors.front.bareclient import BareClient
+from tests.net import bodies
 from tests.storage.logs import records_in
 
 
@@ -274,18 +275,18 @@ async def test_messages_are_received_and_acked_by_a_member_of_a_group(
     async with connected(disk) as client:
         await client.greet()
         topic = await made(client)
-        membership = await client.ask(group.JoinGroup("billing", "m", "test", ("orders",), {}))
+        membership = await client.ask(bodies.join("billing", "m", "test", ("orders",), {}))
         assert isinstance(membership, group.Membership)
         await client.ask(wire.Produce(2, (batch(topic, b"a", b"b", b"c"),)))
         where = tuple(group.ReceivePartition(each.uuid, each.partition) for each in membership.assignment)
-        asked = group.Receive("billing", "m", membership.generation, 1_000, 2, 10**6, 30_000, False, where)
+        asked = bodies.receive("billing", "m", membership.generation, 1_000, 2, 10**6, 30_000, False, where)
         received = await client.ask(asked)
         assert isinstance(received, group.Received)
         [delivery] = received.partitions
         assert delivery.runs == (group.DeliveryRun(0, 1, 1),)
-        ack = group.SettleDelivery(topic.uuid, 0, delivery.nonce, int(Action.ACK), delivery.runs)
+        ack = bodies.settle(topic.uuid, 0, delivery.nonce, int(Action.ACK), delivery.runs)
         assert await client.ask(group.Settle("billing", (ack,))) == group.Settled((group.SettledDelivery(None),))
         rest = await client.ask(asked)
         assert isinstance(rest, group.Received)
         assert rest.partitions[0].runs == (group.DeliveryRun(2, 2, 1),)
-        assert await client.ask(group.LeaveGroup("billing", "m")) == wire.Done()
+        assert await client.ask(bodies.leave("billing", "m")) == wire.Done()

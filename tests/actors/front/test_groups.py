@@ -17,8 +17,9 @@ from goqueue.net.wire.groups import Why
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Done, Stats, StatsReport
 from tests.actors.front.connectionstage import MEMBERSHIP, TOPIC, Stage, connected, staged
+from tests.net import bodies
 
-JOIN = wire.JoinGroup("g", "m", "worker", ("orders",), {"mode": "queue"}, "latest", 10_000, True)
+JOIN = bodies.join("g", "m", "worker", ("orders",), {"mode": "queue"}, "latest", 10_000, True)
 
 
 async def refused(stage: Stage, request: Request) -> GoQueueError:
@@ -41,7 +42,9 @@ async def test_a_member_joins_a_group_that_is_made_if_need_be(autojump_clock: Mo
         assert stage.groups.heard == [ask.FindGroup("g", create=True)]
         settings = {"mode": "queue"}
         subscription = Subscription.to("orders")
-        assert stage.group.heard == [ask.Join("m", "worker", subscription, settings, "latest", 10.0, True, 1)]
+        assert stage.group.heard == [
+            ask.Join("m", "worker", subscription, settings, "latest", 10.0, True, 1, bodies.INSTANCE)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -74,12 +77,12 @@ async def test_a_subscription_is_names_or_one_pattern(
         (JOIN._replace(start="offset:"), "invalid_config"),
         (JOIN._replace(start="offset:-1"), "invalid_config"),
         (JOIN._replace(start=f"time:{2**63}"), "invalid_config"),
-        (wire.Heartbeat("__x", "m", 1, 0), "invalid_name"),
-        (wire.Heartbeat("other", "m", 1, 0), "unknown_group"),
-        (wire.LeaveGroup("a b", "m"), "invalid_name"),
-        (wire.LeaveGroup("other", "m"), "unknown_group"),
-        (wire.Receive("__x", "m", 1, 0, 1, 1, 1, False, ()), "invalid_name"),
-        (wire.Receive("g", "", 1, 0, 1, 1, 1, False, ()), "invalid_name"),
+        (bodies.heartbeat("__x", "m", 1, 0), "invalid_name"),
+        (bodies.heartbeat("other", "m", 1, 0), "unknown_group"),
+        (bodies.leave("a b", "m"), "invalid_name"),
+        (bodies.leave("other", "m"), "unknown_group"),
+        (bodies.receive("__x", "m", 1, 0, 1, 1, 1, False, ()), "invalid_name"),
+        (bodies.receive("g", "", 1, 0, 1, 1, 1, False, ()), "invalid_name"),
         (wire.Settle("__x", ()), "invalid_name"),
         (wire.DescribeGroups(("..",)), "invalid_name"),
         (wire.DescribeGroups(("other",)), "unknown_group"),
@@ -114,7 +117,7 @@ async def test_who_leaves_before_it_has_joined_is_not_heard_before_either(autoju
     async with staged() as stage:
         for _ in range(20):  # the tasks of a connection run in any order
             await stage.client.post(JOIN)
-            await stage.client.post(wire.LeaveGroup("g", "m"))
+            await stage.client.post(bodies.leave("g", "m"))
             await stage.client.outcome()
             await stage.client.outcome()
         assert [type(each) for each in stage.group.heard] == [ask.Join, ask.Leave] * 20
@@ -124,13 +127,13 @@ async def test_who_leaves_is_not_held_up_by_a_join_that_failed(autojump_clock: M
     async with staged() as stage:
         for refusal in (JOIN._replace(start="yesterday"), JOIN._replace(group="other")):
             await refused(stage, refusal)
-            await stage.client.ask(wire.LeaveGroup("g", "m"))
+            await stage.client.ask(bodies.leave("g", "m"))
         assert [type(each) for each in stage.group.heard] == [ask.Leave] * 2
 
 
 async def test_a_heartbeat_is_answered_when_there_is_something_else(autojump_clock: MockClock) -> None:
     async with staged() as stage:
-        await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
+        await stage.client.post(bodies.heartbeat("g", "m", 3, 3_000))
         await wait_all_tasks_blocked()
         [beat] = stage.group.heard
         assert isinstance(beat, ask.AwaitMembership)
@@ -143,7 +146,7 @@ async def test_a_heartbeat_is_answered_when_there_is_something_else(autojump_clo
 
 async def test_a_heartbeat_never_waits_long(autojump_clock: MockClock) -> None:
     async with staged() as stage:
-        await stage.client.post(wire.Heartbeat("g", "m", 3, 2**32 - 1))
+        await stage.client.post(bodies.heartbeat("g", "m", 3, 2**32 - 1))
         await wait_all_tasks_blocked()
         [beat] = stage.group.heard_of(ask.AwaitMembership)
         assert beat.deadline == pytest.approx(trio.current_time() + HEARTBEAT_SECONDS_MAX)
@@ -154,9 +157,9 @@ async def test_heartbeats_and_settles_pass_receives_that_wait(autojump_clock: Mo
     async with staged(2) as stage:
         stage.partitions[0].gate = trio.Event()
         for _ in range(100):
-            await stage.client.post(wire.Receive("g", "m", 3, 30_000, 1, 1, 1_000, False, stage.where[:1]))
-        await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
-        ack = wire.SettleDelivery(TOPIC, 1, 7, int(Action.ACK), (wire.DeliveryRun(1, 2, 1),))
+            await stage.client.post(bodies.receive("g", "m", 3, 30_000, 1, 1, 1_000, False, stage.where[:1]))
+        await stage.client.post(bodies.heartbeat("g", "m", 3, 3_000))
+        ack = bodies.settle(TOPIC, 1, 7, int(Action.ACK), (wire.DeliveryRun(1, 2, 1),))
         settle = await stage.client.post(wire.Settle("g", (ack,)))
         await wait_all_tasks_blocked()
         assert len(stage.group.heard_of(ask.AwaitMembership)) == 1
@@ -166,8 +169,8 @@ async def test_heartbeats_and_settles_pass_receives_that_wait(autojump_clock: Mo
 async def test_a_group_is_looked_for_once_by_its_members(autojump_clock: MockClock) -> None:
     async with staged() as stage:
         await stage.client.ask(JOIN)
-        await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
-        await stage.client.post(wire.LeaveGroup("g", "m"))
+        await stage.client.post(bodies.heartbeat("g", "m", 3, 3_000))
+        await stage.client.post(bodies.leave("g", "m"))
         await wait_all_tasks_blocked()
         assert len(stage.groups.heard) == 1
 
@@ -175,7 +178,7 @@ async def test_a_group_is_looked_for_once_by_its_members(autojump_clock: MockClo
 async def test_who_waits_when_the_broker_goes_beats_elsewhere(autojump_clock: MockClock) -> None:
     """G15"""
     async with staged() as stage:
-        beat = await stage.client.post(wire.Heartbeat("g", "m", 3, 3_000))
+        beat = await stage.client.post(bodies.heartbeat("g", "m", 3, 3_000))
         await wait_all_tasks_blocked()
         stage.nursery.start_soon(stage.client.connection.go_away, "the end")
         await stage.client.next_event()
@@ -202,7 +205,7 @@ async def test_a_member_that_beats_on_a_new_connection_is_lost_with_that_one(aut
         await stage.client.ask(JOIN)
         second = connected(stage.broker, stage.common, stage.nursery)
         await second.greet()
-        await second.post(wire.Heartbeat("g", "m", 3, 3_000))
+        await second.post(bodies.heartbeat("g", "m", 3, 3_000))
         await wait_all_tasks_blocked()
         [beat] = stage.group.heard_of(ask.AwaitMembership)
         assert beat.connection == 2
@@ -228,7 +231,7 @@ async def test_a_connection_that_ends_while_its_member_joins_is_heard_of_behind_
 async def test_a_member_that_left_or_was_refused_is_not_lost(autojump_clock: MockClock) -> None:
     async with staged() as stage:
         await stage.client.ask(JOIN)
-        assert await stage.client.ask(wire.LeaveGroup("g", "m")) == Done()
+        assert await stage.client.ask(bodies.leave("g", "m")) == Done()
         stage.group.refusal = GroupConflict("other settings")
         assert isinstance(await refused(stage, JOIN), GroupConflict)
         await cut_off(stage)
@@ -239,7 +242,7 @@ async def test_a_member_that_its_group_does_not_know_is_forgotten(autojump_clock
     async with staged() as stage:
         await stage.client.ask(JOIN)
         stage.group.refusal = UnknownMember("join again")
-        assert isinstance(await refused(stage, wire.Heartbeat("g", "m", 3, 3_000)), UnknownMember)
+        assert isinstance(await refused(stage, bodies.heartbeat("g", "m", 3, 3_000)), UnknownMember)
         await cut_off(stage)
         assert stage.group.heard_of(ask.MemberLost) == []
 
@@ -264,7 +267,7 @@ async def test_a_connection_carries_a_bounded_number_of_members(
         await stage.client.ask(JOIN._replace(member="n"))
         assert (await refused(stage, JOIN._replace(member="o"))).code == "too_many_requests"
         assert await stage.client.ask(JOIN) == MEMBERSHIP, "those who are there may come back"
-        await stage.client.ask(wire.LeaveGroup("g", "n"))
+        await stage.client.ask(bodies.leave("g", "n"))
         assert await stage.client.ask(JOIN._replace(member="o")) == MEMBERSHIP
 
 

@@ -24,6 +24,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net.wire import groups as wire
 from tests.actors.front.connectionstage import TOPIC, Stage, StagePartition, alive, delivery, staged
+from tests.net import bodies
 
 WISH = Wish("g", "m", 3, messages_max=100, bytes_max=1_000, visibility=30.0, is_busy=False, lasts_max=100)
 
@@ -160,7 +161,7 @@ async def test_waiting_ends_at_the_deadline(autojump_clock: MockClock) -> None:
 
 
 def receive(stage: Stage, **changes: object) -> wire.Receive:
-    asked = wire.Receive("g", "m", 3, 30_000, 500, 1_000_000, 30_000, False, stage.where)
+    asked = bodies.receive("g", "m", 3, 30_000, 500, 1_000_000, 30_000, False, stage.where)
     return asked._replace(**changes)  # type: ignore[arg-type]
 
 
@@ -251,7 +252,7 @@ async def test_a_receive_is_asked_for_no_more_than_is_allowed_and_no_less_than_o
 async def test_the_partition_behind_the_one_that_gave_last_is_asked_first(autojump_clock: MockClock) -> None:
     """Else one that always has something starves the others."""
     async with staged(3) as stage:
-        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        await stage.client.ask(bodies.join("g", "m", "c", ("orders",), {}))
         for row, begin in zip(stage.partitions, (0, 100, 200), strict=True):
             for number in range(3):
                 row.give(delivery(begin + number, begin + number, begin + number))
@@ -265,7 +266,7 @@ async def test_the_partition_behind_the_one_that_gave_last_is_asked_first(autoju
 async def test_who_waited_is_given_the_first_without_waiting_for_the_last(autojump_clock: MockClock) -> None:
     """Of a thousand partitions: it is told that there may be more, and is given more at a time from then on."""
     async with staged(5) as stage:
-        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        await stage.client.ask(bodies.join("g", "m", "c", ("orders",), {}))
         for row in stage.partitions:
             row.slowness = 0.4 * FIRST_SECONDS_MAX
             for number in range(2):
@@ -312,7 +313,7 @@ async def test_who_is_given_a_message_alone_is_given_nothing_else_until_it_says_
 ) -> None:
     """Whatever it had asked for before it knew: receives may be under way when that answer comes."""
     async with staged() as stage:
-        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        await stage.client.ask(bodies.join("g", "m", "c", ("orders",), {}))
         row = stage.partitions[0]
         for taken in (delivery(1, 0, 0, is_alone=True), delivery(2, 1, 9)):
             row.give(taken)
@@ -326,7 +327,7 @@ async def test_who_is_given_a_message_alone_is_given_nothing_else_until_it_says_
 async def test_receives_of_one_member_take_and_answer_one_after_the_other(autojump_clock: MockClock) -> None:
     """G4: else the later messages may be sent before the earlier ones."""
     async with staged() as stage:
-        await stage.client.ask(wire.JoinGroup("g", "m", "c", ("orders",), {}))
+        await stage.client.ask(bodies.join("g", "m", "c", ("orders",), {}))
         row = stage.partitions[0]
         for number in range(10):
             row.give(delivery(number, number, number))

@@ -14,8 +14,9 @@ from goqueue.errors import PartitionUnavailable
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.groups import DeliveryRun, DeliverySet, OffsetChunk, SettledDelivery, SettleDelivery
 from tests.actors.front.connectionstage import TOPIC, Stage, delivery, staged
+from tests.net import bodies
 
-ACK = SettleDelivery(TOPIC, 0, 77, int(Action.ACK), (DeliveryRun(10, 509, 1),))
+ACK = bodies.settle(TOPIC, 0, 77, int(Action.ACK), (DeliveryRun(10, 509, 1),))
 
 
 async def settled(stage: Stage, *deliveries: SettleDelivery) -> tuple[SettledDelivery, ...]:
@@ -164,7 +165,7 @@ async def test_what_is_delivered_and_settled_is_counted_in_messages(autojump_clo
         row.give(delivery(1, 0, 99, data=bytes(50)))
         row.give(delivery(2, 0, 9, data=bytes(5), attempt=2))
         for _ in range(2):
-            await stage.client.ask(wire.Receive("g", "m", 3, 0, 500, 1_000, 1_000, False, stage.where))
+            await stage.client.ask(bodies.receive("g", "m", 3, 0, 500, 1_000, 1_000, False, stage.where))
         row.outcomes = [(AttemptRun(10, 19, 1),)]
         words = [ACK, *(ACK._replace(action=action, runs=(DeliveryRun(0, action, 1),)) for action in (1, 2, 3))]
         extend = ACK._replace(action=4, delay_ms=1_000)

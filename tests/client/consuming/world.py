@@ -202,7 +202,7 @@ class FakeBroker(BareCaller):
 
     def _membership(self, member: str) -> wire.Membership:
         assignment = tuple(wire.AssignedPartition("orders", UUID, number) for number in self.assigned)
-        return wire.Membership(member, self.generation, {}, assignment)
+        return wire.Membership(member, self.generation, {}, assignment, ())
 
     async def _receive(self, request: wire.Receive) -> wire.Received:
         with trio.move_on_after(request.max_wait_ms / 1000):

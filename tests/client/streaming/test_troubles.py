@@ -124,7 +124,7 @@ async def test_a_partition_that_has_not_heard_of_the_group_yet_is_no_news(
         async def not_yet(request: Any, kind: type[Any]) -> Any:
             if isinstance(request, AskOffsets) and len(asked) < 3:
                 asked.append(request)
-                return GroupOffsets((GroupOffset(error_body(goqueue.UnknownGroup("join it again")), 0),))
+                return GroupOffsets((GroupOffset(error_body(goqueue.UnknownGroup("join it again")), 0, 0),))
             return await call(request, kind)
 
         client.call = not_yet  # type: ignore[method-assign]

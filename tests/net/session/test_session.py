@@ -26,7 +26,7 @@ from goqueue.net.wire.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from goqueue.net.wire.groups import DeliveryRun, Settle, SettleDelivery
+from goqueue.net.wire.groups import DeliveryRun, Settle
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import (
     Done,
@@ -40,6 +40,7 @@ from goqueue.net.wire.messages import (
     Topics,
     Welcome,
 )
+from tests.net import bodies
 from tests.net.ends import CLUSTER, HELLO, SMALL, joined, new_server, only, take_all
 from tests.net.wire.test_codec import packed
 
@@ -298,8 +299,8 @@ def test_the_lists_of_a_request_are_bounded_all_together() -> None:
     limits = replace(SMALL, items_max=30)
     client, server = joined(limits, limits)
     run = DeliveryRun(1, 9, 1)
-    good = Settle("g", (SettleDelivery(CLUSTER, 0, 1, 0, (run,) * 14),) * 2)
-    bad = Settle("g", (SettleDelivery(CLUSTER, 0, 1, 0, (run,) * 9),) * 3 + (SettleDelivery(CLUSTER, 0, 1, 0, ()),))
+    good = Settle("g", (bodies.settle(CLUSTER, 0, 1, 0, (run,) * 14),) * 2)
+    bad = Settle("g", (bodies.settle(CLUSTER, 0, 1, 0, (run,) * 9),) * 3 + (bodies.settle(CLUSTER, 0, 1, 0, ()),))
     ids = [client.request(good), client.request(bad)]
     taken, refused = sorted(take_all(client, server), key=lambda event: getattr(event, "correlation", 0))
     assert taken == RequestReceived(ids[0], good)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from goqueue.net.wire.codec import decode, encode, open_frame, read_body
 from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.wire.fields import LIST_COUNT_MAX
-from goqueue.net.wire.groups import JoinGroup, LeaveGroup, Received, Settled
+from goqueue.net.wire.groups import AlterGroup, Received, Settled
 from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Body, Kind
 from goqueue.net.wire.messages import (
     CreateTopic,
@@ -24,6 +24,7 @@ from goqueue.net.wire.messages import (
     ProduceBatch,
     Purge,
 )
+from tests.net import bodies
 from tests.net.strategies import any_body, correlations
 
 MIB = 1024 * 1024
@@ -75,8 +76,8 @@ def test_newer_fields_inside_a_list_are_ignored_too() -> None:
 def test_a_field_that_an_older_version_leaves_out_has_its_default() -> None:
     assert decode(packed(Kind.HELLO, [1, [], "old"]), MIB).body == Hello(1, (), "old", None, None)
     assert "at least 3" in refused(packed(Kind.HELLO, [1, []])).message
-    joined = decode(packed(Kind.JOIN_GROUP, ["g", "m", "c", ["orders"], {}]), MIB).body
-    assert joined == JoinGroup("g", "m", "c", ("orders",), {}, "earliest", 30_000, False)
+    altered = decode(packed(Kind.ALTER_GROUP, ["g", {}]), MIB).body
+    assert altered == AlterGroup("g", {}, force=False)
 
 
 HOSTILE = {
@@ -246,7 +247,6 @@ def test_kinds_and_names_stay_what_they_are() -> None:
     assert encode(CreateTopic("a", 3, {"b": 1}), 4) == b"\x93\x10\x04\x94\xa1a\x03\x81\xa1b\x01\xc0"
     assert encode(Part(9, 4, b"xy"), 5) == b"\x93\x05\x05\x93\x09\x04\xc4\x02xy"
     assert encode(Fetched(()), 6) == b"\x93\x25\x06\x91\x90"
-    assert decode(b"\x93\x34\x07\x92\xa1a\xa1b", MIB).body == LeaveGroup("a", "b")
-    assert encode(LeaveGroup("a", "b"), 7) == b"\x93\x34\x07\x94\xa1a\xa1b\x00\xc2"
+    assert encode(bodies.leave("a", "b", 7), 7) == b"\x93\x34\x07\x94\xa1a\xa1b\x07\xc2"
     assert encode(Received(()), 8) == b"\x93\x37\x08\x91\x90"
     assert encode(Settled(()), 9) == b"\x93\x39\x09\x91\x90"
