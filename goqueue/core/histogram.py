@@ -1,7 +1,7 @@
-"""How long something took, many times over: counts in buckets, so that it costs nothing to keep.
+"""A histogram of durations: counts in buckets, so that it costs nothing to keep.
 
 Each bucket is a quarter wider than the one before, from 10 µs to ten minutes. A percentile is the upper end of its
-bucket, so it is never told too low, and at most a quarter too high; the highest is exact.
+bucket, so it is never too low, and at most a quarter too high; the highest is exact.
 """
 
 from bisect import bisect_left
@@ -28,7 +28,7 @@ class Histogram:
         self.highest = max(self.highest, seconds)
 
     def percentile(self, percent: float) -> float:
-        """So many percent took this long or less; 0 when there was nothing."""
+        """The duration that this percentage of all did not exceed; 0 when there was nothing."""
         wanted, seen = self.count * percent / 100, 0
         for bound, count in zip(self.bounds, self._counts, strict=False):
             seen += count

@@ -1,4 +1,4 @@
-"""A set of offsets as a sparse bitmap, for what is too mixed to be one run.
+"""A set of offsets as a sparse bitmap, for offsets that are too mixed to be one run.
 
 Offsets are kept in chunks of 4,096, each one Python int with a bit for every offset that is there. A chunk without
 any is not kept; all full chunks share one int. So a million scattered offsets that lie close together take some
@@ -24,7 +24,7 @@ _WITHIN = CHUNK_SIZE - 1
 _FULL = (1 << CHUNK_SIZE) - 1
 _FULL_WORD = (1 << WORD_SIZE) - 1
 _NUMBERS = tuple(range(CHUNK_SIZE))
-"""There already: to make all of them takes longer than to choose among them."""
+"""Made once: to make these numbers takes longer than to choose among them."""
 _AS_FLAGS = bytes(byte == b"1"[0] for byte in range(256))
 
 
@@ -49,7 +49,7 @@ class OffsetSet:
 
     @classmethod
     def of(cls, offsets: Iterable[Offset]) -> "OffsetSet":
-        """These, one by one."""
+        """The set of these offsets."""
         found = list(offsets)
         return cls(zip(found, found, strict=True))
 
@@ -70,14 +70,14 @@ class OffsetSet:
         return bool(self._chunks.get(offset >> CHUNK_BITS, 0) >> (offset & _WITHIN) & 1)
 
     def add(self, first: Offset, last: Offset) -> int:
-        """How many of them were not there before."""
+        """Add a range; returns how many of its offsets are new."""
         before = self._size
         for number, mask in _masks(first, last):
             self._put(number, self._chunks.get(number, 0) | mask)
         return self._size - before
 
     def add_mask(self, base: Offset, mask: int) -> None:
-        """Those that a mask names, which begins at this offset."""
+        """Add the offsets of a mask, which begins at `base`."""
         mask <<= base & _WITHIN
         number = base >> CHUNK_BITS
         while mask:
@@ -85,40 +85,41 @@ class OffsetSet:
             mask, number = mask >> CHUNK_SIZE, number + 1
 
     def discard(self, first: Offset, last: Offset) -> int:
-        """How many of them were there. A range however long costs only the chunks that exist in it."""
+        """Remove a range; returns how many of its offsets were present. However long it is, it costs only the
+        chunks that exist."""
         before = self._size
         for number in self._numbers_within(first, last):
             self._put(number, self._chunks[number] & ~_mask_within(number, first, last))
         return before - self._size
 
     def update(self, others: "OffsetSet") -> None:
-        """Those too. Like the next two, it costs chunks, not offsets or runs."""
+        """Add these offsets. Like the next methods, it costs chunks, not offsets or runs."""
         for number, mask in others._chunks.items():
             self._put(number, self._chunks.get(number, 0) | mask)
 
     def common(self, others: "OffsetSet") -> "OffsetSet":
-        """Those that are in both."""
+        """The offsets that are in both sets."""
         found, chunks = OffsetSet(), self._chunks
         for number, mask in others._chunks.items():
             found._put(number, chunks.get(number, 0) & mask)
         return found
 
     def without(self, others: "OffsetSet") -> "OffsetSet":
-        """Those that are here only."""
+        """The offsets that are in this set only."""
         found, chunks = OffsetSet(), others._chunks
         for number, mask in self._chunks.items():
             found._put(number, mask & ~chunks.get(number, 0))
         return found
 
     def take(self, others: "OffsetSet") -> "OffsetSet":
-        """Those that are in both, and no longer are here."""
+        """Remove and return the offsets that are in both sets."""
         found = self.common(others)
         for number, mask in found._chunks.items():
             self._put(number, self._chunks[number] & ~mask)
         return found
 
     def take_below(self, end: Offset) -> "OffsetSet":
-        """Those below, and they no longer are here."""
+        """Remove and return the offsets below `end`."""
         taken, place = OffsetSet(), bisect_left(self._numbers, end >> CHUNK_BITS)
         taken._numbers = self._numbers[:place]
         taken._chunks = {number: self._chunks.pop(number) for number in taken._numbers}
@@ -133,7 +134,7 @@ class OffsetSet:
         return taken
 
     def last(self, count: int) -> list[Offset]:
-        """The last so many, in order."""
+        """The last `count` offsets, in order."""
         first = missing = 0
         for number in reversed(self._numbers):
             first, missing = number << CHUNK_BITS, missing + self._chunks[number].bit_count()
@@ -142,7 +143,7 @@ class OffsetSet:
         return [offset for run in self.runs(first) for offset in range(run.first, run.last + 1)][-count:]
 
     def count(self, first: Offset, last: Offset) -> int:
-        """How many there are of this range."""
+        """The number of offsets in this range."""
         numbers = self._numbers_within(first, last)
         return sum((self._chunks[number] & _mask_within(number, first, last)).bit_count() for number in numbers)
 
@@ -180,14 +181,14 @@ class OffsetSet:
 
     @property
     def bounds(self) -> Run | None:
-        """From the first to the last of them; None when there is none."""
+        """The first and the last offset; None when there is none."""
         if not self._numbers:
             return None
         base = self._numbers[-1] << CHUNK_BITS
         return Run(self._first_at(0) or 0, base + self._chunks[self._numbers[-1]].bit_length() - 1)
 
     def _masks_within(self, first: Offset, last: Offset | None) -> Iterator[tuple[Offset, int]]:
-        """Of each chunk where it begins, and what of it lies in the range."""
+        """For each chunk of the range its first offset, and its mask within the range."""
         numbers = self._numbers if last is None else self._numbers_within(first, last)
         for place in range(bisect_left(numbers, first >> CHUNK_BITS), len(numbers)):
             number = numbers[place]
@@ -200,7 +201,7 @@ class OffsetSet:
             )
 
     def first_run(self, at: Offset = 0) -> Run | None:
-        """The first run at or after this offset; of one that has begun before, the rest."""
+        """The first run at or after this offset; if it has begun before, the rest of it."""
         first = self._first_at(at)
         return None if first is None else Run(first, self.first_gap(first) - 1)
 
@@ -259,7 +260,7 @@ class OffsetSet:
 
     @property
     def words_max(self) -> int:
-        """There are at most so many."""
+        """Upper bound of the number of `words`."""
         return min(self._size, len(self._chunks) * CHUNK_SIZE // WORD_SIZE)
 
     def to_plain(self) -> list[Any]:
@@ -286,8 +287,8 @@ def _bytes_of(mask: int) -> bytes:
 
 
 def _masks_of(runs: Iterable[tuple[Offset, Offset]]) -> dict[int, int]:
-    """Many runs that lie close together cost little more than one: they meet in small numbers first, which begin
-    where the first of them does."""
+    """The masks of all chunks. Many runs that lie close together cost little more than one: they are first joined
+    in a small int that begins at the first of them."""
     masks, base, end, mask = dict[int, int](), 0, 0, 0
     for first, last in runs:
         if not base <= first <= last < end:
@@ -309,7 +310,7 @@ def _put_in(masks: dict[int, int], base: Offset, mask: int) -> None:
 
 
 def _masks(first: Offset, last: Offset) -> Iterator[tuple[int, int]]:
-    """The chunks of a range, and which part of each."""
+    """The chunks of a range, and the part of each that lies in it."""
     for number in range(first >> CHUNK_BITS, (last >> CHUNK_BITS) + 1):
         yield number, _mask_within(number, first, last)
 

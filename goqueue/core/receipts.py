@@ -1,8 +1,8 @@
 """The receipt of one delivery of one message: `group:topic:partition:offset:attempt:nonce`.
 
 Names cannot hold a colon, so the text can be taken apart in one way only. The nonce is drawn anew for each delivery
-and is written as hexadecimal digits; whoever has not been handed the message cannot guess it. Text that is no
-receipt is refused here; whether one still stands is for the ledger to say.
+and is written as hexadecimal digits; a client that has not received the message cannot guess it. Text that is no
+receipt is refused here; whether a receipt is still good is for the ledger to say.
 """
 
 import re
@@ -35,7 +35,7 @@ class Receipt(NamedTuple):
 
     @classmethod
     def parse(cls, text: object) -> "Receipt":
-        """The receipt that was written so, or `StaleReceipt`: nothing can stand under any other."""
+        """The receipt of this text, or `StaleReceipt`: no delivery has any other text."""
         shape = _SHAPE.fullmatch(text) if isinstance(text, str) else None
         if shape is None:
             raise _malformed(text)

@@ -1,4 +1,4 @@
-"""How often a trouble that goes on is worth a line: at once, then after 1 s, 2 s, 4 s and so on, 60 s at most.
+"""When to log a trouble that goes on: at once, then after 1 s, 2 s, 4 s and so on, 60 s at most.
 
 A trouble that is over and comes back within a minute goes on where the last one stopped. So something that succeeds
 and fails in turns does not fill a log either.
@@ -11,7 +11,7 @@ FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The last one of a trouble."""
+    """The last refusal of a trouble."""
 
     code: str
     reason: str
@@ -32,7 +32,7 @@ class Refusals:
         self._ended: float | None = None
 
     def note(self, code: str, reason: str, now: float) -> bool:
-        """It was refused again; whether to say so now."""
+        """Note another refusal; returns whether to log it now."""
         if self.last is None and (self._ended is None or now - self._ended >= LONGEST_SECONDS):
             self._say_at, self._interval = now, FIRST_SECONDS
         self.last = Refusal(code, reason, now if self.last is None else self.last.since)

@@ -1,4 +1,5 @@
-"""So many a second, and so many at once: what is not used in quiet times may be used later, up to a bound."""
+"""A token bucket: a rate per second and a burst. Tokens that are not used in quiet times may be used later, up to
+the burst."""
 
 
 class Tokens:
@@ -11,7 +12,7 @@ class Tokens:
         self._at = now
 
     def take(self, wanted: int, now: float) -> int:
-        """As many of them as there are now."""
+        """Take up to `wanted` tokens; returns how many there were."""
         self._there = min(self._most, self._there + (now - self._at) * self._per_second)
         self._at = now
         taken = min(wanted, int(self._there))
@@ -19,6 +20,6 @@ class Tokens:
         return taken
 
     def ready_at(self, now: float) -> float:
-        """When a twentieth of the most is there: earlier, it is not worth the way."""
+        """When a twentieth of the burst is there: for fewer, a call is not worth while."""
         lacking = self._most / 20 - (self._there + (now - self._at) * self._per_second)
         return now + max(0.0, lacking / self._per_second)

@@ -7,8 +7,8 @@ A delayed original is hidden, and its offset is the name of the delay. Later rec
     fired, header below            the message itself, as an ordinary one: it was delivered, unless it has a time
                                    at which it expires, and was written then or later
 
-Numbers are 8 bytes, big-endian; times are µs since 1970. What is said of an offset that is not pending any more
-says nothing: the first that ends a delay ends it. Nor does a record that is not of this form.
+Numbers are 8 bytes, big-endian; times are µs since 1970. A record about an offset that is no longer pending has no
+effect: the first record that ends a delay ends it. Nor has a record of another form.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,17 +32,17 @@ from goqueue.types import Buffer, Microseconds, Offset
 
 CANCEL, MOVE = b"delay-cancel", b"delay-move"
 DELAYED_FROM_HEADER = "goqueue-delayed-from"
-"""Of a message that was delayed: the offset of its original, in digits."""
+"""Header of a fired message: the offset of its original, in digits."""
 _TARGET, _MOVED = Struct(">Q"), Struct(">QQ")
 _CONTROL, _DELAYED, _FIRED = int(Flag.CONTROL), int(Flag.DELAYED), int(Flag.FIRED)
 
 
 class DelayedRecord(NamedTuple):
-    """An original."""
+    """The original of a delayed message."""
 
     offset: Offset
     at: Offset
-    """Where the record lies that says so: here it is the original itself."""
+    """The offset of the record that says so: here the original itself."""
     due: Microseconds
 
 
@@ -83,7 +83,7 @@ def due_time(due: int, wall_time: Microseconds) -> Microseconds:
 def delay_events(
     attributes: int, base_offset: Offset, wall_time: Microseconds, count: int, body: Buffer
 ) -> Iterator[DelayEvent]:
-    """What a batch says, in order. Most say nothing, and are not looked at.
+    """The events of a batch, in order. Most batches have none, and their records are not read.
 
     All times are those of the wall clock at the append. The append time may be hours ahead of it.
     """
@@ -109,7 +109,7 @@ def _event(records: memoryview, place: RecordPlace, offset: Offset, time: Micros
 
 
 def _fired(headers: Mapping[str, bytes], offset: Offset, time: Microseconds) -> DelayEvent | None:
-    """Whether it had expired is judged by when the log says that it was written: the same after a crash."""
+    """The wall clock at the append, as the log has it, decides whether it had expired: the same after a crash."""
     origin, expiry = headers.get(DELAYED_FROM_HEADER, b""), headers.get(EXPIRES_AT_HEADER)
     if not origin.isdigit():
         return None
@@ -135,7 +135,7 @@ _CONTROLS: dict[bytes, Callable[[memoryview, Offset, Microseconds], DelayEvent |
 
 
 def target_of(records: memoryview, place: RecordPlace) -> Offset | None:
-    """The original that a record is about which says what became of one."""
+    """The original that a cancel, move or fired record is about; None for other records."""
     event = _event(records, place, 0, 0)
     return event.offset if isinstance(event, Cancelled | Moved | Fired | Lapsed) else None
 
@@ -145,7 +145,7 @@ def moved_by(records: memoryview, place: RecordPlace) -> Offset | None:
     return target_of(records, place) if place.flags & _CONTROL else None
 
 
-# What the broker writes
+# Control records that the broker writes
 
 
 def cancel_batch(offset: Offset, now: Microseconds) -> Batch:

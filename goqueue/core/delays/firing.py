@@ -1,8 +1,8 @@
 """Delayed messages as they are delivered, made from the bytes of their originals.
 
 Nothing is taken apart that stays as it is, and nothing is checked again: each original passed the check when it was
-published, and the log's checksums when it was read. What is new is its place in the batch, a flag, and a header
-that says where it came from. It loses its id, by which a repeat is answered with the offset of the original.
+published, and the log's checksums when it was read. New are its offset in the batch, a flag, and a header that says
+where it came from. The id stays behind: a repeat of it is answered with the offset of the original.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _LONE_HEADER: bytes = msgpack.packb({DELAYED_FROM_HEADER: b""})[:-1]
 
 
 def fired_batch(originals: Sequence[Original]) -> Batch:
-    """These messages, in this order."""
+    """The batch that delivers these messages, in this order."""
     parts: list[bytes] = []
     priorities = highest = flags = 0
     names: set[str] = set()
@@ -58,7 +58,8 @@ def fired_batch(originals: Sequence[Original]) -> Batch:
 
 
 def _headers(record: bytes, flags: int, key_end: int, offset: Offset, names: set[str]) -> tuple[bytes, int]:
-    """Its headers as they are to be, with their length, and where its value begins. Old names join `names`."""
+    """The fired record's headers with their length, and where the original's value begins. The original's header
+    names are added to `names`."""
     value_at, origin = key_end + DUE_TIME.size, b"%d" % offset
     if flags & _HEADERS:
         headers, value_at = unpack_headers(record, value_at)
@@ -71,6 +72,6 @@ def _headers(record: bytes, flags: int, key_end: int, offset: Offset, names: set
 
 
 def fired_events(origins: Sequence[Offset], base: Offset, time: Microseconds) -> list[Fired]:
-    """What a batch of these says about delays once it is written, as whoever reads it there finds it. None of them
+    """The events of a fired batch that is written at `base`, as `delay_events` reads them. None of its messages
     expires."""
     return [Fired(origin, at, time) for at, origin in enumerate(origins, base)]

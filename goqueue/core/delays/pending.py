@@ -1,7 +1,7 @@
 """The delayed messages of one partition: which are pending, and what became of those that are not.
 
-It is made from what the log says, in the log's order (events.py), and so after a crash it is what it was. When
-each is due is for the timer wheel to know: here, a million of them are bits.
+The state is built from the log's events in their order (events.py), so it is the same after a crash. The timer
+wheel knows the due times; here a pending message is one bit.
 """
 
 from collections import OrderedDict
@@ -15,12 +15,12 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
 FINISHED_MAX = 10_000
-"""So many of those that are not pending any more are remembered, the newest."""
+"""Limit of the finished delays that are remembered; the oldest are forgotten first."""
 
 
 class DelayState(IntEnum):
     MARK = 0
-    """Of no message: up to there the log is applied."""
+    """No message's state: an index entry that says up to which offset the log is applied."""
     PENDING = 1
     DELIVERED = 2
     CANCELLED = 3
@@ -28,39 +28,40 @@ class DelayState(IntEnum):
     """Its original is gone: purged, or dropped with the oldest messages of a topic that was full. Or it had expired
     when it fired."""
     HIDDEN = 5
-    """Of no message: a mask of 64 offsets that nobody is ever handed, the first of them the lowest bit."""
+    """No message's state: a mask of 64 offsets that are never delivered, the first of them the lowest bit."""
 
 
 _ENDS = {Fired: DelayState.DELIVERED, Cancelled: DelayState.CANCELLED, Lapsed: DelayState.EXPIRED}
 
 
 class DelayChange(NamedTuple):
-    """Of one delayed message: what the index notes and the timer follows."""
+    """A change of one delayed message, which the index notes and the timer follows."""
 
     state: DelayState
     offset: Offset
     time: Microseconds
     """When it is due, or when it ended."""
     at: Offset
-    """Of the record that says so; what was delivered lies there."""
+    """The offset of the record that says so. If it was delivered, the message lies there."""
 
 
 class Delays:
     def __init__(self) -> None:
         self.pending = OffsetSet()
         self.hidden = OffsetSet()
-        """What nobody is ever handed: all originals, whatever became of them, and the records that say so."""
+        """Offsets that are never delivered: all originals, whatever became of them, and the control records about
+        them."""
         self.finished: OrderedDict[Offset, DelayChange] = OrderedDict()
-        """The oldest first. A plain dict would have to look for it behind all that were taken out before."""
+        """The oldest first. A plain dict would search for its first entry behind all that were removed."""
 
     def load(self, pending: OffsetSet, hidden: OffsetSet, finished: Iterable[DelayChange]) -> None:
-        """What was known before, in place of nothing."""
+        """Start from a saved state."""
         self.pending, self.hidden = pending, hidden
         for change in finished:
             self.remember(change)
 
     def apply(self, event: DelayEvent) -> DelayChange | None:
-        """What follows from it; None when it is about one that is no longer pending."""
+        """The change that follows from an event; None if its message is no longer pending."""
         if isinstance(event, DelayedRecord):
             self.pending.add(event.offset, event.offset)
             self.hidden.add(event.offset, event.offset)
@@ -74,7 +75,8 @@ class Delays:
         return self._finish(DelayChange(_ENDS[type(event)], event.offset, event.time, event.at))
 
     def apply_all(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
-        """What follows from many. Most come in long rows of new ones, or of those that fired together."""
+        """The changes that follow from many events. Most come in long runs of new delays, or of messages that fired
+        together."""
         changes: list[DelayChange] = []
         for kind, row in groupby(events, type):
             if kind is DelayedRecord:
@@ -95,7 +97,7 @@ class Delays:
         return (DelayChange(DelayState.PENDING, offset, due, at) for offset, at, due in events)
 
     def _deliver(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
-        """All at once, if each is pending and there once."""
+        """All at once, if each is pending and occurs once."""
         fired = OffsetSet.of(event.offset for event in events)
         if len(self.pending.common(fired)) < len(events):
             return self._apply_each(events)
@@ -108,9 +110,10 @@ class Delays:
     def removed_below(
         self, log_start: Offset, now: Microseconds, at: Offset
     ) -> tuple[OffsetSet, list[DelayChange]]:
-        """The originals of these are gone; the newest are remembered, however many there were.
+        """The log below `log_start` was removed: the pending messages that are gone, and the changes of the newest
+        of them, at most `FINISHED_MAX`.
 
-        No record says so: it is noted behind what was said last, at `at`.
+        No record says so: the changes are noted behind the last record, at `at`.
         """
         gone = self.pending.take_below(log_start)
         self.hidden.take_below(log_start)
@@ -137,7 +140,7 @@ class Delays:
         return found is not None and found.state is DelayState.CANCELLED
 
     def pending_from(self, first: Offset, count_max: int) -> list[Offset]:
-        """The next so many, in the order in which they were published."""
+        """The next pending messages, at most `count_max`, in the order in which they were published."""
         return list(islice((offset for run in self.pending.runs(first) for offset in _each(run)), count_max))
 
     def finished_from(self, first: Offset, count_max: int) -> list[DelayChange]:

@@ -15,7 +15,7 @@ from goqueue.types import Offset
 
 PAGE_MAX = 1_024
 PAGES_AT_ONCE = 8
-"""Of those who look at all of many slots: a millisecond of work."""
+"""The number of pages that one `some_from` returns: a millisecond of work."""
 NO_SLOT = -1
 
 
@@ -24,13 +24,13 @@ class SlotIndex:
 
     def __init__(self, offsets: "array[int]") -> None:
         self._offsets = offsets
-        """Of every slot, the owner's and others', the offset."""
+        """The offset of every slot, the owner's and others'."""
         self._firsts: list[Offset] = []
-        """Of each page an offset that none in it is below, and none in the page before reaches."""
+        """For each page a lower bound of its offsets, above all offsets of the page before."""
         self._pages: list[array[int]] = []
         self._size = 0
         self._number = self._place = 0
-        """The page and the place in it where the last search ended."""
+        """The page and the position in it where the last search ended."""
 
     def __len__(self) -> int:
         return self._size
@@ -51,12 +51,13 @@ class SlotIndex:
         return page[place] if place < len(page) and offsets[page[place]] == offset else NO_SLOT
 
     def _following(self) -> int:
-        """The slot where the last search ended: of neighbours that go one after the other it is the next one."""
+        """The slot where the last search ended: when neighbours are searched one after the other, it is the next
+        one."""
         page = self._pages[self._number] if self._number < len(self._pages) else ()
         return page[self._place] if self._place < len(page) else NO_SLOT
 
     def insert(self, slot: int) -> None:
-        """Where its offset was just searched for, and was not found."""
+        """Insert a slot where its offset was just searched for and not found."""
         self._size += 1
         if not self._pages:
             self._append(array("I", [slot]))
@@ -67,7 +68,7 @@ class SlotIndex:
             self._split(self._number)
 
     def remove(self) -> None:
-        """The one that was just found."""
+        """Remove the slot that was just found."""
         self._size -= 1
         page = self._pages[self._number]
         del page[self._place]
@@ -75,14 +76,14 @@ class SlotIndex:
             del self._firsts[self._number], self._pages[self._number]
 
     def pop_page(self) -> "array[int]":
-        """Take away those of the highest offsets, a page of them at most."""
+        """Remove and return the slots of the highest offsets, one page at most."""
         page = self._pages.pop()
         del self._firsts[-1]
         self._size -= len(page)
         return page
 
     def load(self, first: int, end: int) -> None:
-        """A row of slots; quick when their offsets rise and lie above all that are there."""
+        """Add a range of slots; quick when their offsets rise and lie above all present ones."""
         ordered = _sorted(first, self._offsets[first:end])
         if self._pages and self._offsets[ordered[0]] < self._offsets[self._pages[-1][-1]]:
             ordered = array("I", sorted([*self.slots(), *ordered], key=self._offsets.__getitem__))
@@ -92,14 +93,14 @@ class SlotIndex:
         self._size += len(ordered)
 
     def some_from(self, first: Offset) -> "tuple[Iterator[int], Offset | None]":
-        """Slots of some pages, from the one that would hold this offset on, and with which offset to go on."""
+        """Slots of some pages, from the page that would hold this offset on, and the offset to go on with."""
         begin = max(0, bisect_right(self._firsts, first) - 1)
         end = begin + PAGES_AT_ONCE
         following = self._firsts[end] if end < len(self._firsts) else None
         return chain.from_iterable(self._pages[begin:end]), following
 
     def slots(self) -> Iterator[int]:
-        """All of them, by offset."""
+        """All slots, by offset."""
         return chain.from_iterable(self._pages)
 
     def _append(self, page: "array[int]") -> None:
@@ -107,7 +108,8 @@ class SlotIndex:
         self._pages.append(page)
 
     def _split(self, number: int) -> None:
-        """Of the last page only the newest slot goes to a new one: if more rise, all pages but one are full."""
+        """A full last page gives only its newest slot to a new one: if offsets rise, all pages but one stay
+        full."""
         page = self._pages[number]
         upper = page[PAGE_MAX if number == len(self._pages) - 1 else PAGE_MAX // 2 :]
         del page[len(page) - len(upper) :]
@@ -116,7 +118,7 @@ class SlotIndex:
 
 
 def _sorted(first: int, offsets: "array[int]") -> "array[int]":
-    """The slots from `first` on, by these offsets of theirs.
+    """The slots from `first` on, sorted by these offsets.
 
     A sort by floats takes a third less than one by ints, and no offset is too high for them to be exact.
     """

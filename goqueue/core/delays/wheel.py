@@ -2,13 +2,13 @@
 
 A timer has a name, (owner, offset), and a due time; the owner stands for a partition. Time runs in ticks of 10 ms.
 Level 0 has a bucket for each of 256 ticks, level 1 for each of 64 times 256 ticks, and so on: 2.56 s, 163.84 s,
-10,485.76 s. What is due later waits in five levels more of the same make, so there is no cap.
+10,485.76 s. Timers that are due later wait in six more levels of the same kind, so there is no cap.
 
 A timer lies in the lowest level whose span, aligned to multiples of itself, holds both its tick and the wheel's.
 So everything in a level is due before everything in the level above, the next occupied bucket is found by a look at
 nine bitmaps however far away it is, and a jump of years costs the timers that it meets. When the wheel comes to the
 first tick of a bucket, the bucket is opened: its timers move to lower levels, those of this very tick to the heap
-of ready ones. There go too those that are added with a due time of this tick or an earlier one. The heap alone
+of ready ones. Timers that are added with a due time of this tick or an earlier one go there too. The heap alone
 decides what fires, by the exact due time: never early, and in order.
 
 Every step leaves the rings whole: a cancel between two calls can orphan nothing, and what it has unlinked is in no
@@ -35,21 +35,22 @@ DUE_MAX: Microseconds = (1 << 64) - 1
 OWNER_MAX = (1 << 32) - 1
 
 _SHIFTS = (0, *range(8, 57, 6))
-"""Of each level, and of one more above the highest: the bits of a tick that lie below it."""
+"""For each level, and one more above the highest: how many bits of a tick lie below it."""
 _LEVELS = len(_SHIFTS) - 1
 _BASES = (0, *range(256, 256 + 64 * (_LEVELS - 1), 64))
-"""Of each level the number of its first bucket."""
+"""For each level the number of its first bucket."""
 _MASKS = (255, *[63] * (_LEVELS - 1))
 _BUCKETS = 256 + 64 * (_LEVELS - 1)
 _LEVEL_OF = bytes(next(level for level in range(_LEVELS) if bits <= _SHIFTS[level + 1]) for bits in range(57))
-"""By the number of bits in which a tick differs from the wheel's."""
+"""The level of a tick, by the number of bits in which it differs from the wheel's tick."""
 
 _KEPT_MAX = 100_000
-"""So many slots are kept though nobody has them."""
+"""Limit of the memory that is kept without timers, in slots: beyond it all memory is freed with the last timer."""
 _LINKED_AT_ONCE = 16_384
-"""A sort of so many stays within a processor's cache: a million in rows of these take half the time of one sort."""
+"""The number of timers to sort and link at a time: such a sort stays within a processor's cache, and a million
+timers in such steps take half the time of one sort."""
 _READY = (1 << 32) - 1
-"""Instead of the slot before it: it is in no ring, but in the heap."""
+"""Stands in the column `before`: the slot is in no ring, but in the heap."""
 _NOTHING = -1
 
 _DUE_SHIFT, _OWNER_SHIFT = 96, 64
@@ -63,8 +64,8 @@ class TimerWheel:
     def __init__(self, now: Microseconds) -> None:
         self._now = now
         self._tick = now // TICK
-        """Everything due in earlier ticks is fired or in the heap, and so is what is due in this one and not in
-        the opened bucket."""
+        """Timers due in earlier ticks are fired or in the heap, and so are those due in this tick, but for the
+        opened bucket."""
         self._names: dict[int, SlotIndex] = {}
         self._size = 0
         self._clear()
@@ -78,7 +79,7 @@ class TimerWheel:
         self._occupied = [0] * _LEVELS
         self._opened = _NOTHING
         self._free = 0
-        """The slots that nobody has are a chain too; a head, which is never free, ends it."""
+        """The free slots are a chain too; a ring's head, which is never free, ends it."""
         self._ready: list[int] = []
 
     def __len__(self) -> int:
@@ -93,7 +94,8 @@ class TimerWheel:
         return None if slot == NO_SLOT else self._dues[slot]
 
     def earliest(self, owner: int, first: Offset) -> tuple[Microseconds | None, Offset | None]:
-        """The first due time among some thousands of an owner's timers, from this offset on; where to go on."""
+        """The first due time among some thousands of an owner's timers, from this offset on, and the offset to go
+        on with."""
         names = self._names.get(owner)
         slots, following = names.some_from(first) if names is not None else (iter(()), None)
         return min(map(self._dues.__getitem__, slots), default=None), following
@@ -114,10 +116,10 @@ class TimerWheel:
         self._place(slot, due)
 
     def load(self, owner: int, offsets: "array[int]", dues: "array[int]") -> None:
-        """Many at once, none of them pending; quick in order of due time, of offset, or best of both.
+        """Add many timers, none of them pending; quick in order of due time or of offset, and quickest in both.
 
-        They take new slots in a row, and rings are linked by whole columns, some thousands at a time. A caller that
-        must not hold others up gives a few thousand in each call, in order of offset.
+        They take new consecutive slots, and rings are linked by whole columns, some thousands at a time. A caller
+        that must not hold others up gives a few thousand in each call, in order of offset.
         """
         assert 0 <= owner <= OWNER_MAX, f"{owner} cannot name an owner"
         assert len(offsets) == len(dues), "timers are loaded without a due time"
@@ -134,7 +136,7 @@ class TimerWheel:
         self._size += len(self._dues) - first
 
     def _link(self, first: int, dues: "array[int]") -> Sequence[int]:
-        """The slots from this one on in order of these due times of theirs, and linked in that order."""
+        """Link the slots from `first` on in order of their due times, and return them in that order."""
         after, before, end = self._after, self._before, first + len(dues)
         if all(map(le, dues, islice(dues, 1, None))):
             after += array("I", range(first + 1, end + 1))
@@ -179,7 +181,7 @@ class TimerWheel:
         return True
 
     def forget(self, owner: int, count_min: int) -> bool:
-        """Drop timers of an owner, so many at least and hardly more; whether it has others still."""
+        """Drop timers of an owner, at least `count_min` and hardly more; returns whether it still has others."""
         names = self._names.get(owner)
         while names and count_min > 0:
             page = names.pop_page()
@@ -195,7 +197,7 @@ class TimerWheel:
     # Time.
 
     def advance(self, now: Microseconds, work_max: int) -> list[Fired]:
-        """What is due at `now`, in order of due time, then owner and offset; each once.
+        """The timers that are due at `now`, in order of due time, then owner and offset; each once.
 
         At most `work_max` timers are looked at, moved or fired; while `is_behind`, call it again.
         """
@@ -213,12 +215,12 @@ class TimerWheel:
 
     @property
     def is_behind(self) -> bool:
-        """More is to be done for the last `now`."""
+        """Whether there is more to do for the last `now`."""
         return self._opened != _NOTHING or self._is_ready or self._next_bucket()[0] <= self._now // TICK
 
     def next_deadline(self) -> Microseconds | None:
-        """When to call `advance` next: never later than the first due time. It may come to nothing, when a bucket
-        is only opened, or when the timer was cancelled."""
+        """When to call `advance` next: never later than the first due time. The call may fire nothing, when it only
+        opens a bucket, or when the timer was cancelled."""
         tick, bucket = self._next_bucket()
         deadlines = [] if bucket == _NOTHING else [tick * TICK]
         if self._opened != _NOTHING:
@@ -230,9 +232,9 @@ class TimerWheel:
     def step_back(self, now: Microseconds) -> None:
         """The wall clock was set back: let the wheel stand at the earlier time. Timers keep their due times.
 
-        This costs a few hundred links and a look at what is ready, whatever is pending: all that lies in the levels
-        below the one where the two times part belongs in one bucket of that one; rings are joined at their ends.
-        Without it nothing would fire early, but everything added meanwhile would go to the heap.
+        This costs a few hundred links and a look at the ready timers, however many are pending. Timers in all
+        levels below the one in which the two times differ belong in one bucket of that level; rings are joined at
+        their ends. Without it nothing would fire early, but all timers added meanwhile would go to the heap.
         """
         self._now = now
         tick, was = now // TICK, self._tick
@@ -250,7 +252,7 @@ class TimerWheel:
         return bool(self._ready) and self._ready[0] >> _DUE_SHIFT <= self._now
 
     def _go_on(self) -> bool:
-        """To the next bucket, which is thereby opened; or to now, when none begins before."""
+        """Go to the next occupied bucket and open it; if none begins by now, go to now and return False."""
         tick, bucket = self._next_bucket()
         here = self._now // TICK
         if tick > here:
@@ -272,8 +274,9 @@ class TimerWheel:
         return DUE_MAX, _NOTHING
 
     def _empty_opened(self, work_max: int) -> int:
-        """Move timers of the opened bucket, up to so many, to where they belong by now; how many. Neighbours that
-        are due together, as those of one call, move as one chain: whatever falls due waits for a bucket of many."""
+        """Move up to `work_max` timers of the opened bucket to where they belong by now; returns how many.
+        Neighbours with the same due time, as those of one call, move as one chain: due timers wait until a large
+        bucket is emptied."""
         bucket, after, dues = self._opened, self._after, self._dues
         slot, moved = after[bucket], 0
         while slot != bucket and moved < work_max:
@@ -289,7 +292,7 @@ class TimerWheel:
         return moved
 
     def _fire(self, fired: list[Fired], work_max: int) -> int:
-        """Take keys from the heap, up to so many, while they are due; how many."""
+        """Take up to `work_max` due keys from the heap; returns how many."""
         ready, end, looked_at = self._ready, (self._now + 1) << _DUE_SHIFT, 0
         while ready and ready[0] < end and looked_at < work_max:
             key = heappop(ready)
@@ -310,7 +313,7 @@ class TimerWheel:
         self._place_chain(slot, slot, due)
 
     def _place_chain(self, first: int, last: int, due: Microseconds) -> None:
-        """Slots that are linked from the first to the last, all with this due time."""
+        """Place a chain of slots, all with this due time."""
         tick, before, after = due // TICK, self._before, self._after
         if tick <= self._tick:
             self._make_ready(first, last, due)
@@ -343,20 +346,20 @@ class TimerWheel:
         self._occupied[level] &= ~(1 << bucket - _BASES[level])
 
     def _bucket_of(self, tick: int) -> tuple[int, int]:
-        """The bucket of a later tick, and the first tick behind that bucket."""
+        """The bucket of a later tick, and the first tick behind it."""
         level = _LEVEL_OF[(tick ^ self._tick).bit_length()]
         number = tick >> _SHIFTS[level]
         return _BASES[level] + (number & _MASKS[level]), number + 1 << _SHIFTS[level]
 
     def _append_ring(self, bucket: int, first: int, last: int) -> None:
-        """Append a chain, whose inner links are made, to a bucket's ring."""
+        """Append a chain of linked slots to a bucket's ring."""
         self._before[first] = end = self._before[bucket]
         self._after[end], self._after[last], self._before[bucket] = first, bucket, last
         level = 0 if bucket < 256 else (bucket - 192) >> 6
         self._occupied[level] |= 1 << bucket - _BASES[level]
 
     def _join_level(self, level: int, target: int) -> None:
-        """Let one bucket have all that is in a level."""
+        """Move all timers of a level to one bucket."""
         while occupied := self._occupied[level]:
             bucket = _BASES[level] + occupied.bit_length() - 1
             first, last = self._after[bucket], self._before[bucket]
@@ -371,7 +374,7 @@ class TimerWheel:
         return NO_SLOT if names is None else names.find(offset)
 
     def _forget_found(self, owner: int) -> None:
-        """The name that was just looked for and found."""
+        """Remove the name that was just found."""
         names = self._names[owner]
         names.remove()
         if not names:
@@ -395,14 +398,14 @@ class TimerWheel:
         return len(self._dues) - 1
 
     def _give_slot(self, slot: int) -> None:
-        """With the last of many timers all memory goes."""
+        """Free a slot. With the last of many timers all memory is freed."""
         if self._size or len(self._dues) < _KEPT_MAX:
             self._after[slot], self._free = self._free, slot
         else:
             self._clear()
 
     def _append_columns(self, owner: int, offsets: "array[int]", dues: "array[int]") -> None:
-        """All but the links."""
+        """All columns but the links."""
         self._dues += dues
         self._offsets += offsets
         self._owners += array("I", [owner]) * len(dues)
@@ -410,14 +413,14 @@ class TimerWheel:
     # The heap.
 
     def _slot_of(self, key: int) -> int:
-        """Whose key it is, or `NO_SLOT` when that timer is gone or was moved."""
+        """The slot of a key, or `NO_SLOT` when its timer is gone or was moved."""
         slot = self._find(key >> _OWNER_SHIFT & OWNER_MAX, key & _OFFSET_MASK)
         if slot != NO_SLOT and self._dues[slot] == key >> _DUE_SHIFT:
             return slot
         return NO_SLOT
 
     def _load_ready(self, slots: Sequence[int]) -> None:
-        """They come in due order: then a key mostly stays where it is put."""
+        """The slots come in order of due time, so a key mostly stays where it is pushed."""
         dues, offsets, before = self._dues, self._offsets, self._before
         if slots:
             owner = self._owners[slots[0]]
@@ -437,7 +440,7 @@ class TimerWheel:
 
 
 def _key(due: Microseconds, owner: int, offset: Offset) -> int:
-    """Of two timers, the one that fires first has the lower key."""
+    """Orders timers: the one that fires first has the lower key."""
     return due << _DUE_SHIFT | owner << _OWNER_SHIFT | offset
 
 

@@ -1,8 +1,8 @@
 """Which groups the register lacks though the partitions have ledgers of them.
 
-The register names a group before any partition hears of it, and drops it from its list of those that leave only
-when every partition has forgotten it. So a ledger whose group is in neither list means that the register lost
-entries. The group is adopted: it keeps its id, and with it all its progress.
+The register names a group before any partition hears of it, and drops it from its list of leaving groups only when
+every partition has forgotten it. So a ledger whose group is in neither list means that the register lost entries.
+The group is adopted: it keeps its id, and with it all its progress.
 
     not known at all                        made, with its settings and topics
     known, without settings or a topic      these are added
@@ -35,7 +35,7 @@ class HeldLedger:
     uuid: UUID
     partition: int
     partitions: int
-    """So many the topic has."""
+    """The number of partitions of the topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Adoption:
     is_unknown: bool
     """It is not in the register, or not under this id."""
     settings: GroupSettings | None
-    """What the register lacks; None when it has them, or the group is the broker's own."""
+    """The settings that the register lacks; None when it has them, or the group is the broker's own."""
     topics: tuple[SeenTopic, ...]
 
     def __str__(self) -> str:
@@ -55,7 +55,8 @@ class Adoption:
 
 
 def settings_of(plain: Mapping[str, Any] | None, ledger: LedgerSettings) -> GroupSettings:
-    """As the ledger has them; where an older goqueue wrote it, a queue with what a ledger needs to know."""
+    """The settings in a ledger; if an older goqueue wrote it, those of a queue group with the ledger's own
+    settings."""
     if plain is not None:
         return GroupSettings.from_plain(plain)
     return GroupSettings(
@@ -102,8 +103,8 @@ def _completed(known: KnownGroup, ledgers: Sequence[HeldLedger]) -> Adoption | N
 
 
 def _settings(ledgers: Sequence[HeldLedger]) -> GroupSettings | None:
-    """Of the broker's own groups there are none. Dead letters have none themselves: what another ledger says of
-    the deliveries comes first."""
+    """The broker's own groups have none. On a dead-letter topic a ledger has `max_deliveries` 0, since dead letters
+    have no dead letters: a ledger on another topic comes first."""
     if not ledgers or is_internal(ledgers[0].group):
         return None
     return max(ledgers, key=lambda each: each.settings.max_deliveries).settings

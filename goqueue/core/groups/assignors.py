@@ -4,15 +4,16 @@
     roundrobin   all partitions in order, one after the other to the next member that reads the topic
     sticky       everyone keeps what they have, as far as that is fair
 
-Members may read different topics. All three end in the same pass, which evens out: while somebody could hand a
-partition on, directly or through others who hand on one of theirs, to a member with at least two fewer, this is
-done along the shortest such way. When no way is left, no assignment is more even. The pass begins with the member
-that has most. Once it finds no way from there, all whom that member could reach have nearly as many as it has, can
-reach nobody else, and gain nothing later: they are done for good, so the work is bounded by members and moves.
+Members may read different topics. All three end in the same pass, which evens out: while a member can hand a
+partition on, directly or through other members that hand on one of theirs, to a member with at least two fewer,
+this is done along the shortest such way. When no way is left, no assignment is more even. The pass begins with the
+member that has most. Once it finds no way from there, all members that it could reach have nearly as many as it
+has, can reach no others, and gain nothing later: they are done for good, so the work is bounded by members and
+moves.
 
-Where all read the same topics every way has one step, and totals differ by one at most. Sticky then makes the
-fewest moves there can be: what nobody owns goes to those with least, and only what is still too much at one member
-and missing at another moves.
+If all members read the same topics, every way has one step, and totals differ by one at most. Sticky then makes the
+fewest possible moves: partitions without an owner go to the members with least, and only those that are still too
+many at one member and missing at another move.
 
 The same input gives the same answer whatever the order of its maps and sets.
 """
@@ -36,8 +37,8 @@ def assign(
     partitions: Mapping[str, int],
     current: Mapping[str, Assignment],
 ) -> dict[str, Assignment]:
-    """What each member gets. `members` are the topics each one reads, `partitions` how many a topic has, `current`
-    what each one holds now, of which only what can still be so counts."""
+    """The new assignment of each member. `members` are the topics that each one reads, `partitions` how many a
+    topic has, `current` what each one holds now; partitions that it can no longer hold do not count."""
     shares = _Shares(members, partitions)
     _BEGINNINGS[name](shares, current)
     _even_out(shares)
@@ -45,7 +46,8 @@ def assign(
 
 
 class _Shares:
-    """An assignment in the making. What a member got last it hands on first, so that what it had before stays."""
+    """An assignment in the making. A member hands on first what it got last, so that it keeps what it had
+    before."""
 
     def __init__(self, members: Mapping[str, frozenset[str]], partitions: Mapping[str, int]) -> None:
         self.members = sorted(members)
@@ -75,7 +77,7 @@ class _Shares:
 def _readers_by_topic(
     members: Mapping[str, frozenset[str]], partitions: Mapping[str, int]
 ) -> dict[str, tuple[str, ...]]:
-    """The topics that somebody reads, in order of name. Topics with the same readers share one tuple."""
+    """The topics that have readers, in order of name. Topics with the same readers share one tuple."""
     readers: dict[str, list[str]] = {topic: [] for topic in sorted(partitions)}
     for member in sorted(members):
         for topic in members[member] & readers.keys():
@@ -89,7 +91,7 @@ def _readers_by_topic(
 
 
 def _range(shares: _Shares, _current: Mapping[str, Assignment]) -> None:
-    """Runs that are one longer go to those who have least so far, not to the first of every topic again."""
+    """The longer runs go to the members that have least so far, not to the first of every topic again."""
     for topic, readers in shares.readers.items():
         length, longer = divmod(shares.partitions[topic], len(readers))
         favoured = set(sorted(readers, key=shares.counts.__getitem__)[:longer])
@@ -161,11 +163,12 @@ def _even_out(shares: _Shares) -> None:
 
 
 _Step: TypeAlias = tuple[str, str, str]
-"""A member, the topic of which it hands on a partition, and who gets it."""
+"""The member that hands on a partition, the topic of the partition, and the member that gets it."""
 
 
 def _find_way(shares: _Shares, giver: str) -> tuple[list[_Step], set[str]]:
-    """The shortest way to somebody with at least two fewer, of these to whoever has least; and who was reached."""
+    """The shortest way to a member with at least two fewer, of these to the one with least; and the members
+    reached."""
     steps: dict[str, _Step] = {}
     reached, seen = {giver}, set[int]()
     level = [giver]

@@ -9,8 +9,8 @@
     goqueue-dlq-last-delivery    likewise
     goqueue-dlq-reason           a sentence; cut so that the broker's headers stay within their 4 KiB
 
-Key, value, the program's own headers, priority and timestamp stay. What the broker had said of the original does
-not hold for the copy: an id would make it a repeat, an expiry would hide it, a fired delay is another partition's.
+Key, value, the program's own headers, priority and timestamp stay. The broker's headers of the original do not hold
+for the copy: an id would make it a repeat, an expiry would hide it, a fired delay is another partition's.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ ATTEMPTS, REASON = f"{PREFIX}attempts", f"{PREFIX}reason"
 FIRST_DELIVERY, LAST_DELIVERY = f"{PREFIX}first-delivery", f"{PREFIX}last-delivery"
 
 _ROOM = BROKER_HEADERS_SIZE_MAX - 16
-"""For the broker's headers, packed, reason included; the rest is for how msgpack writes lengths."""
+"""Limit of the broker's headers, packed, reason included; the rest is for how msgpack writes lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Story:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, bytes]) -> "Story | None":
-        """None when it is no dead letter of the broker's: a program may publish to the topic too."""
+        """None when the broker did not make it: a program may publish to the topic too."""
         try:
             return cls(
                 topic=headers[TOPIC].decode(),
@@ -85,13 +85,13 @@ class Story:
 
 
 def dead_letter(record: Buffer, story: Story, relative_offset: int) -> bytes:
-    """The copy of a record for the dead-letter topic, to lie at this place of its batch."""
+    """The copy of a record for the dead-letter topic, with this offset in its batch."""
     original = one_record(record)
     return _copy(original, relative_offset, own_headers(original) | story.to_headers(), 0)
 
 
 def redriven(record: Buffer, group: str | None, relative_offset: int) -> bytes:
-    """The copy of a dead letter on its way back: for one group, or for whoever reads the topic."""
+    """The copy of a dead letter for a redrive: for one group, or for all readers of the topic."""
     letter = one_record(record)
     if group is None:
         return _copy(letter, relative_offset, own_headers(letter), 0)
@@ -104,7 +104,7 @@ def one_record(record: Buffer) -> Record:
 
 
 def own_headers(record: Record) -> dict[str, bytes]:
-    """Those that the program gave the message."""
+    """The headers that the program gave the message."""
     return {name: value for name, value in record.headers.items() if not name.startswith(BROKER_HEADER_PREFIX)}
 
 

@@ -1,5 +1,5 @@
-"""What a group wants done, in this order: who is thrown out or replaced, which partitions change hands, who hears
-of it.
+"""What a group wants done, in this order: members that are expelled or replaced, partitions that change hands,
+members that are told.
 
 A partition learns its owner before the owner hears of it, so that the first request of a new owner is not refused.
 """
@@ -25,12 +25,12 @@ class Replaced:
     member: str
     instance: int
     before: int
-    """The same one, if it had closed and comes back."""
+    """The instance before; the same one, if it had closed and comes back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """From now on only this member takes from, or commits to, the partition; None is nobody."""
+    """From now on only this member takes from, or commits to, the partition; None: no member."""
 
     topic: str
     partition: int

@@ -1,14 +1,14 @@
 """Consumers of a group that left, or that another one replaced: a request of theirs may still be under way.
 
-A partition must not deliver to them: nobody would ever settle it. Requests wait a minute or two at most, so whoever
-left is forgotten after ten. A consumer that was replaced may not know it and come back after any time: of these the
-newest are remembered.
+A partition must not deliver to them: the delivery would never be settled. Requests wait a minute or two at most, so
+a consumer that left is forgotten after ten. A consumer that was replaced may not know it and come back after any
+time: the newest of these are remembered.
 """
 
 from math import inf
 
 REMEMBERED_MAX = 1_024
-"""Of each group and partition: as many may leave at once, with a request under way each."""
+"""Limit for each group and partition: as many consumers may leave at once, with a request under way each."""
 LEFT_SECONDS = 600.0
 
 
@@ -33,7 +33,7 @@ class GoneConsumers:
         self._note((member, instance), inf, now)
 
     def forget(self, member: str, instance: int) -> None:
-        """It is there again."""
+        """The consumer is there again."""
         self._until.pop((member, instance), None)
 
     def _note(self, consumer: tuple[str, int], until: float, now: float) -> None:

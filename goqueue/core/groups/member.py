@@ -1,7 +1,7 @@
 """One member of a group: what it asked for, what it was told last, and until when it is taken for alive.
 
-Alive is who is heard of. How long its handlers take is nobody's business here. A consumer that is started again
-under its id is another instance of the same member.
+A member is alive while it is heard of, however long its handlers take. A consumer that is started again under its
+id is another instance of the same member.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ SESSION_SECONDS = 30.0
 SESSION_SECONDS_MIN = 1.0
 SESSION_SECONDS_MAX = 1800.0
 RECONNECT_SECONDS = 5.0
-"""So long a member without a connection stays, unless it is static: such a one has its whole session."""
+"""How long a member without a connection stays in the group. A static member has its whole session, unless it
+closed."""
 
 
 @dataclass(slots=True)
@@ -33,9 +34,9 @@ class Member:
     since: float
     last_heard: float
     instance: int = 0
-    """Which consumer it is, of those that came under this id."""
+    """Tells apart the consumers that joined under this id."""
     is_away: bool = False
-    """It closed in good order, and its place is kept for a moment."""
+    """It closed in good order, and its membership is kept for a moment."""
     is_expected: bool = False
     """It was a member before the broker started, and has not come back yet. Its partitions wait for it."""
     lost_since: float | None = None
@@ -43,10 +44,10 @@ class Member:
     told: Assignment = frozenset()
     told_to_let_go: Assignment = frozenset()
     told_generation: int | None = None
-    """Of what it was told last; None before it was told anything."""
+    """The generation of the last assignment that it was told; None before the first."""
 
     def resume(self, before: "Member") -> None:
-        """It is the one that was here before; what it asked for now counts."""
+        """Continue the membership of `before`; the new subscription and settings count."""
         self.since = before.since
         self.told, self.told_to_let_go = before.told, before.told_to_let_go
         self.told_generation = before.told_generation
@@ -60,7 +61,7 @@ class Member:
             self.lost_since = now
 
     def close(self, now: float) -> None:
-        """Its place is kept as for one that has lost its connection; to say it again does not prolong that."""
+        """Its membership is kept as after a lost connection; to close again does not prolong that."""
         if not self.is_away:
             self.last_heard = self.lost_since = now
             self.is_away = True
@@ -75,7 +76,7 @@ class Member:
 
     @property
     def is_absent(self) -> bool:
-        """No consumer acts for it just now, and its place is kept for a moment."""
+        """No consumer acts for it just now, and its membership is kept for a moment."""
         return self.is_away or self.is_expected
 
     @property
@@ -86,7 +87,8 @@ class Member:
         return min(session_end, self.lost_since + RECONNECT_SECONDS)
 
     def is_news(self, assignment: Assignment) -> bool:
-        """What it is asked to let go of leaves its assignment. To have let go is no news: it said so itself."""
+        """Whether the member must be told. Partitions that it is asked to let go of leave its assignment. To have
+        let go is no news: it said so itself."""
         return self.told_generation is None or assignment != self.told
 
     def tell_again(self) -> Tell:
@@ -132,11 +134,11 @@ class MemberView:
     is_connected: bool
     is_static: bool
     has_closed: bool = False
-    """And its place is kept for a moment."""
+    """It closed, and its membership is kept for a moment."""
 
 
 def fenced(member_id: str) -> Fenced:
-    """What a consumer hears that another one has replaced."""
+    """The error for a consumer that another one has replaced."""
     return Fenced(
         f"another consumer joined as {shortened(member_id)} and has its place now; let this one end, or give it a "
         "member_id of its own"

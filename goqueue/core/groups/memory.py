@@ -1,7 +1,7 @@
-"""Which members a group had, and what each of them owned: what a broker that starts again knows of them.
+"""The members of a group and what each of them owned, as a broker remembers them across a restart.
 
-It is a hint, and may be a second old. It decides for whom partitions are kept, never who may read: that is decided
-by the generations that are given out after the start, none of which was given out before.
+It is a hint, and may be a second old. It decides for which members partitions are kept, never which may read: that
+is decided by the generations that are given out after the start, none of which was given out before.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from goqueue.core.groups.subscription import Subscription
 
 MEMBERS_REMEMBERED_MAX = 1_000
 PARTITIONS_REMEMBERED_MAX = 10_000
-"""Of one group. Larger groups are not remembered, so a change of members writes some 100 KiB at most."""
+"""Limits for one group. Larger groups are not remembered, so a change of members writes some 100 KiB at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class RememberedMember:
 
 
 def worth_remembering(members: Iterable[RememberedMember]) -> tuple[RememberedMember, ...]:
-    """In order of their ids; none at all of a group that is too large."""
+    """The members in order of their ids; none of a group that is too large."""
     found = sorted(members, key=lambda each: each.id)
     partitions = sum(len(each.assignment) for each in found)
     is_small = len(found) <= MEMBERS_REMEMBERED_MAX and partitions <= PARTITIONS_REMEMBERED_MAX

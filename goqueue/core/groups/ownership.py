@@ -32,7 +32,7 @@ class Handover(Enum):
 class Owner(NamedTuple):
     member: str
     generation: int
-    """In which the partition came to it."""
+    """The generation in which it became the owner."""
 
 
 class Ownership:
@@ -40,7 +40,7 @@ class Ownership:
         self._aim: dict[TopicPartition, str] = {}
         self._owners: dict[TopicPartition, Owner] = {}
         self._letting_go: dict[TopicPartition, float] = {}
-        """Until when; a part of what is owned."""
+        """The time until which the owner must let go, for some of the owned partitions."""
 
     @property
     def is_settled(self) -> bool:
@@ -67,7 +67,7 @@ class Ownership:
     def next_deadline(self) -> float | None:
         return min(self._letting_go.values(), default=None)
 
-    # Events. `follow` is what makes them count.
+    # Events. `follow` puts them into effect.
 
     def restore(self, held: Mapping[str, Assignment], generation: int) -> None:
         """What each member had before the broker started, if nobody has anything yet."""
@@ -93,7 +93,7 @@ class Ownership:
         self._free([key for key, owner in self._owners.items() if owner.member == member])
 
     def keep_only(self, exists: Callable[[TopicPartition], bool]) -> None:
-        """The other partitions are no more. Nobody lets go of these, and nobody gets them."""
+        """The other partitions are gone: no member lets go of them, and none gets them."""
         self._free([key for key in self._owners if not exists(key)])
         self._aim = {key: member for key, member in self._aim.items() if exists(key)}
 

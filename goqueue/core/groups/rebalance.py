@@ -46,11 +46,11 @@ from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
 
 class GroupState(Enum):
     EMPTY = auto()
-    """Nobody is here; the settings are kept."""
+    """It has no members; the settings are kept."""
     STABLE = auto()
     """Every partition that is read has its owner."""
     REBALANCING = auto()
-    """Somebody has yet to let go."""
+    """Some member has yet to let go."""
 
 
 class Turn(Enum):
@@ -74,11 +74,11 @@ TRANSITIONS: dict[GroupState, dict[Turn, GroupState]] = {
         Turn.WAITING: GroupState.REBALANCING,
     },
 }
-"""The first member of a group waits for nobody, so from EMPTY there is no way to REBALANCING."""
+"""The first member of a group waits for no other, so there is no way from EMPTY to REBALANCING."""
 
 
 class _Demand(NamedTuple):
-    """All that an aim depends on, beside who has what."""
+    """All that an aim depends on, beside the current owners."""
 
     readers: dict[str, frozenset[str]]
     partitions: dict[str, int]
@@ -102,7 +102,7 @@ class Group:
         settings: GroupSettings | None = None,
         generation: int = 0,
     ) -> None:
-        """`topics` are all there are and their numbers of partitions. A group that was here before brings its
+        """`topics` are all topics with their numbers of partitions. A group that existed before brings its
         settings, and a generation not below its last."""
         self._topics = dict(topics)
         self._settings = settings
@@ -112,7 +112,7 @@ class Group:
         self._ownership = Ownership()
         self._demand = _Demand({}, {})
         self._assigned: dict[TopicPartition, str] = {}
-        """What the partitions know of their owners."""
+        """The owners as the partitions know them."""
 
     @property
     def state(self) -> GroupState:
@@ -130,7 +130,7 @@ class Group:
     # Events
 
     def restore(self, now: float, members: Collection[RememberedMember]) -> list[Effect]:
-        """At the start, before anybody joins: these were members when the broker ended."""
+        """At the start, before any member joins: these were members when the broker ended."""
         assert not self._members, "nobody has joined yet"
         if self._settings is None or self._is_shared:
             return []
@@ -174,7 +174,7 @@ class Group:
         return [Replaced(member_id, instance, known.instance), *effects]
 
     def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        """Also of one that is expected back: which consumer of the member it was is not remembered."""
+        """Also for a member that is expected back, whatever the instance: that is not remembered."""
         member = self._members.get(member_id)
         if member is None or not member.is_expected:
             member = self._member(member_id, instance)
@@ -182,7 +182,7 @@ class Group:
         return self._proceed(now, members_changed=True)
 
     def close(self, now: float, member_id: str, instance: int = 0) -> bool:
-        """The member goes and means to come back. Whether its place is kept: else it has to leave."""
+        """The member goes and means to come back. Returns whether its membership is kept: else it has to leave."""
         member = self._member(member_id, instance)
         if member.is_static:
             member.close(now)
@@ -195,7 +195,7 @@ class Group:
         return [] if generation == member.told_generation else [member.tell_again()]
 
     def connection_lost(self, now: float, member_id: str) -> list[Effect]:
-        """Connections close after their member left, too: then it is no news."""
+        """A connection may close after its member left: then it is no news."""
         if member_id in self._members:
             self._members[member_id].connection_lost(now)
         return []
@@ -216,7 +216,7 @@ class Group:
         return self._proceed(now)
 
     def topics_changed(self, now: float, topics: Mapping[str, int]) -> list[Effect]:
-        """All topics there are now. One that was deleted and made again is first heard of without it."""
+        """All topics there are now. For one that was deleted and made again, a call without it comes first."""
         self._topics = dict(topics)
         self._ownership.keep_only(self._exists)
         self._assigned = {key: member for key, member in self._assigned.items() if self._exists(key)}
@@ -224,7 +224,7 @@ class Group:
 
     def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
         """Other settings, for a group without members or by force. Members that read in another manner now (mode,
-        shared) are expelled: they have to be started anew. So are those that are away, whose places are kept."""
+        shared) are expelled: they have to be started anew. So are members that are away."""
         if settings == self._settings:
             return []
         away = [member for member in self._members.values() if member.is_absent]
@@ -240,7 +240,7 @@ class Group:
         return self._expel(now, away, lambda _: "the group was altered while it was away")
 
     def expel_all(self, now: float, reason: str) -> list[Effect]:
-        """Whatever they know does not hold any more; they have to join anew."""
+        """What the members know does not hold any more; they have to join anew."""
         return self._expel(now, list(self._members.values()), lambda _: reason)
 
     def tick(self, now: float) -> list[Effect]:
@@ -271,12 +271,12 @@ class Group:
 
     @property
     def waits_since(self) -> float | None:
-        """Since when somebody has yet to let go."""
+        """Since when some member has yet to let go."""
         until = self._ownership.next_deadline()
         return None if until is None else until - LETTING_GO_SECONDS_MAX
 
     def remembered(self) -> tuple[RememberedMember, ...]:
-        """What a broker that starts again is to know of the members."""
+        """The members as a broker is to remember them across a restart."""
         if self._is_shared:
             return ()
         held = self._ownership.held()
@@ -296,7 +296,8 @@ class Group:
     # What every event ends with
 
     def _proceed(self, now: float, *, members_changed: bool = False, again: str | None = None) -> list[Effect]:
-        """On towards the aim, a new one if need be. `again` is told also when it is not concerned."""
+        """Go on towards the aim, a new one if need be. The member `again` is told even if nothing changed for
+        it."""
         demand = self._new_demand()
         if demand != self._demand:
             self._aim(now, demand)
@@ -323,7 +324,7 @@ class Group:
         self._ownership.aim(aim, self._handover, now)
 
     def _shares(self, settings: GroupSettings, demand: _Demand) -> dict[str, Assignment]:
-        """In an eager group nobody may have anything just now; then it counts what they were to have."""
+        """In an eager group the members may have nothing just now; then what they were to have counts."""
         current = self._ownership.aimed_at() if settings.rebalance == "eager" else self._ownership.held()
         return assign(settings.assignor, demand.readers, demand.partitions, current)
 
@@ -335,7 +336,7 @@ class Group:
         return [Assign(*key, self._assigned.get(key), generation) for key in sorted(changed)]
 
     def _news(self, generation: int) -> list[Tell]:
-        """Those who lose something hear of it first."""
+        """Members that lose something are told first."""
         held, letting_go = self._ownership.held(), self._ownership.let_go_by()
         tells = []
         for member in self._members.values():
@@ -373,7 +374,7 @@ class Group:
     # Members
 
     def _member(self, member_id: str, instance: int | None = None) -> Member:
-        """With an instance, `Fenced` unless it is that one."""
+        """With an instance, `Fenced` unless it is the member's."""
         member = self._members.get(member_id)
         if member is None:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")

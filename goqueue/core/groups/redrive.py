@@ -1,6 +1,6 @@
 """Sending dead letters back: which of them, and where to.
 
-Where to is journaled with each chosen letter, as the reason why it leaves the dead-letter topic:
+The destination is journaled with each chosen letter, as the reason why it leaves the dead-letter topic:
 
     group        to its own topic and partition, for the group that gave it up; the others pass it over
     all          to its own topic and partition, for everybody
@@ -19,7 +19,7 @@ _GROUP, _ALL, _TO = "group", "all", "to:"
 @dataclass(frozen=True, slots=True)
 class Destination:
     topic: str | None = None
-    """None is where the letter came from."""
+    """None: the topic that the letter came from."""
     is_for_all: bool = False
 
     @classmethod
@@ -41,13 +41,13 @@ class Destination:
         return self.topic or story.topic
 
     def group_for(self, story: Story) -> str | None:
-        """Who alone is to get it; None is everybody."""
+        """The only group that is to get it; None: all groups."""
         return None if self.is_for_all else story.group
 
 
 @dataclass(frozen=True, slots=True)
 class RedriveChoice:
-    """Those that fit all that is given."""
+    """Chooses the letters that fit everything that is given."""
 
     destination: Destination
     group: str | None = None
@@ -55,7 +55,7 @@ class RedriveChoice:
     reason: str | None = None
 
     def takes(self, offset: Offset, story: Story | None, topics: Set[str], groups: Set[str]) -> bool:
-        """Only letters of the broker's, and only if somebody is there to get them."""
+        """Only letters that the broker made, and only if their topic and their group exist."""
         if story is None or self.destination.topic_for(story) not in topics:
             return False
         receiver = self.destination.group_for(story)

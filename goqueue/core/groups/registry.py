@@ -36,7 +36,7 @@ from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFor
 VERSION = 1
 GROUPS_MAX = 10_000
 LEAVING_MAX = 10_000
-"""Removed groups that wait for a partition to hear of it; beyond that the oldest are dropped."""
+"""Limit of the removed groups that wait for a partition to hear of it; beyond it the oldest are dropped."""
 GROUP_ID_BITS = 63
 
 RegistryEntry: TypeAlias = dict[str, Any]
@@ -51,7 +51,8 @@ class SeenTopic:
     partitions: int
     start: str
     attached: int = 0
-    """So many partitions, from the first on, have the group's ledger: where it is missing it was lost."""
+    """The number of partitions, from the first on, that have the group's ledger: if it is missing there, it was
+    lost."""
 
     def start_of(self, partition: int) -> str:
         return self.start if partition < self.partitions else EARLIEST
@@ -100,7 +101,7 @@ class GroupRegistry:
         return group
 
     def leaving(self) -> list[KnownGroup]:
-        """Those that were removed and that some partition may not have heard of."""
+        """Removed groups that some partition may not have heard of."""
         return list(self._leaving.values())
 
     # Commands: the entry to write, or an error. The state stays as it is.
@@ -114,7 +115,7 @@ class GroupRegistry:
         return _entry("made", checked, id=group_id)
 
     def fix(self, name: str, settings: GroupSettings) -> RegistryEntry:
-        """Whoever they come from, a first member or an operator: a group has only what there is."""
+        """Settings from the first member, or from an operator."""
         return _entry("fixed", self.group(name).name, settings=settings.to_plain())
 
     def reserve(self, name: str, generation: int) -> RegistryEntry:
@@ -126,7 +127,7 @@ class GroupRegistry:
         return _entry("began", self.group(name).name, seen=seen.to_plain())
 
     def attach(self, name: str, topic: str, uuid: UUID, partitions: int) -> RegistryEntry:
-        """So many partitions of the topic, from the first on, have the group's ledger durably."""
+        """The first `partitions` partitions of the topic have the group's ledger durably."""
         return _entry("attached", self.group(name).name, topic=topic, uuid=str(uuid), partitions=partitions)
 
     def remake(self, name: str, group_id: int) -> RegistryEntry:
@@ -152,12 +153,12 @@ class GroupRegistry:
     # Entries
 
     def fits(self, entry: object) -> bool:
-        """Whether it can be applied: where entries were lost, others may speak of a group that is not known."""
+        """Whether it can be applied: where entries were lost, others may name an unknown group."""
         fields = _checked(entry)
         return fields["kind"] not in _OF_A_GROUP or fields.get("group") in self._groups
 
     def apply(self, entry: object) -> None:
-        """An entry is durable, or was. `UnknownFormat` changes nothing."""
+        """Apply a durable entry, a new one or one of a replay. `UnknownFormat` changes nothing."""
         fields = _checked(entry)
         try:
             _APPLIED[fields["kind"]](self, fields)
@@ -165,7 +166,7 @@ class GroupRegistry:
             raise UnknownFormat(f"an entry of the groups cannot be read: {shortened(entry)}") from error
 
     def _made(self, fields: RegistryEntry) -> None:
-        """What is left of an earlier group of this name is told apart by the id."""
+        """The id tells the group from what is left of an earlier one of this name."""
         name = check_group_name(fields["group"], by_broker=True)
         self._groups[name] = KnownGroup(name, int(fields["id"]))
 
@@ -187,7 +188,7 @@ class GroupRegistry:
         self._change(fields, topics=_frozen(topics))
 
     def _ceased(self, fields: RegistryEntry) -> None:
-        """Of a topic made again under its name only the old one is meant."""
+        """Only the topic with this UUID ceases, not one that was made again under its name."""
         topics, uuid = dict(self._groups[fields["group"]].topics), UUID(fields["uuid"])
         if fields["topic"] in topics and topics[fields["topic"]].uuid == uuid:
             del topics[fields["topic"]]

@@ -86,7 +86,7 @@ class GroupSettings:
         return asdict(self)
 
     def altered(self, changes: object) -> "GroupSettings":
-        """With these changes; None resets to the default. What a person misspelt is refused, not passed over."""
+        """With these changes; None resets to the default. Misspelt names are refused, not ignored."""
         given = _checked_map(changes)
         inside = {key: _BY_NAME[key].default if value is None else value for key, value in _known(given).items()}
         values = {**asdict(self), **inside}
@@ -126,7 +126,7 @@ def _faults(values: Mapping[str, object]) -> Iterator[str]:
 
 
 def _idle_faults(values: Mapping[str, object]) -> Iterator[str]:
-    """What would be to no effect. A group that is there may have it."""
+    """Settings that would have no effect. A group that already has them keeps them."""
     if values["mode"] == "stream" and values["lanes"] == "strict":
         yield 'lanes is "strict", but a group in mode "stream" reads in the order of offsets; use mode "queue"'
 

@@ -32,7 +32,7 @@ def parse_start(text: str) -> Start:
 
 
 def check_start(start: object) -> str:
-    """Where a group is to begin, or `InvalidConfig`."""
+    """Checks where a group is to begin; `InvalidConfig` if it is no start."""
     if not isinstance(start, str) or not (start in (EARLIEST, LATEST) or _SHAPE.fullmatch(start)):
         fault = f"start is {shortened(start)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
         raise InvalidConfig(fault, faults=[fault])

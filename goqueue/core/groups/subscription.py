@@ -5,7 +5,7 @@ chosen over regular expressions because names are full of dots, which there woul
 a character of a pattern, so a text says by itself which of the two it is.
 
 A pattern means the topics that people made. The broker's own (`__...`) and dead letters (`....dlq`) fit only a
-pattern that begins, or ends, just so: whoever reads `*` does not want last week's failures mixed in.
+pattern that begins, or ends, just so: a consumer of `*` does not want last week's failures mixed in.
 
 Topics come and go: a subscription is resolved against those that are there, as often as they change.
 """
@@ -22,7 +22,7 @@ from goqueue.errors import InvalidName
 
 PATTERN_LENGTH_MAX = 400
 TOPICS_MAX = 1_000
-"""So many names a list may hold; a pattern may fit any number."""
+"""Limit of the names in a list; a pattern may fit any number of topics."""
 
 _WILD = frozenset("*?[")
 _PATTERN_SHAPE = re.compile(r"[A-Za-z0-9._\-*?!\[\]]+")
@@ -49,13 +49,13 @@ class Subscription:
         return self.pattern if self.pattern is not None else list(self.names)
 
     def resolve(self, topics: Iterable[str]) -> frozenset[str]:
-        """Those of the topics that are read."""
+        """Those of the given topics that the member reads."""
         if self.pattern is None:
             return frozenset(self.names).intersection(topics)
         return frozenset(topic for topic in topics if self._fits(topic))
 
     def missing(self, topics: Iterable[str]) -> list[str]:
-        """The names of which there is no topic. A pattern misses nothing: it waits for what may come."""
+        """The names that no topic has. A pattern misses nothing: it waits for what may come."""
         there = frozenset(topics)
         return [name for name in self.names if name not in there]
 

@@ -32,7 +32,7 @@ class DescribedMember(NamedTuple):
     member_for_ms: int
     silent_for_ms: int
     is_away: bool = False
-    """Its connection ended, or it closed: its place is kept for it."""
+    """Its connection ended, or it closed: its membership is kept for it."""
 
 
 class DescribedPartition(NamedTuple):
@@ -46,9 +46,9 @@ class DescribedPartition(NamedTuple):
     lag: int = 0
     in_flight: int = 0
     waiting: int = 0
-    """For their retry."""
+    """Messages that wait for their retry."""
     leaving: int = 0
-    """On their way to the dead-letter topic."""
+    """Messages on their way to the dead-letter topic."""
     removed_unacked: int = 0
     oldest_unacked_ms: int | None = None
     error: GoQueueError | None = None
@@ -58,9 +58,9 @@ class DescribedPartition(NamedTuple):
     """Messages that wait until the log can be read again. The lag does not count them."""
     damages: tuple[DamagedRun, ...] = ()
     progress_lost_at: Microseconds | None = None
-    """The journal of the partition's ledgers was damaged or gone, and messages come again."""
+    """When the journal of the partition's ledgers was found damaged or gone: messages are redelivered."""
     shown_before: Offset | None = None
-    """Where all was lost: the committed offset that people were shown last."""
+    """If all progress was lost: the committed offset that was shown last."""
 
 
 class DescribedGroup(NamedTuple):

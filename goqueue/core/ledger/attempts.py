@@ -1,8 +1,7 @@
-"""Offsets by the delivery they are on.
+"""Offsets by the attempt they are on.
 
-Where a message that was handed out stands is said by three things: the number of its delivery (the one under way,
-or the one that comes next), whether the delivery before ended without a word, and its lane. Many messages stand
-alike, so these are few sets, not many messages.
+The standing of a delivered message is three things: its attempt (the one under way, or the next one), whether the
+delivery before expired, and its lane. Many messages share a standing, so there are few sets, however many messages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from goqueue.types import LANE_COUNT, Offset, Priority
 
 
 class AttemptRun(NamedTuple):
-    """Neighbouring messages on a delivery of the same number."""
+    """Neighbouring messages on the same attempt."""
 
     first: Offset
     last: Offset
@@ -30,14 +29,14 @@ AttemptRuns: TypeAlias = tuple[AttemptRun, ...]
 
 
 class AttemptSets(tuple[tuple[int, OffsetSet], ...]):
-    """The messages of a delivery that lie here and there, by the number of their delivery."""
+    """The messages of a delivery that are scattered, by attempt."""
 
     @property
     def size(self) -> int:
         return sum(len(offsets) for _, offsets in self)
 
     def runs(self) -> AttemptRuns:
-        """The same, in order."""
+        """The same messages as runs, in order."""
         return tuple(merge(*[_attempt_runs(attempt, offsets) for attempt, offsets in self]))
 
 
@@ -47,13 +46,13 @@ NO_SETS = AttemptSets()
 class Standing(NamedTuple):
     attempt: int
     lost: bool
-    """The delivery before expired. A nack says that the consumer lives; an expiry does not."""
+    """The delivery before expired. A nack shows that the consumer lives; an expiry does not."""
     lane: int = Priority.NORMAL
 
 
 FRESH_ATTEMPT = 1
 FRESH = tuple(Standing(FRESH_ATTEMPT, lost=False, lane=lane) for lane in range(LANE_COUNT))
-"""Of each lane those that are handed out for the first time."""
+"""For each lane the standing of messages that are delivered for the first time."""
 
 StandingRun: TypeAlias = tuple[Standing, Run]
 
@@ -94,12 +93,12 @@ class Attempts:
         return offsets
 
     def find(self, run: AttemptRun) -> list[Run]:
-        """What is here of these, on a delivery of that number."""
+        """The part of this run that is here, on its attempt."""
         sets = [offsets for standing, offsets in self._sets.items() if standing.attempt == run.attempt]
         return [found for offsets in sets for found in offsets.runs(run.first, run.last)]
 
     def count_of(self, runs: Sequence[AttemptRun]) -> int:
-        """How many of these are here, on a delivery of the number that they name."""
+        """How many of these messages are here, on the attempt that their run names."""
         return sum(
             len(offsets.common(asked))
             for attempt, asked in by_attempt(runs).items()
@@ -108,7 +107,7 @@ class Attempts:
         )
 
     def take(self, offsets: OffsetSet) -> "Attempts":
-        """Whatever is here of these, and no longer is."""
+        """Remove and return the offsets of these that are here."""
         taken = Attempts()
         for standing in list(self._sets):
             taken.add_all(standing, self._sets[standing].take(offsets))
@@ -121,7 +120,7 @@ class Attempts:
         return taken
 
     def take_range(self, first: Offset, last: Offset) -> list[StandingRun]:
-        """The same of a range, however long."""
+        """The same for a range, however long."""
         found = [(standing, run) for standing, offsets in self._sets.items() for run in offsets.runs(first, last)]
         for standing, run in found:
             self._sets[standing].discard(*run)
@@ -167,7 +166,7 @@ def _attempt_runs(attempt: int, offsets: OffsetSet) -> Iterator[AttemptRun]:
 
 
 def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
-    """The first so many messages of these runs."""
+    """The first `count_max` messages of these runs."""
     taken = list[AttemptRun]()
     room = count_max
     for run in islice(runs, count_max):
@@ -181,7 +180,7 @@ def first_messages(runs: Iterator[AttemptRun], count_max: int) -> AttemptRuns:
 
 
 def split_messages(runs: AttemptRuns, count_max: int) -> tuple[AttemptRuns, AttemptRuns]:
-    """The first so many messages of these runs, and the others."""
+    """The first `count_max` messages of these runs, and the others."""
     taken = first_messages(iter(runs), count_max)
     rest, place = runs[len(taken) :], len(taken) - 1
     if taken and taken[-1].last < runs[place].last:
@@ -190,7 +189,7 @@ def split_messages(runs: AttemptRuns, count_max: int) -> tuple[AttemptRuns, Atte
 
 
 def by_attempt(runs: Iterable[AttemptRun]) -> dict[int, OffsetSet]:
-    """The messages that runs name, by the number of their delivery."""
+    """The messages of these runs, by attempt."""
     rows = dict[int, list[tuple[Offset, Offset]]]()
     for first, last, attempt in runs:
         rows.setdefault(attempt, []).append((first, last))
@@ -221,7 +220,7 @@ def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
 
 
 def without(run: AttemptRun, found: Sequence[Run]) -> list[AttemptRun]:
-    """What is left of a run besides what was found of it."""
+    """The pieces of a run that were not found."""
     rest, first = list[AttemptRun](), run.first
     for piece in sorted(found):
         if first < piece.first:

@@ -1,13 +1,14 @@
 """Messages of a group that the log cannot read: they wait for a repair, or until an operator gives them up.
 
-Nobody can tell which priority they have, or whether they are messages at all, so a range is damaged in all lanes.
-Each offset keeps what was known of it, and goes back there when the log can read it again:
+Their priority is unknown, and even whether they are messages at all, so a range is damaged in all lanes. Each
+offset keeps what was known of it, and returns to that state when the log can read it again:
 
     fresh      never handed out
     again      was to come again: the number of its delivery stays
     letters    was to leave for the dead-letter topic: its reason stays
 
-A file names each range for people. The offsets themselves are bitmaps: a range costs the same as one offset.
+Each range is named with its file, for people. The offsets themselves are bitmaps: a range costs the same as one
+offset.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +20,8 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
 NAMES_MAX = 100
-"""Ranges that are named with their file. The messages of further ranges are damaged too, and counted."""
+"""Limit of the ranges that are named with their file. The messages of further ranges are damaged too, and
+counted."""
 LATE_TIDY_FROM = 64
 
 Timed = tuple[Run, Microseconds]
@@ -35,7 +37,7 @@ class DamagedRun(NamedTuple):
 
 
 class RepairedRun(NamedTuple):
-    """What was damaged and no longer is, by what was known of it."""
+    """Offsets that are no longer damaged, by what was known of them."""
 
     fresh: OffsetSet
     again: list[StandingRun]
@@ -81,7 +83,7 @@ class Damages:
         return self.fresh.count(first, last) + again + self._letters.count_leaving(Run(first, last))
 
     def ranges(self) -> tuple[DamagedRun, ...]:
-        """In order, each with its messages."""
+        """The ranges in order, each with the number of its messages."""
         return tuple(each._replace(messages=self.count(each.first, each.last)) for each in self._names)
 
     def add(self, fresh: OffsetSet, again: Iterable[StandingRun], letters: Iterable[DeadRun]) -> None:
@@ -92,7 +94,7 @@ class Damages:
             self._letters.add(letter)
 
     def name(self, first: Offset, last: Offset, path: str) -> None:
-        """The newest word on a range holds."""
+        """The newest file that is named for a range holds."""
         rest = list[DamagedRun]()
         for each in self._names:
             pieces = (each._replace(last=min(each.last, first - 1)), each._replace(first=max(each.first, last + 1)))
@@ -100,7 +102,7 @@ class Damages:
         self._names = _joined(sorted([*rest, DamagedRun(first, last, path)]))[:NAMES_MAX]
 
     def take(self, first: Offset, last: Offset) -> RepairedRun:
-        """Whatever of these is damaged, and no longer is."""
+        """Remove and return the damaged offsets of this range."""
         fresh = OffsetSet(self.fresh.runs(first, last))
         self.fresh.discard(first, last)
         taken = RepairedRun(fresh, self.again.take_range(first, last), self._letters.take(first, last))
@@ -132,7 +134,7 @@ def _joined(names: Iterable[DamagedRun]) -> list[DamagedRun]:
 
 
 class LateDeliveries:
-    """When repaired messages were first handed out: later than those around them (firstdeliveries.py)."""
+    """When repaired messages were first delivered: later than those around them (firstdeliveries.py)."""
 
     def __init__(self) -> None:
         self._waiting = OffsetSet()
@@ -140,7 +142,7 @@ class LateDeliveries:
         self._tidy_at = LATE_TIDY_FROM
 
     def wait(self, offsets: OffsetSet) -> None:
-        """They are to be handed out for the first time."""
+        """These are to be delivered for the first time."""
         self._waiting.update(offsets)
 
     def note(self, handed_out: Iterable[OffsetSet], wall: Microseconds) -> None:
@@ -150,7 +152,8 @@ class LateDeliveries:
                 self._times += [(wall, found)] if found else []
 
     def split(self, run: Run, otherwise: Callable[[Run], Iterator[Timed]]) -> Iterator[Timed]:
-        """The run in pieces that were first handed out together; `otherwise` knows those that were not late."""
+        """The run in pieces that were first delivered together; `otherwise` answers for those that were not
+        late."""
         rest = OffsetSet([run])
         for wall, offsets in self._times:
             yield from ((piece, wall) for piece in rest.take(offsets).runs())
@@ -158,7 +161,7 @@ class LateDeliveries:
             yield from otherwise(piece)
 
     def without(self, offsets: OffsetSet) -> OffsetSet:
-        """Those that were not late."""
+        """The offsets that were not late."""
         for late in (self._waiting, *(late for _, late in self._times)):
             offsets = offsets.without(late) if late else offsets
         return offsets
@@ -168,7 +171,7 @@ class LateDeliveries:
         return len(self._times) >= self._tidy_at
 
     def tidy(self, held: OffsetSet) -> None:
-        """Let go of what nobody will ask for."""
+        """Drop the times of offsets that are not `held`."""
         self._times = self._needed(held)
         self._tidy_at = max(LATE_TIDY_FROM, 2 * len(self._times))
 

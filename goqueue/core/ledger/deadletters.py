@@ -1,4 +1,4 @@
-"""Messages on their way to the dead-letter topic: those that wait for it, in offset order, and those under way.
+"""Messages on their way to the dead-letter topic: a queue in offset order, and the transfer under way.
 
 At most one transfer is under way. Its sequence is journaled before the append, so that after a crash the same
 messages are sent again under the same sequence, and the producer's memory tells whether they are there already:
@@ -19,7 +19,7 @@ _last = attrgetter("last")
 
 
 class DeadRun(NamedTuple):
-    """Neighbouring messages given up alike."""
+    """Neighbouring messages that were given up with the same attempts, times and reason."""
 
     first: Offset
     last: Offset
@@ -56,14 +56,14 @@ class DeadLetterQueue:
 
     @property
     def transfer_count(self) -> int:
-        """Of those under way the ones that hold the group's progress."""
+        """The number of messages in the transfer that hold the committed offset."""
         return len(self._to_settle)
 
     def count_in_transfer(self, end: Offset) -> int:
         return self._to_settle.count(0, end - 1)
 
     def next(self, count_max: int) -> tuple[DeadRun, ...]:
-        """The first so many messages that wait."""
+        """The first waiting messages, at most `count_max`."""
         found, room = list[DeadRun](), count_max
         for run in self._leaving[: max(0, count_max)]:
             if room <= 0:
@@ -76,7 +76,7 @@ class DeadLetterQueue:
         return self._leaving
 
     def count_leaving(self, run: Run) -> int:
-        """How many of these wait."""
+        """How many messages of this run wait."""
         return sum(piece.size for piece in self._find(run))
 
     def add(self, run: DeadRun) -> None:
@@ -84,7 +84,7 @@ class DeadLetterQueue:
         self._leaving_count += run.size
 
     def take(self, first: Offset, last: Offset) -> list[DeadRun]:
-        """Whatever of these waits, and no longer does."""
+        """Remove and return the waiting messages of this range."""
         found = self._find(Run(first, last))
         if not found:
             return []
@@ -111,24 +111,25 @@ class DeadLetterQueue:
         self._to_settle = OffsetSet(Run(dead.first, dead.last) for dead in taken)
 
     def end(self) -> list[Run]:
-        """The transfer is over: what is done now."""
+        """The transfer is over; returns the messages that are done now."""
         settled = list(self._to_settle.runs())
         self.under_way, self._to_settle = None, OffsetSet()
         return settled
 
     def let_go(self, first: Offset, last: Offset) -> None:
-        """These messages are no longer this group's: they leave no more, and if under way settle nothing here."""
+        """These messages are no longer this group's: those that wait are not sent, and those in the transfer settle
+        nothing."""
         self.take(first, last)
         self._to_settle.discard(first, last)
 
     def hand_over(self, first: Offset, last: Offset) -> OffsetSet:
-        """Of those under way, what others settle."""
+        """The messages of the transfer in this range, for the caller to settle."""
         taken = self._to_settle.common(OffsetSet([(first, last)]))
         self._to_settle.discard(first, last)
         return taken
 
     def runs(self) -> Iterator[Run]:
-        """Those that wait, and those under way that hold the group's progress."""
+        """The waiting messages, and those of the transfer that hold the committed offset."""
         yield from (Run(run.first, run.last) for run in self._leaving)
         yield from self._to_settle.runs()
 

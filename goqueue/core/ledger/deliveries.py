@@ -1,13 +1,13 @@
-"""Deliveries under way: who holds what, until when, and which receipts are good (G6, G7).
+"""Deliveries under way: which member holds what, until when, and which receipts are good (G6, G7).
 
-A delivery is what one member was handed at once, under one nonce. It has one lease for all of its messages. Only
-when a part of them is extended does that part get a lease of its own. A receipt is good while the message is out
-under its nonce, on the delivery number that it names, and the lease's time has not come. How a message was settled
-is remembered with the delivery, and of the last 256 deliveries that came to their end, so that the same settlement
-repeated after a lost answer succeeds. A different one finds a stale receipt.
+A delivery is what one member received at once, under one nonce. It has one lease for all of its messages; a part
+that is extended gets a lease of its own. A receipt is good while the message is in flight under its nonce, on the
+attempt that it names, and the lease has not ended. Settlements are remembered with the delivery, and for the last
+256 deliveries that ended, so that the same settlement repeated after a lost answer succeeds. A different one finds
+a stale receipt.
 
-Deadlines stand in a heap. One that is no longer true is dropped when it comes up; when such ones are the most, the
-heap is made anew.
+Deadlines are in a heap. An outdated one is dropped when it comes to the top; when most may be outdated, the heap is
+made anew.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,13 +46,13 @@ class Delivery:
 
     @property
     def size(self) -> int:
-        """How many of its messages are still out."""
+        """How many of its messages are still in flight."""
         return self.leases.size
 
 
 @dataclass(slots=True)
 class Held:
-    """What one member holds: a message handed out alone, or whatever else."""
+    """What one member holds: one message that was delivered alone, or any others."""
 
     nonces: dict[int, None] = field(default_factory=dict)
     count: int = 0
@@ -63,9 +63,9 @@ class Deadline(NamedTuple):
     time: float
     nonce: int
     number: int
-    """Of all, so that no two are alike."""
+    """Unique, so that two deadlines never compare their leases."""
     lease: Lease
-    """Without messages it is over, and so is the deadline."""
+    """A lease without messages is over, and so is its deadline."""
 
 
 class ReceiptVerdict(NamedTuple):
@@ -113,7 +113,7 @@ class Deliveries:
         return {member: held.count for member, held in self._held.items()}
 
     def runs(self) -> Iterator[Run]:
-        """Everything that is in flight."""
+        """All messages in flight."""
         leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
         return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
 
@@ -122,11 +122,11 @@ class Deliveries:
         return (item for lease in leases for item in lease.out.items())
 
     def oldest(self) -> Delivery | None:
-        """Of those under way the one that was handed out first."""
+        """The delivery under way that began first."""
         return next(iter(self._deliveries.values()), None)
 
     def held_alone(self) -> frozenset[str]:
-        """Members that hold a message handed out alone."""
+        """Members that hold a message that was delivered alone."""
         return frozenset(member for member, held in self._held.items() if held.is_alone)
 
     def next_deadline(self) -> float | None:
@@ -141,7 +141,7 @@ class Deliveries:
                 yield self._deliveries[deadline.nonce], deadline.lease
 
     def _passed(self, now: float) -> "Iterator[Deadline]":
-        """Deadlines, true or not. In a heap nothing below a later one is earlier."""
+        """Deadlines that have passed, outdated ones included. In a heap nothing below a later one is earlier."""
         places = [0]
         while places:
             place = places.pop()
@@ -154,7 +154,7 @@ class Deliveries:
     def judge(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
     ) -> ReceiptVerdict:
-        """What was settled so under this nonce before is not stale, and not good a second time."""
+        """A message that was settled as `repeats` under this nonce before is neither stale nor good again."""
         runs = tuple(runs)
         leases = self._standing(now, nonce, runs)
         if _are_all_out(leases, runs):  # as most often
@@ -170,11 +170,11 @@ class Deliveries:
         return ReceiptVerdict(joined(good), tuple(stale))
 
     def out(self, now: float, nonce: int) -> AttemptRuns:
-        """Everything under this nonce for which receipts are good."""
+        """All messages under this nonce whose receipts are good."""
         return joined(run for lease in self._standing(now, nonce) for run in lease.out.runs())
 
     def are_out(self, now: float, nonce: int, size: int) -> bool:
-        """Whether receipts are good for all of a delivery, which had so many messages."""
+        """Whether the receipts of a whole delivery of `size` messages are good."""
         delivery = self._deliveries.get(nonce)
         return delivery is not None and delivery.size == size == sum(
             len(lease.out) for lease in self._standing(now, nonce)
@@ -184,12 +184,12 @@ class Deliveries:
         return 0 < size == len(self._settled_so(nonce, Settlement.ACKED))
 
     def offsets_under(self, nonce: int) -> Iterator[Offset]:
-        """Everything that is out under this nonce, be its lease over."""
+        """All messages in flight under this nonce, even if their lease has ended."""
         sets = [offsets for lease in self._deliveries[nonce].leases for offsets in lease.out.values()]
         return chain.from_iterable([offsets.offsets() for offsets in sets])
 
     def _standing(self, now: float, nonce: int, runs: AttemptRuns | None = None) -> Sequence[Lease]:
-        """All of them, or those that these messages may be under."""
+        """The leases that have not ended: all of the delivery, or those that may cover these messages."""
         delivery = self._deliveries.get(nonce)
         if delivery is None:
             return ()
@@ -216,11 +216,11 @@ class Deliveries:
             self._note_deadline(delivery, lease)
 
     def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
-        """These, or all that are out."""
+        """Take these, or all that are in flight."""
         return self._settle(nonce, runs, Settlement.ACKED)
 
     def take(self, nonce: int, runs: AttemptRuns, settled: Settlement | None = None) -> Attempts:
-        """These are no longer out: they were settled so, or their lease has ended."""
+        """These are no longer in flight: they were settled this way, or their lease has ended."""
         return self._settle(nonce, runs, settled)
 
     def _settle(self, nonce: int, runs: AttemptRuns | None, kind: Settlement | None) -> Attempts:
@@ -233,13 +233,14 @@ class Deliveries:
         return taken
 
     def take_within(self, first: Offset, last: Offset) -> None:
-        """Whatever of these is out, whoever holds it. Looks at every delivery, for what is rare."""
+        """Remove the messages of this range, whichever member holds them. Looks at every delivery, so only for rare
+        events."""
         for nonce, delivery in list(self._deliveries.items()):
             self._held[delivery.member].count -= delivery.leases.take_within(first, last)
             self._close_if_empty(nonce)
 
     def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
-        """These, or all that are out, are held until so many seconds from now."""
+        """Extend the lease of these, or of all in flight, to `visibility` seconds from now."""
         delivery = self._deliveries[nonce]
         extended = Lease(now + visibility, visibility)
         extended.out.merge(self._take(nonce, runs))
@@ -248,7 +249,7 @@ class Deliveries:
         self._note_deadline(delivery, extended)
 
     def _take(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
-        """These, or all that are out."""
+        """Take these, or all that are in flight."""
         delivery = self._deliveries[nonce]
         taken = delivery.leases.take(runs)
         self._held[delivery.member].count -= len(taken)
@@ -276,7 +277,7 @@ class Deliveries:
     # Written down
 
     def to_plain(self, now: float) -> list[Any]:
-        """The time that is left to each lease is in microseconds."""
+        """The remaining time of each lease is in microseconds."""
         deliveries = [_delivery_to_plain(delivery, now) for delivery in self._deliveries.values()]
         settled = [[nonce, some.of(Settlement.ACKED).to_plain()] for nonce, some in self._settled.items()]
         others = [[nonce, plain] for nonce, some in self._settled.items() if (plain := some.others_to_plain())]
@@ -294,7 +295,8 @@ class Deliveries:
 
 
 def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
-    """Runs may be forged: those that name more than there are, be it 2 ** 60, or nothing, are not so."""
+    """Whether all of these are in flight. Runs may be forged: False if they name more messages than there are, even
+    2 ** 60, or nothing."""
     wanted = count(runs)
     if wanted > sum(len(lease.out) for lease in leases) or any(run.last < run.first for run in runs):
         return False

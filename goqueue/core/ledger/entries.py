@@ -1,13 +1,13 @@
 """What can happen to a ledger, as entries of its journal.
 
-An entry says all that a replay needs. What the settings had to say was said when it was decided, so that a replay
-under other settings gives the same state. Times are durations, counted from the moment at which the entry was
-written. The one exception is `wall`, which nothing is decided by: it ends up in a header.
+An entry says all that a replay needs. The settings counted when it was decided, so that a replay under other
+settings gives the same state. Times are durations, counted from the moment at which the entry was written. The one
+exception is `wall`, which decides nothing: it ends up in a header.
 
 Written down, an entry is an array: the number of its kind, then its fields in order. Arrays grow at their end only;
-fields that are not known are passed over, those that came later may be left out, a kind that is not known is
-refused, since to pass over it could hand out again what is done. Runs are written flat. What is taken from several
-lanes lies here and there, and is written as a set of offsets.
+unknown fields are ignored, and fields that came later may be missing. An unknown kind is refused: to ignore it
+could deliver again what is done. Runs are written flat. Messages from several lanes are scattered, and are written
+as a set of offsets.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,8 +30,7 @@ class Retry(NamedTuple):
 
 
 class LaneTaken(NamedTuple):
-    """What of one lane is handed out for the first time. Everything of this lane before `scanned_to` was looked
-    at."""
+    """The messages of one lane that are delivered for the first time. The lane was scanned up to `scanned_to`."""
 
     lane: int
     scanned_to: Offset
@@ -74,8 +73,8 @@ class Began(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Delivered(Entry):
-    """What lies before `scanned_to` and was neither handed out nor is named as fresh here is passed over: there is
-    nothing of other lanes than the one named."""
+    """A delivery from one lane. Offsets before `scanned_to` that were neither delivered before nor are fresh here
+    are passed over: other lanes have no messages there."""
 
     wall: Microseconds
     member: str
@@ -90,7 +89,7 @@ class Delivered(Entry):
 
 @dataclass(frozen=True, slots=True)
 class LanesDelivered(Entry):
-    """Of several lanes, each of which has come to a place of its own."""
+    """A delivery from several lanes, each with a position of its own."""
 
     wall: Microseconds
     member: str
@@ -103,8 +102,8 @@ class LanesDelivered(Entry):
 
 @dataclass(frozen=True, slots=True)
 class PassedOver(Entry):
-    """These were to be handed out again and are not there; and there is nothing before `scanned_to`, or of each
-    lane before its own place."""
+    """Messages that were to be redelivered, or to become dead letters, and are gone; and there is nothing before
+    `scanned_to`, or in each lane before its own position."""
 
     runs: Runs
     scanned_to: Offset
@@ -116,7 +115,7 @@ class PassedOver(Entry):
 class Acked(Entry):
     nonce: int
     runs: AttemptRuns | None
-    """None: all that are out."""
+    """None: all that are in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +143,7 @@ class Released(Entry):
 class Extended(Entry):
     nonce: int
     runs: AttemptRuns | None
-    """None: all that are out."""
+    """None: all that are in flight."""
     visibility: float
 
 
@@ -153,7 +152,7 @@ class Expired(Entry):
     nonce: int
     runs: AttemptRuns
     reason: str | None
-    """Why they are on their way to the dead-letter topic; None: they are ready again."""
+    """Why they become dead letters; None: they are ready for a redelivery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,7 @@ class TransferDone(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Removed(Entry):
-    """Retention took what lies below; so many of them were not done."""
+    """Retention removed everything below `offset`; `unacked` of the removed messages were not done."""
 
     offset: Offset
     unacked: int
@@ -187,14 +186,15 @@ class Reset(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Committed(Entry):
-    """Of a stream: everything below is done, and nothing from here on."""
+    """A stream committed: everything below is done, and nothing from here on."""
 
     offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged(Entry):
-    """The log cannot read `first` to `last`, which `path` should hold. These of them are not done: they wait."""
+    """The log cannot read `first` to `last`, which `path` should hold. `offsets` are those that are not done: they
+    wait."""
 
     first: Offset
     last: Offset
@@ -204,8 +204,8 @@ class Damaged(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Repaired(Entry):
-    """The log can read `first` to `last` again. Of those that were never handed out these are messages for the
-    group, by their lane. The others are passed over."""
+    """The log can read `first` to `last` again. `lanes` are the messages for the group among those that were never
+    delivered. The others are passed over."""
 
     first: Offset
     last: Offset
@@ -214,8 +214,8 @@ class Repaired(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Skipped(Entry):
-    """An operator gives up what is damaged of `first` to `last`; so many of them were not done. `letters`: dead
-    letters under way too, which then leave without their content."""
+    """An operator gives up the damaged messages of `first` to `last`; `unacked` of them were not done. `letters`:
+    the dead letters under way too, which then leave without their content."""
 
     first: Offset
     last: Offset
@@ -236,7 +236,7 @@ class _Kind(NamedTuple):
     entry: Callable[..., Entry]
     shapes: Sequence[_Shape]
     defaults: tuple[Any, ...] = ()
-    """Of a field at the end that came later: it is left out where it says nothing new."""
+    """The defaults of fields at the end that came later: such a field is left out while it has its default."""
 
 
 def _flat(runs: Iterable[Sequence[int]]) -> list[int]:

@@ -1,8 +1,8 @@
-"""When each message was first handed out, for the header of its dead letter.
+"""When each message was first delivered, for the header of its dead letter.
 
-First deliveries follow offset order within a lane (G4), so a row of starts for each lane, each with its time,
+First deliveries follow offset order within a lane (G4), so a list of starts for each lane, each with its time,
 answers for every offset by a search. Two arrays of numbers hold it. Starts behind which everything is done are left
-out: always when the row is written down, and in memory whenever the row has doubled.
+out: always in a snapshot, and in memory whenever the list has doubled.
 """
 
 from array import array
@@ -17,20 +17,20 @@ _TIDY_FROM = 1_024
 
 
 class FirstDeliveries:
-    """Of one lane."""
+    """The first deliveries of one lane."""
 
     def __init__(self) -> None:
         self._starts, self._walls = array("q"), array("q")
         self._tidy_at = _TIDY_FROM
 
     def note(self, start: Offset, wall: Microseconds) -> None:
-        """From here on, until the next note, messages were first handed out at that time."""
+        """From `start` on, until the next note, messages were first delivered at that time."""
         assert not self._starts or start > self._starts[-1]
         self._starts.append(start)
         self._walls.append(wall)
 
     def split(self, run: Run) -> Iterator[tuple[Run, Microseconds]]:
-        """The run in pieces that were first handed out together."""
+        """The run in pieces that were first delivered together."""
         first = run.first
         while first <= run.last:
             place = bisect_right(self._starts, first)
@@ -41,11 +41,12 @@ class FirstDeliveries:
 
     @property
     def have_grown(self) -> bool:
-        """It is time to tidy."""
+        """Whether it is time to tidy."""
         return len(self._starts) >= self._tidy_at
 
     def tidy(self, held: OffsetSet, end: Offset) -> None:
-        """Let go of what nobody will ask for. `held`: what of the lane may leave still."""
+        """Drop starts that are no longer needed. `held`: messages of the lane that may still become dead
+        letters."""
         self._keep(self._needed(held, end))
         self._tidy_at = max(_TIDY_FROM, 2 * len(self._starts))
 

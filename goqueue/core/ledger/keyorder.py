@@ -1,8 +1,8 @@
-"""Which messages a group that keeps the order of keys may hand out: of each key the first that is not settled.
+"""Which messages a group that keeps the order of keys may deliver: the first unsettled one of each key.
 
 A message is settled when it was acked, or is on its way to the dead-letter topic. Until then the next one of its
 key waits, whatever happens to it meanwhile: in flight, waiting for its retry, ready again. Messages without a key
-wait for nobody. A key is known by its hash: two keys that share one wait for each other, which breaks nothing.
+do not wait. A key is known by its hash: two keys that share one wait for each other, which breaks nothing.
 """
 
 from collections import deque
@@ -15,17 +15,17 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Offset
 
 Keyed = tuple[Offset, int]
-"""A message with a key, and the hash of that."""
+"""The offset of a message with a key, and the hash of the key."""
 
 
 class Looked(NamedTuple):
     keys: dict[Offset, int]
     begun: dict[int, Offset]
-    """Keys of which nothing was known, and their first."""
+    """Keys that were unknown, and the first message of each."""
     behind: list[Keyed]
-    """Those that have to wait for an earlier one of their key."""
+    """Messages that wait for an earlier one of their key."""
     held: list[Offset]
-    """These, and those too many."""
+    """These, and the messages beyond `give_max`."""
 
     @property
     def held_set(self) -> OffsetSet:
@@ -36,11 +36,11 @@ class KeyOrder:
     def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
         self._keys: dict[Offset, int] = {}
         self._firsts: dict[int, Offset] = {}
-        """Of each key the first that is not settled."""
+        """The first unsettled message of each key."""
         self._queues: dict[int, deque[Offset]] = {}
-        """Those behind it, in order; most keys have none."""
+        """The messages behind it, in order; most keys have none."""
         self.waiting = OffsetSet()
-        """All of these."""
+        """All messages in these queues."""
         known = sorted(keyed)
         self.note(self.look([Run(offset, offset) for offset, _ in known], known, 0))
 
@@ -48,7 +48,7 @@ class KeyOrder:
         return len(self._keys)
 
     def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
-        """At messages behind all that are known. Those too many are held, too."""
+        """Look at messages behind all known ones. Those beyond `give_max` are held, too."""
         keys = keyed if isinstance(keyed, dict) else dict(keyed)
         queues = [range(first, last + 1) for first, last in fresh]
         if len(keys) == sum(map(len, queues)):
@@ -56,7 +56,7 @@ class KeyOrder:
         return self._look_at_each(list(chain.from_iterable(queues)), keys, give_max)
 
     def _look_at_keyed(self, keys: dict[Offset, int], give_max: int) -> Looked:
-        """All of them have keys, and stand in order: the same in fewer steps."""
+        """All messages have keys and are in order: the same in fewer steps."""
         offsets, hashes = list(keys), list(keys.values())
         begun = dict(
             zip(reversed(hashes), reversed(offsets), strict=True)
@@ -86,7 +86,7 @@ class KeyOrder:
         return looked
 
     def note(self, looked: Looked) -> None:
-        """What was looked at is not settled."""
+        """The messages of a look are unsettled."""
         self._keys.update(looked.keys)
         self._firsts.update(looked.begun)
         for offset, key in looked.behind:
@@ -95,7 +95,7 @@ class KeyOrder:
             self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
 
     def longest_backlog(self) -> tuple[Offset, int] | None:
-        """Of the key for which the most wait: the offset of the first, and how many wait for it."""
+        """The key with the most waiting messages: the offset of its first message, and how many wait for it."""
         if not self._queues:
             return None
         key = max(self._queues, key=lambda key: len(self._queues[key]))
@@ -105,7 +105,7 @@ class KeyOrder:
         self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
 
     def settle(self, offsets: Iterable[Offset]) -> None:
-        """These are settled; of some nothing may be known."""
+        """These are settled; unknown ones are ignored."""
         queues, firsts, free, offsets = self._queues, self._firsts, list[Offset](), list(offsets)
         for offset, key in zip(offsets, list(map(self._keys.pop, offsets, repeat(None))), strict=True):
             if key in queues:
@@ -116,13 +116,13 @@ class KeyOrder:
             self.waiting.take(OffsetSet.of(free))
 
     def _known(self, first: Offset, last: Offset) -> Iterable[Offset]:
-        """Of a range however long, as many as there may be something to know of."""
+        """The offsets of a range that may be known. A long range costs no more than all known ones."""
         if last - first < len(self._keys):
             return range(first, last + 1)
         return [offset for offset in self._keys if first <= offset <= last]
 
     def _take_out(self, key: int, offset: Offset) -> Offset:
-        """Which of its key waits no more: this one, or the one behind it."""
+        """Remove a settled message from its key; returns the one that waits no more: this one, or the next."""
         queue = self._queues[key]
         if self._firsts[key] != offset:
             queue.remove(offset)
@@ -134,7 +134,7 @@ class KeyOrder:
 
 
 def joined(offsets: Iterable[Offset]) -> Iterator[Run]:
-    """Runs of neighbours, of offsets in order."""
+    """Runs of neighbouring offsets, which come in order."""
     first = last = None
     for offset in offsets:
         if last is None or first is None or offset != last + 1:

@@ -1,11 +1,11 @@
 """What a ledger knows of keys, for a group that keeps their order (keyorder.py).
 
-Known from the log and the ledger, it is never written down: after a restart, and when a group begins to keep the
-order of keys, those of what is not settled are read again before anything is handed out.
+It follows from the log and the ledger, and is never written down: after a restart, and when a group begins to keep
+the order of keys, the keys of unsettled messages are read again before anything is delivered.
 
-Fresh messages are looked at in the order of the log, and those that have to wait for their keys are held back: the
-journal says that they were delivered, and released in the same breath. So they stand among those that are ready
-again, on their first delivery, and nothing else has to know of them.
+Fresh messages are looked at in the order of the log, and those that wait for their keys are held back: the journal
+says that they were delivered, and released at once. So they are ready for a redelivery, on their first attempt, and
+nothing else has to know of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,9 +33,9 @@ from goqueue.types import Offset
 StandingSet: TypeAlias = tuple[Standing, OffsetSet]
 
 LOOK_AHEAD_MAX = 10_000
-"""So many messages may be ready, or wait for their keys, before no more are looked at."""
+"""Limit of the messages that are ready or wait for their keys; at the limit no fresh messages are looked at."""
 LOOK_MIN = 500
-"""So many are looked at at a time: among fewer there may be none that may leave."""
+"""Minimum number of messages for one look: among fewer there may be none that can be delivered."""
 
 
 def how_far_to_look(wanted: int, ready: int) -> int:
@@ -51,7 +51,7 @@ class LedgerKeys:
         return self._order is not None
 
     def learn(self, unsettled: Iterable[Run], keyed: Iterable[Keyed]) -> None:
-        """Those of what is not settled; some may have been settled since they were read."""
+        """Learn the keys of unsettled messages; some may have been settled since they were read."""
         standing = OffsetSet(unsettled)
         self._order = KeyOrder((offset, key) for offset, key in keyed if offset in standing)
 
@@ -59,12 +59,12 @@ class LedgerKeys:
         self._order = None
 
     def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
-        """At messages that nobody has looked at before."""
+        """Look at fresh messages."""
         order = self._order if self._order is not None else KeyOrder()
         return order.look(fresh, keyed, give_max)
 
     def note(self, looked: Looked) -> None:
-        """They were looked at, and that is journaled."""
+        """These were looked at, and that is journaled."""
         if self._order is not None:
             self._order.note(looked)
 
@@ -79,35 +79,35 @@ class LedgerKeys:
         return [(standing, offsets.without(waiting)) for standing, offsets in sets]
 
     def count_waiting(self, sets: Sequence[StandingSet]) -> int:
-        """How many of these have to wait for an earlier one of their key."""
+        """How many of these wait for an earlier message of their key."""
         if self._order is None:
             return 0
         waiting = self._order.waiting
         return sum(len(offsets.common(waiting)) for _, offsets in sets)
 
     def longest_backlog(self) -> tuple[Offset, int] | None:
-        """The message that the most wait for, and how many they are; None when nobody waits."""
+        """The message that the most others wait for, and how many they are; None when none waits."""
         return None if self._order is None else self._order.longest_backlog()
 
     def note_acked(self, offsets: Iterable[Offset]) -> None:
-        """The whole of a delivery."""
+        """A whole delivery was acked."""
         if self._order is not None:
             self._order.settle(offsets)
 
     def hold_back(self, nonce: int, looked: Iterable[Looked]) -> Released | None:
-        """What of the fresh ones is not handed out yet. It is journaled together with the delivery."""
+        """Release the fresh messages that are not delivered yet. It is journaled together with the delivery."""
         runs = [AttemptRun(first, last, FRESH_ATTEMPT) for each in looked for first, last in joined(each.held)]
         return Released(nonce, tuple(sorted(runs))) if runs else None
 
 
 def _settled_by(entry: Entry) -> Iterable[Run | AttemptRun]:
-    """What nobody of the same key waits for any more."""
+    """Messages that hold back no others of their key any more."""
     match entry:
         case Acked():
             return entry.runs or ()
         case Rejected() | PassedOver():
             return entry.runs
-        case Damaged():  # nobody knows the keys of a damaged range, so none of them holds others back
+        case Damaged():  # the keys of a damaged range are unknown, so it holds no others back
             return entry.offsets.runs()
         case Nacked():
             return entry.leaving

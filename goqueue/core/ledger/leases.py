@@ -1,8 +1,8 @@
-"""The leases of one delivery: one for all of its messages, or one for each that was extended by itself.
+"""The leases of one delivery: one for all of its messages, and one for each part that was extended by itself.
 
-However many there are, those that a few messages are under are found without a look at the others: of a small lease
-that came later each message says which it is. The first and the large ones are always looked at; these are few.
-What a message says may be old, when it was settled since, or came under a large lease: nothing is found there then.
+However many there are, the leases of a few messages are found without a look at the others: a map leads from each
+message of a small lease that came later to that lease. The first and the large ones are always looked at; these are
+few. The map may be outdated, when a message was settled since, or came under a large lease: then nothing is found.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -30,7 +30,7 @@ class DeliveryLeases:
         self._looked_at: dict[Lease, None] = {}
         self._small: dict[Offset, Lease] = {}
         self.size = 0
-        """How many messages are out under all of them."""
+        """The number of messages in flight under all of them."""
         for lease in leases:
             self.add(lease)
 
@@ -51,7 +51,7 @@ class DeliveryLeases:
         self._all[lease] = None
 
     def under(self, runs: Collection[AttemptRun | Run]) -> Collection[Lease]:
-        """All leases that any of these messages is under; others may be among them. Runs may be forged."""
+        """All leases of these messages; others may be among them. Runs may be forged."""
         if len(self._looked_at) == len(self._all) or count(runs) > SMALL or any(run[1] < run[0] for run in runs):
             return self._all
         offsets = [offset for run in runs for offset in range(run[0], run[1] + 1)]
@@ -59,7 +59,7 @@ class DeliveryLeases:
         return dict.fromkeys([*self._looked_at, *small])
 
     def take(self, runs: AttemptRuns | None) -> Attempts:
-        """These, or all, are no longer out."""
+        """Remove and return these messages, or all."""
         taken, offsets = Attempts(), None if runs is None else offsets_of(runs)
         for lease in list(self._all if runs is None else self.under(runs)):
             part = lease.out.take_everything() if offsets is None else lease.out.take(offsets)
@@ -72,7 +72,7 @@ class DeliveryLeases:
         return taken
 
     def take_within(self, first: Offset, last: Offset) -> int:
-        """Whatever of a range, however long, is out; how many that were."""
+        """Remove the messages of a range, however long; returns how many there were."""
         before = self.size
         for lease in list(self._all):
             self.size -= count(run for _, run in lease.out.take_range(first, last))
@@ -80,7 +80,7 @@ class DeliveryLeases:
         return before - self.size
 
     def _drop_if_empty(self, lease: Lease) -> None:
-        if not lease.out and lease in self._all:  # a message may name one that is gone
+        if not lease.out and lease in self._all:  # the map may lead to one that is gone
             del self._all[lease]
             self._looked_at.pop(lease, None)
             if not self._all:
