@@ -1,4 +1,4 @@
-"""The stand-in for a partition that could not be opened: it tells everybody why, and touches nothing (G13)."""
+"""Stands in for a partition that could not be opened: it answers all requests with the reason (G13)."""
 
 from collections.abc import Sequence
 from typing import TypeGuard

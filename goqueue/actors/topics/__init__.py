@@ -1,1 +1,1 @@
-"""The topics of a node: what there is, its partitions, their upkeep and their backup."""
+"""The topics of a node, their partitions, upkeep and backup."""

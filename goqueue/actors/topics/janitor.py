@@ -1,8 +1,8 @@
-"""The janitor: goes round the partitions and lets go what has outlived its time, and empties `deleted/`.
+"""The janitor: has each partition apply retention and compaction, and empties `deleted/`.
 
-It asks one partition after the other, so that no more than one works on its old segments at a time, and a topic
-that is deleted meanwhile is no matter. What deleted topics left goes file by file, with pauses. Once there is room
-again, it makes the reserve that a delete has used up.
+It asks one partition after the other, so that only one works on its old segments at a time, and a topic that is
+deleted meanwhile does no harm. The files of deleted topics are removed one by one, with pauses. Once there is room
+again, the janitor makes the reserve anew that a delete has used up.
 """
 
 import logging
@@ -23,9 +23,9 @@ logger = logging.getLogger("goqueue.janitor")
 
 ROUND_SECONDS = 60.0
 DISPOSAL_SECONDS = 5.0
-"""Between two looks into `deleted/`."""
+"""The time between two looks into `deleted/`."""
 PAUSE_SECONDS = 0.001
-"""After each file that goes: others have their turn."""
+"""The pause after each removed file, so that others can run."""
 
 
 class Janitor(Actor):
@@ -63,4 +63,4 @@ class Janitor(Actor):
                 ref = await self._topics.call(FindPartition(topic.uuid, view.partition))
                 await ref.call(Maintain(compact=compact))
             except GoQueueError:
-                continue  # deleted, restarting, or no room: the next round comes
+                continue  # deleted, restarting, or no room: the next round tries again

@@ -1,4 +1,4 @@
-"""The partitions that the topic list has and the disk lacks: which they are, and how one of them is restored."""
+"""Lost partitions, which the list of topics has and the disk lacks, and how one of them is restored."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,13 +37,13 @@ class LostPartitions:
         return self._lost.get((topic.uuid, number))
 
     async def look_at(self, topic: KnownTopic, number: int) -> None:
-        """Before it is opened for the first time. One that was never made is not lost."""
+        """Before the partition is opened for the first time. One that was never created is not lost."""
         missing = await self._folders.loss_of(topic, number, self._committed)
         if missing is not None:
             self._note(topic, number, missing)
 
     def look_again(self, topic: KnownTopic, number: int) -> PartitionLost | None:
-        """Before it is opened again: its folder may have gone while the broker ran."""
+        """Before the partition is opened again: its folder may have been removed while the broker ran."""
         if self.find(topic, number) is None and not self._volume.disk.exists(
             self._folders.partition(topic, number)
         ):
@@ -61,7 +61,7 @@ class LostPartitions:
     # Restoring
 
     async def plan(self, topic: KnownTopic, asked: RestorePartition) -> RestorationView:
-        """What is lost, and where it would restart."""
+        """What is lost, and the offset at which the partition would restart."""
         loss = self.find(topic, asked.partition)
         if loss is None:
             return RestorationView(topic.name, asked.partition, False, False, "", None, "", 0)
@@ -79,7 +79,7 @@ class LostPartitions:
         )
 
     async def restore(self, topic: KnownTopic, number: int, start: Offset) -> None:
-        """It is no longer lost once this returns."""
+        """Restart the partition, empty, at this offset; it is no longer lost."""
         aside = await self._folders.begin_again(topic, number, start)
         self.forget(topic, number)
         kept = f"; what was left of it is in {aside}" if aside is not None else ""
@@ -94,7 +94,7 @@ class LostPartitions:
         return max((each for each in named if each is not None), key=lambda each: each.offset, default=None)
 
     def _told_starts(self, topic: KnownTopic, number: int) -> list[NamedOffset]:
-        """Where groups were told to begin: an operator may have taken the offset from a message."""
+        """The offsets at which groups were told to begin: an operator may have taken one from a message."""
         packed, registry = self._volume.journals.snapshot(GROUPS), GroupRegistry()
         with suppress(UnknownFormat):
             registry.apply(msgpack.unpackb(packed) if packed is not None else registry.snapshot())

@@ -1,7 +1,7 @@
-"""How the partitions of a node are opened: signed, started, and stood in for where that fails.
+"""Opens the partitions of a node: signs and starts them, or starts a stand-in where that fails.
 
-A stand-in answers for a partition that was lost or cannot be opened, and says why. One for which there was only no
-room, or no descriptor, is tried again each second, under the same ref: whoever asks meanwhile may ask again.
+A stand-in answers for a partition that was lost or cannot be opened, and says why. A partition that only lacked
+room or a descriptor is tried again every second, under the same ref: clients may try again meanwhile.
 """
 
 import math
@@ -25,9 +25,9 @@ from goqueue.storage.directory.folders import TopicFolders
 
 STOP_SECONDS_MAX = 20.0
 WIDTH = 16
-"""So many partitions are signed, started, told or stopped at a time."""
+"""Maximum number of partitions that are signed, started, configured or stopped at a time."""
 RETRY_SECONDS = 1.0
-"""Between two tries to open a partition for which there was no room or no descriptor."""
+"""The time between two tries to open a partition that lacked room or a descriptor."""
 
 
 class PartitionOpening:
@@ -46,13 +46,13 @@ class PartitionOpening:
         self._report = report
         self.refs: dict[tuple[UUID, int], ActorRef] = {}
         self.unavailable: set[tuple[UUID, int]] = set()
-        """Those that could not be opened."""
+        """The partitions that could not be opened."""
         self._waiting: dict[tuple[UUID, int], tuple[PartitionChild, StorageError]] = {}
-        """Those for which there was no room or no descriptor."""
+        """The partitions that lacked room or a descriptor."""
         self._retry_at = math.inf
 
     async def sign(self, places: Sequence[PartitionChild]) -> dict[PartitionChild, Exception]:
-        """Make the folders durable. Those for which that failed, and why. A lost one has no folder."""
+        """Make the folders durable. Returns the failures. A lost partition has no folder."""
         failures: dict[PartitionChild, Exception] = {}
 
         async def sign(place: PartitionChild) -> None:
@@ -66,8 +66,8 @@ class PartitionOpening:
         return failures
 
     async def start(self, places: Sequence[PartitionChild], failures: dict[PartitionChild, Exception]) -> None:
-        """Start those that are signed; a stand-in takes the place of each that could not be opened."""
-        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # of before a restart
+        """Start the signed partitions, and a stand-in for each that could not be opened."""
+        await self._supervisor.call(RemoveChildren(tuple(place.name for place in places)))  # from before a restart
         signed = [place for place in places if place not in failures]
         await self._stand_in_for(failures | await self._add({place: self._spec(place) for place in signed}))
 
@@ -88,7 +88,7 @@ class PartitionOpening:
         return self._retry_at if self._waiting else None
 
     async def retry(self) -> set[str]:
-        """Try those again for which there was no room or no descriptor; the topics of those that still wait."""
+        """Try the partitions again that lacked room or a descriptor. Returns the topics of those that still do."""
         self._retry_at = trio.current_time() + RETRY_SECONDS
         places = [place for place, _ in self._waiting.values()]
         failures = await self.sign(places)
@@ -98,7 +98,7 @@ class PartitionOpening:
         return {place.topic.name for place, _ in self._waiting.values()}
 
     async def reopen(self, place: PartitionChild) -> None:
-        """What stands in for it ends, and it is started under the same ref."""
+        """End the stand-in, and start the partition under the same ref."""
         self._waiting.pop((place.topic.uuid, place.number), None)
         try:
             await self._supervisor.call(ReopenChild(place.name))
@@ -131,7 +131,7 @@ class PartitionOpening:
         return _spec_of(place, partial(UnavailablePartition, reason))
 
     async def _add(self, specs: dict[PartitionChild, ChildSpec]) -> dict[PartitionChild, Exception]:
-        """Start these; those that could not be started, and why."""
+        """Start these. Returns the failures."""
         outcomes = await self._supervisor.call(AddChildren(tuple(specs.values()))) if specs else ()
         failures: dict[PartitionChild, Exception] = {}
         for place, outcome in zip(specs, outcomes, strict=True):
@@ -145,7 +145,7 @@ class PartitionOpening:
         return _spec_of(place, partial(self._occupant, place))
 
     def _occupant(self, place: PartitionChild) -> Actor:
-        """Asked at each start: the partition, or what stands in for it now."""
+        """Called at each start: the partition, or its stand-in."""
         _, reason = self._waiting.get((place.topic.uuid, place.number), (None, None))
         reason = reason or self._lost.look_again(place.topic, place.number)
         return self._make(place) if reason is None else UnavailablePartition(reason)

@@ -1,4 +1,4 @@
-"""A partition among the supervisor's children, and as others see it."""
+"""A partition as a child of its supervisor, and its view for others."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from goqueue.storage.log.views import LogStatistics
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PartitionChild:
-    """A partition's place among the supervisor's children."""
+    """A partition as a child of its supervisor."""
 
     topic: KnownTopic
     number: int

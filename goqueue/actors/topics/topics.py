@@ -1,13 +1,13 @@
-"""The topics of a node: what there is, and the partitions that hold it.
+"""The topics of a node, and their partitions.
 
 A change is written to `__metadata`, durably, before anything else happens; then partitions are started or
-stopped to fit, some at a time. A start does the same from what was written, so a crash in between heals.
+stopped to fit, some at a time. A start does the same from the records, so a crash in between heals.
 
 The folders of new partitions are made durable, then a second record says so, then the partitions start. So a start
-can tell a partition that was lost from one that was never made (core/topics/loss.py).
+can tell a lost partition from one that was never created (core/topics/loss.py).
 
-A partition that cannot be opened, or was lost, is no reason to refuse the others: a stand-in answers for it and
-says why. Only a disk that fails ends the node.
+A partition that cannot be opened, or was lost, does not affect the others: a stand-in answers for it and says why.
+Only a disk that fails ends the node.
 """
 
 import logging
@@ -69,7 +69,7 @@ from goqueue.storage.log.volume import Volume
 logger = logging.getLogger("goqueue.topics")
 
 SNAPSHOT_LOOKS_MAX = 100
-"""For a moment at which all partitions are there."""
+"""Maximum number of looks for a moment at which all partitions are open."""
 
 
 class Topics(Actor):
@@ -174,7 +174,7 @@ class Topics(Actor):
         await self._write_with_reserve(record)
         await self._opening.remove(topic)
         self._watchers.tell(self.name)
-        with suppress(DiskFull):  # it is deleted; the folder goes at the next start, or when its name is needed
+        with suppress(DiskFull):  # it is deleted; the next start removes the folder, or a topic that needs its name
             await self._volume.reserve.with_room(partial(self._folders.discard, topic))
 
     @answers(RestorePartition)
@@ -195,11 +195,11 @@ class Topics(Actor):
         await self._sign_known(await self._opening.retry())
 
     async def _write_with_reserve(self, record: MetadataRecord) -> None:
-        """A change that frees room, or lets it be freed: on a full disk it has the reserve."""
+        """A change that frees room, or lets it be freed: on a full disk it uses the reserve."""
         await self._volume.reserve.with_room(partial(self._write, record))
 
     async def _write(self, record: MetadataRecord) -> None:
-        """Durable first, true after."""
+        """Make it durable first, then apply it."""
         assert self._log is not None
         now = self._environment.clock.now()
         await self._log.write(record, now)
@@ -212,12 +212,12 @@ class Topics(Actor):
         settings = settings_of(topic)
 
         async def tell(number: int) -> None:
-            with suppress(PartitionUnavailable, ActorDied):  # who is started again takes them from us
+            with suppress(PartitionUnavailable, ActorDied):  # a partition that restarts gets them from here
                 await self._ref(topic, number).call(settings)
 
         await concurrently(tell, numbers, WIDTH)
 
-    # Questions. A view is made beside the mailbox: it asks every partition, and one of them may be starting again.
+    # Questions. Views are made in background tasks: they ask every partition, and one of them may be restarting.
 
     @defers(DescribeTopics)
     async def describe(self, message: DescribeTopics, reply: Reply[tuple[TopicView, ...]]) -> None:
@@ -237,7 +237,7 @@ class Topics(Actor):
             reply.fail(error)
 
     async def _snapshot(self) -> SnapshotView:
-        """When all partitions are there. One that is starting is waited for; one that cannot start says so."""
+        """Taken when all partitions are open. It waits for one that is starting; one that cannot start raises."""
         for _ in range(SNAPSHOT_LOOKS_MAX):
             now = self._environment.clock.now()
             found = snapshot_of(self._metadata, self._folders, self._volume, now)
@@ -328,19 +328,19 @@ class Topics(Actor):
     async def _start_partitions(
         self, places: Sequence[PartitionChild], note_signed: Callable[[Container[str]], Awaitable[None]]
     ) -> None:
-        """Folders first, then the record that counts them, then the partitions."""
+        """The folders first, then the record that counts them, then the partitions."""
         failures = await self._opening.sign(places)
         await note_signed({place.topic.name for place in failures})
         await self._opening.start(places, failures)
 
     async def _sign_new(self, topic: KnownTopic, failed: Container[str]) -> None:
-        """Say durably that the folders are there. Where that fails, the next start makes them if they are not."""
+        """Record durably that the folders exist. If that fails, the next start creates missing ones."""
         if topic.name not in failed:
             with suppress(DiskFull):
                 await self._write(self._metadata.sign_partitions(topic.name))
 
     async def _sign_known(self, failed: Container[str]) -> None:
-        """The same of topics that an earlier goqueue made, or a process that was killed."""
+        """The same for topics that an earlier goqueue created, or a process that was killed."""
         unsigned = [topic.name for topic in self._metadata if topic.signed < topic.partitions]
         names = {name for name in unsigned if name not in failed}
         if names:
