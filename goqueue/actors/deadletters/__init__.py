@@ -1,1 +1,1 @@
-"""Dead letters on their way: carried to their topic, and sent back by a redrive."""
+"""Dead letters: transfers to their topic, and the redrive that sends them back."""

@@ -1,12 +1,12 @@
-"""Carrying dead letters to their topic, each exactly once (G5).
+"""Transfers dead letters to their topic, each exactly once (G5).
 
-The partition journals which messages leave and under which sequence, before anybody sends them. Whatever step a
-crash cuts short is repeated from there: the dead-letter topic knows the sequence and answers a repeat with the
-first offset, and only then the partition hears that they are done.
+The partition journals the messages of a transfer and its sequence before they are sent. A step that a crash cuts
+short is repeated from there: the dead-letter topic knows the sequence and answers a repeat with the first offset,
+and only then the partition is told that they are done.
 
     take (journaled) ─► make the topic if need be ─► append, durably ─► confirm (journaled)
 
-Errors are waited out: a full disk, a partition that is down, a topic that is deleted at this moment.
+After an error it tries again: a full disk, a partition that is down, a topic that is deleted at this moment.
 """
 
 from collections.abc import Callable, Container
@@ -26,12 +26,12 @@ from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, Topic
 from goqueue.types import Acks
 
 MESSAGES_MAX, BYTES_MAX = 500, 1024 * 1024
-"""Of one transfer."""
+"""Limits of one transfer, so that one append and its memory stay small."""
 ARRIVED_BEFORE = (RepeatTooOld, OutOfOrderSequence)
-"""A transfer begins when the one before it has arrived: where later numbers are written, the earlier ones were. A
-ledger that lost entries asks for one that ended long ago."""
+"""These errors mean that the transfer has arrived. A transfer begins when the one before it has arrived: where
+later numbers are written, the earlier ones were. A ledger that lost entries repeats one that ended long ago."""
 PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
-"""Seconds, doubling, while it cannot be done."""
+"""The pause between two tries in seconds; it doubles up to the maximum."""
 
 
 class SourceTopic(Protocol):
@@ -43,7 +43,7 @@ class SourceTopic(Protocol):
 
 
 class DeadLetterSource(Protocol):
-    """A partition that has dead letters of the group. It counts while it is among the group's sources."""
+    """A partition with dead letters of the group. It is served while it is among the group's sources."""
 
     @property
     def topic(self) -> SourceTopic: ...
@@ -56,7 +56,7 @@ class DeadLetterSource(Protocol):
 
 
 class DeadLetterCarrier:
-    """Carries the dead letters of one group, from each partition by a task of its own."""
+    """Transfers the dead letters of one group, with a task for each partition."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DeadLetterCarrier:
         self._called_again: set[DeadLetterSource] = set()
 
     def call_for(self, source: DeadLetterSource) -> None:
-        """Something waits there, perhaps since before a crash: a partition says so when it is attached, too."""
+        """Dead letters wait there, perhaps since before a crash: a partition says so when it is attached, too."""
         if source in self._under_way:
             self._called_again.add(source)
         else:
@@ -137,7 +137,7 @@ class DeadLetterCarrier:
         )
 
     async def _dead_letter_partition(self, source: DeadLetterSource) -> ActorRef:
-        """The same number as in its topic, modulo."""
+        """The partition with the same number as in the source topic, modulo the number of partitions."""
         name = dead_letter_topic(source.topic.name)
         found = await outline_of(self._topics, name)
         if found is None:
@@ -149,7 +149,7 @@ class DeadLetterCarrier:
         return await self._topics.call(FindPartition(found.uuid, source.number % found.partitions))
 
     async def _make(self, name: str, partitions: int) -> None:
-        with suppress(TopicExists):  # another partition had need of it at the same time
+        with suppress(TopicExists):  # another partition needed it at the same time
             await self._topics.call(CreateTopic(name, partitions, {"retention_hours": UNLIMITED}, by_broker=True))
 
 

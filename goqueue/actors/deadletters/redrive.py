@@ -1,11 +1,11 @@
-"""Sending dead letters back, each exactly once.
+"""The redrive: sends dead letters back, each exactly once.
 
-It is a consumer of the dead-letter topic under a group name of the broker's own. It takes the letters one after the
-other and rejects those that were chosen: with that they leave, by the same steps by which a message becomes a dead
-letter, and a crash at any step repeats what was journaled and nothing else. Those that were not chosen it holds, so
-that it does not meet them again; the next redrive begins with giving them back.
+It is a consumer of the dead-letter topic with a group name of the broker's own. It takes the dead letters one after
+the other and rejects the chosen ones: they are transferred by the same steps by which a message becomes a dead
+letter, and a crash at any step repeats what was journaled and nothing else. It keeps the lease of those that were
+not chosen, so that they are not delivered to it again; the next redrive begins by releasing them.
 
-What has been sent back stays in the log and is done for this group: no second redrive finds it.
+A dead letter that was sent back stays in the log and is done for this group: no second redrive finds it.
 """
 
 import logging
@@ -54,10 +54,10 @@ logger = logging.getLogger("goqueue.redrive")
 REDRIVE = "__redrive"
 MEMBER, GENERATION = "redrive", 1
 VISIBILITY_SECONDS = 3_600.0
-"""How long those that were not chosen are held. Met again behind that, they are not chosen again."""
+"""The lease of dead letters that were not chosen. When they are delivered again after it, they are not chosen."""
 ANSWER_SECONDS_MAX = 30.0
 PAUSE_SECONDS = 5.0
-"""Before what a crash cut short is tried once more."""
+"""The pause before a redrive that a crash cut short is tried once more."""
 
 
 class Redriver:
@@ -71,7 +71,7 @@ class Redriver:
         self._under_way: set[str] = set()
 
     async def redrive(self, wanted: RedriveDeadLetters) -> tuple[int, int]:
-        """How many were sent, or would be, and how many remain."""
+        """The number that was sent, or would be, and the number that remains."""
         name = dead_letter_topic(wanted.topic)
         letters = await self._topic(name, f"topic {wanted.topic} has no dead letters")
         if wanted.to is not None:
@@ -95,7 +95,7 @@ class Redriver:
         return round_.count, remaining - round_.count if wanted.dry_run else remaining
 
     async def finish(self) -> None:
-        """What a crash cut short leaves now; until it has, it is tried again and again."""
+        """Finish the transfers that a crash cut short, trying again until that succeeds."""
         while True:
             try:
                 known = await self._register.call(ReadGroup(REDRIVE))
@@ -134,7 +134,7 @@ class Redriver:
             raise GroupConflict(f"the dead letters are in topic {to} already; choose another one")
 
     async def _begin(self, letters: TopicOutline) -> KnownGroup:
-        """From now on a start looks whether something was cut short here."""
+        """Note the topic in the register: from now on a start finishes a redrive that was cut short here."""
         try:
             known = await self._register.call(ReadGroup(REDRIVE))
         except UnknownGroup:
@@ -169,10 +169,10 @@ class Redriver:
         view = await _ask(place, DescribeLedger(REDRIVE))
         return view.lag if isinstance(view, LedgerView) else 0
 
-    # Going through a partition
+    # One partition
 
     async def _go_through(self, place: ActorRef, round_: "_Round") -> None:
-        """Up to where it ends now: what comes meanwhile may be what was just sent back."""
+        """Up to the current end of the log: messages that come later may be those that were just sent back."""
         await self._carry(place)
         end = (await _ask(place, Describe())).end_offset
         while round_.wants_more:
@@ -200,23 +200,23 @@ class Redriver:
             for target, bodies in (await self._sorted(place, letters)).items():
                 body = b"".join(copy(index) for index, copy in enumerate(bodies))
                 message = Produce(body, len(bodies), producer=letters.producer, acks=Acks.ALL, by_broker=True)
-                with suppress(RepeatTooOld):  # the ledger lost entries that said so
+                with suppress(RepeatTooOld):  # it has arrived, but the ledger lost that entry
                     await _ask(target, message)
             await _ask(place, ConfirmDeadLetters(REDRIVE, letters.sequence))
 
     async def _sorted(
         self, place: ActorRef, letters: DeadLetters
     ) -> "dict[ActorRef, list[Callable[[int], bytes]]]":
-        """By where they go. Each time in the same way: a repeat must have as many for each place."""
+        """By target partition. Always in the same way: a repeat must have as many messages for each target."""
         topics = {each.name: each for each in await self._topics.call(OutlineTopics())}
         by_target = defaultdict[ActorRef, list[Callable[[int], bytes]]](list)
         for letter in letters.messages:
             story = Story.from_headers(one_record(letter.record).headers)
             if story is None:
-                continue  # its content has left the log
+                continue  # its content is no longer in the log
             destination = Destination.from_text(letter.reason)
             target = topics.get(destination.topic_for(story))
-            if target is None:  # it was deleted just now: back where it was
+            if target is None:  # it was deleted just now: back to the dead-letter topic
                 by_target[place].append(_again(letter.record, story))
                 continue
             ref = await self._topics.call(FindPartition(target.uuid, story.partition % target.partitions))
@@ -226,7 +226,7 @@ class Redriver:
 
 @dataclass(slots=True)
 class _Round:
-    """One redrive: what it looks for and how far it is."""
+    """One redrive: its choice, and its count so far."""
 
     choice: RedriveChoice
     topics: frozenset[str]

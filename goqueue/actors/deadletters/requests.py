@@ -1,4 +1,4 @@
-"""What can be asked of dead letters."""
+"""The requests about dead letters."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from goqueue.types import Offset
 
 @dataclass(frozen=True, slots=True)
 class RedriveDeadLetters(Request[tuple[int, int]]):
-    """Answered with how many were sent, or would be, and how many remain. The fields are those of the wire's
-    `Redrive`, in its order."""
+    """Answered with the number that was sent, or would be, and the number that remains. The fields are those of
+    the wire's `Redrive`, in its order."""
 
     topic: str
     group: str | None
