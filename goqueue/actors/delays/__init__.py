@@ -1,1 +1,1 @@
-"""A partition's part in delays, and the timer wheel of the node."""
+"""The delayed messages of a partition, and the timer wheel of the node."""

@@ -1,10 +1,10 @@
-"""A partition's part in delays: hidden originals, what becomes of them, and the way back into the log.
+"""The delays of a partition: fires, cancels and moves delayed messages.
 
 The log is the truth. A delayed message that falls due is written as an ordinary one, and that record is also the
 mark that it has fired: neither a crash nor a power cut loses or doubles it (G8).
 
-Whoever cancels or moves one takes its timer away first: from then on it cannot fire. If the record that says so
-cannot be written, the timer is set again.
+A cancel or a move removes the timer first: from then on the message cannot fire. If the record that says so cannot
+be written, the timer is set again.
 """
 
 import logging
@@ -40,13 +40,13 @@ logger = logging.getLogger("goqueue.delays")
 
 FIRED_AT_ONCE = 500
 READ_BYTES_MAX = 4 * 1024 * 1024
-"""Of originals that are read together."""
+"""Limit of originals that are read together, so that firing takes little memory."""
 COUNTED_AT_ONCE = 1_000
 DISK_FULL_SECONDS = 1.0
 
 
 class PartitionDelays(GroupStreams):
-    """`open_delays` in its start, `close_delays` in its stop, `show_to_delays` when more is durable."""
+    """A subclass calls `open_delays` in its start, `close_delays` in its stop, `show_to_delays` after a sync."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class PartitionDelays(GroupStreams):
 
     @abstractmethod
     def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
-        """Write what the broker itself says, and have it synced; where it ends. `DiskFull` writes nothing.
+        """Write a batch of the broker's own, and have it synced. Returns its end. `DiskFull` writes nothing.
 
-        Of messages that fired `fired` names the originals: nobody has to look for them in the batch.
+        For messages that fired, `fired` names the originals, so that they need not be parsed from the batch.
         """
 
     @property
@@ -98,7 +98,7 @@ class PartitionDelays(GroupStreams):
 
     def _keep_delays(self) -> None:
         self._is_keeping = True
-        self._fell_due.set()  # what fell due while nobody was there
+        self._fell_due.set()  # some may have fallen due before
         self.background(self.delayed.keep, endless=True)
         self.background(self._fire_what_is_due, endless=True)
 
@@ -114,16 +114,16 @@ class PartitionDelays(GroupStreams):
             await self._fell_due.wait()
             self._fell_due = trio.Event()
             count = FIRED_AT_ONCE
-            while count == FIRED_AT_ONCE and not self._is_ending:  # of fewer, the others are told of when they may
+            while count == FIRED_AT_ONCE and not self._is_ending:  # after fewer, the timers tell when more may fire
                 due = await self.delayed.ask(TakeDue(owner, FIRED_AT_ONCE))
                 await self._fire(due)
                 count = len(due)
 
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
-        """Never before the wall clock has reached it, though it were set back just now (G8)."""
+        """Never before the wall clock has reached the due time, even if it was set back just now (G8)."""
         ledgers, now = self.delayed, self._wall_clock.now()
         pending = ledgers.delays.pending
-        due = [timer for timer in due if timer[0] in pending]  # others' originals are gone
+        due = [timer for timer in due if timer[0] in pending]  # the originals of the others are gone
         ledgers.taken.update(due)
         waiting = [timer for timer in due if timer[1] <= now]
         if len(waiting) < len(due):
@@ -180,7 +180,7 @@ class PartitionDelays(GroupStreams):
         return await self._change(message.offset, due, move_batch(message.offset, moved, now))
 
     async def _take_timer(self, offset: Offset) -> Microseconds | None:
-        """One at a time, and not before what was confirmed is durable and applied."""
+        """One change of a message at a time, and not before the message is durable and applied."""
         while offset in self._changing:
             await self._changing[offset].wait()
         self._changing[offset] = trio.Event()
@@ -216,13 +216,13 @@ class PartitionDelays(GroupStreams):
             await self._waiting_for_disk.park()
 
     async def _until_applied(self) -> None:
-        """What was confirmed, be it with acks=leader, is known to whoever asks."""
+        """A question sees all confirmed messages, including those confirmed with acks=leader."""
         if self.delayed.has_unapplied:
             await self._until_durable(self.log.end_offset)
 
     @abstractmethod
     def sync_soon(self) -> None:
-        """Somebody waits for what is written."""
+        """A caller waits for unsynced records."""
 
     # Questions
 
@@ -241,7 +241,7 @@ class PartitionDelays(GroupStreams):
         return DelayedViews(views, len(delays.pending))
 
     async def _pending(self, first: Offset, count_max: int) -> list[DelayChange]:
-        """So many, unless there are fewer; those that are delivered meanwhile are passed over."""
+        """Up to `count_max` pending messages from `first` on; those that fire meanwhile are skipped."""
         delays, found = self.delayed.delays, list[DelayChange]()
         while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
             timers = zip(offsets, await self.delayed.due_times(offsets), strict=True)
@@ -256,7 +256,7 @@ class PartitionDelays(GroupStreams):
         self.background(self._answer, reply, self._count_delayed, message.edges)
 
     async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
-        """Some at a time: others want to run."""
+        """Counts some at a time, so that others can run."""
         await self._until_applied()
         if not edges:
             return [len(self.delayed.delays.pending)]
@@ -269,5 +269,5 @@ class PartitionDelays(GroupStreams):
 
 
 def _originals(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> list[Original]:
-    """In due order."""
+    """In the order of due times."""
     return [(offset, found[offset]) for offset, _ in due]

@@ -1,8 +1,8 @@
 """A page of delayed messages as they are listed: each with the key and the priority of its original.
 
-The originals are read in pieces, and only that is kept of them: a page of a thousand messages of 16 MiB takes no
-more memory than one of small ones. It ends early where its keys are long or much was read for it, so that an answer
-stays small and comes soon; but it has one entry at least, if there is any. So only an empty page is the last.
+The originals are read in pieces, and only key and priority are kept: a page of a thousand messages of 16 MiB takes
+no more memory than one of small ones. A page ends early if its keys are long or much was read for it, so that an
+answer stays small and comes soon; but it has at least one entry, if there is any. So only the last page is empty.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ KEY_BYTES_MAX = 512 * 1024
 
 
 async def delayed_views(log: Log, changes: Sequence[DelayChange]) -> list[DelayedView]:
-    """As many of these, which are in order of offsets, as a page has room for."""
+    """As many of these changes, which are in the order of offsets, as fit into a page."""
     views: list[DelayedView] = []
     key_bytes = pieces = 0
     while len(views) < len(changes) and pieces < PIECES_MAX:

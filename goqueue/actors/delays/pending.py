@@ -1,7 +1,7 @@
 """The delayed messages of a partition, with what follows from them: the index on disk and the timers.
 
-What the log says is applied here in the log's order, once it is durable. Index and timers hear of it a moment
-later, in the same order: whoever asks about a timer first passes on what is still to be told. A partition without
+Events from the log are applied here in the log's order, once they are durable. Index and timers are updated a
+moment later, in the same order: a question about a timer first passes on the updates that wait. A partition without
 delayed messages has no index and no timers.
 """
 
@@ -45,7 +45,7 @@ ItemT = TypeVar("ItemT")
 COMPACTION_SECONDS_MIN = 60.0
 LOADED_AT_ONCE = 4_000
 TOLD_AT_ONCE = 1_000
-"""Entries for the index, changes for the timers, due times that are asked for: a few milliseconds of work."""
+"""Limit of index entries, of timer changes and of due times in one step: a few milliseconds of work."""
 
 
 class DelayedMessages:
@@ -66,19 +66,19 @@ class DelayedMessages:
         self._entries: list[DelayChange] = []
         self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
         self._gone = OffsetSet()
-        """Originals that are gone and may have timers still. Nobody waits for that: what is not pending does not
+        """Originals that are gone and may still have timers. Nothing waits for their removal: only pending messages
         fire."""
         self._turn = trio.Lock()
         self._reached: Offset = 0
-        """Where the record lies that was applied last, or behind it: there is nothing about delays between."""
+        """The offset of the record that was applied last, or a later one with nothing about delays in between."""
         self._compacted_at = -math.inf
         self.delays = Delays()
         self.taken: dict[Offset, Microseconds] = {}
-        """Out of the wheel though pending: they are being fired, cancelled or moved."""
+        """Pending messages without a timer in the wheel: they are being fired, cancelled or moved."""
         self._asked_at: dict[Offset, Microseconds] = {}
-        """When those were written, or moved, that were due already: they are not late because of that."""
+        """When messages that were already due were written or moved: lateness counts from then."""
         self.has_news = trio.Event()
-        """Something is to be told to index and timers."""
+        """Index or timers have to be updated."""
 
     @property
     def is_used(self) -> bool:
@@ -90,7 +90,7 @@ class DelayedMessages:
 
     @property
     def hidden(self) -> OffsetSet:
-        """What nobody is ever handed: all originals, and the records that say what became of them."""
+        """The offsets that are never delivered: all originals, and the records that move, cancel or end them."""
         return self.delays.hidden
 
     @property
@@ -105,7 +105,7 @@ class DelayedMessages:
     # Its life
 
     async def open(self, log: Log, name: str, listener: ActorRef) -> None:
-        """As the log says: from the index, and from the log where the index has not seen it."""
+        """Load the index, then apply the part of the log that the index has not seen."""
         self._log, self._name, self._listener = log, name, listener
         if not DelayIndex.exists(self._volume, self._directory) and not log.segments_about_delays():
             return
@@ -139,7 +139,7 @@ class DelayedMessages:
         await self.settle()
 
     async def close(self) -> None:
-        """What was applied is in the index; the timers are let go."""
+        """Write everything applied to the index, and give up the timers."""
         await self.settle()
         if self._index is not None:
             self._mark(self._index)
@@ -152,10 +152,10 @@ class DelayedMessages:
         if self._index is not None:
             self._index.abandon()
 
-    # What the log says
+    # Events from the log
 
     def note_appended(self, events: Iterable[DelayEvent]) -> None:
-        """They count once they are durable."""
+        """The events are applied once they are durable."""
         now, appended = self._clock.now(), list(events)
         self._unapplied.extend(appended)
         for event in appended:
@@ -163,7 +163,7 @@ class DelayedMessages:
                 self._asked_at[event.offset] = now
 
     def show(self, durable: Offset) -> None:
-        """Everything below is durable."""
+        """Everything below `durable` is durable."""
         shown: list[DelayEvent] = []
         while self._unapplied and self._unapplied[0].at < durable:
             shown.append(self._unapplied.popleft())
@@ -198,14 +198,14 @@ class DelayedMessages:
                 counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
 
     def remove_below(self, log_start: Offset) -> None:
-        """The originals below are gone."""
+        """The originals below `log_start` are gone."""
         gone, entries = self.delays.removed_below(log_start, self._clock.now(), self._reached)
         self._counts.expired += len(gone)
         self._entries += entries
         self._let_go(gone)
 
     def _let_go(self, gone: OffsetSet) -> None:
-        """In the index, what is older than the log counts for nothing without an entry that says so."""
+        """The index needs no entry for them: whatever is older than the log's start does not count."""
         if len(gone):
             for times in (self.taken, self._asked_at):
                 for offset in [offset for offset in times if offset in gone]:
@@ -216,19 +216,19 @@ class DelayedMessages:
     # Index and timers
 
     async def settle(self) -> None:
-        """Tell both all that is to be told."""
+        """Pass all waiting updates to index and timers."""
         async with self._turn:
             await self._settle()
 
     async def ask(self, ask: Request[AnswerT]) -> AnswerT:
-        """Ask the timers, who by then know all that was applied before."""
+        """Ask the timers, after all events applied so far were passed to them."""
         assert self._timers is not None
         async with self._turn:
             await self._settle()
             return await self._timers.call(ask)
 
     async def owner(self) -> int | None:
-        """Its number at the timers; None when there are none."""
+        """The partition's owner number at the timers; None without timers."""
         if self._timers is None:
             return None
         async with self._turn:
@@ -241,14 +241,14 @@ class DelayedMessages:
         return self._owner
 
     def set_again(self, timers: Iterable[tuple[Offset, Microseconds]]) -> None:
-        """They were taken, and still are to fire."""
+        """These timers were taken, and the messages still have to fire."""
         for offset, due in timers:
             if self.taken.pop(offset, None) is not None and offset in self.delays.pending:
                 self._timer_changes.append((offset, due))
         self.has_news.set()
 
     async def _settle(self) -> None:
-        if self.has_news.is_set():  # else somebody may wait for this very one
+        if self.has_news.is_set():  # else a task may be waiting for this event
             self.has_news = trio.Event()
         for _ in range(0, len(self._entries), TOLD_AT_ONCE):
             self._write_some(await self._open_index(self._entries[0].at))
@@ -261,7 +261,7 @@ class DelayedMessages:
         index.append(_taken_from(self._entries))
 
     async def _write_all(self) -> None:
-        """Have nothing more to write. What came last is little, and is written in one go."""
+        """Write all entries. The last few are written in one step, without letting others run."""
         await self._settle()
         while self._entries and (self._index is None or len(self._entries) > TOLD_AT_ONCE):
             await self._settle()
@@ -274,7 +274,7 @@ class DelayedMessages:
             await self._timers.call(SetTimers(owner, changes))
 
     async def _drop_timers(self) -> None:
-        """Of what is gone, some at a time: others may ask in between."""
+        """Remove the timers of originals that are gone, some at a time: others may ask in between."""
         while some := list(islice(self._gone.offsets(), TOLD_AT_ONCE)):
             async with self._turn:
                 await self._settle()
@@ -282,20 +282,20 @@ class DelayedMessages:
                 await self._set_timers([(offset, None) for offset in some])
 
     async def _open_index(self, begin: Offset) -> DelayIndex:
-        """A new one begins with the first that there is to say, though the log may begin behind it by now."""
+        """A new index begins at the first entry, even if the log begins behind it by now."""
         if self._index is None:
             end = self.log.high_watermark
             self._index, _ = await DelayIndex.open(self._volume, self._directory, begin, end)
         return self._index
 
     async def sync_index(self) -> None:
-        """The index says durably all that the log says so far: records that say it may go from the log."""
+        """Make everything that the log says so far durable in the index: then the log may lose those records."""
         async with self._turn:
             await self._write_all()
             if self._index is None:
                 return
             self._mark(self._index)
-        with suppress(StorageError):  # then it has seen too little, and is made anew at the next start
+        with suppress(StorageError):  # then it lacks entries, and the next start rebuilds it
             await self._index.sync()
 
     def _mark(self, index: DelayIndex) -> None:
@@ -303,7 +303,7 @@ class DelayedMessages:
         index.mark(self._reached)
 
     async def keep(self) -> None:
-        """Pass on what is to be told, and make the index small when it has grown, until cancelled."""
+        """Pass updates on, and compact the index when it has grown, until cancelled."""
         while True:
             await self.has_news.wait()
             await self.settle()
@@ -318,7 +318,7 @@ class DelayedMessages:
         return is_time and (index.is_incomplete or index.has_grown(entries))
 
     async def _compact(self, index: DelayIndex) -> None:
-        """As it is at one moment: what is applied while the timers are asked is appended afterwards."""
+        """The state of one moment: events that are applied while the timers are asked are appended afterwards."""
         self._compacted_at = trio.current_time()
         async with self._turn:
             await self._write_all()
@@ -327,13 +327,13 @@ class DelayedMessages:
         await index.compact(offsets, self.due_times, hidden, finished, reached)
 
     async def due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
-        """When these, which are pending, are due. A few, as many as are told at once."""
+        """The due times of these pending messages, at most `TOLD_AT_ONCE`."""
         async with self._turn:
             await self._settle()
             return await self._due_times(offsets)
 
     async def next_due(self) -> Microseconds | None:
-        """When the next one is due, of however many: some are looked at at a time."""
+        """The earliest due time. It asks for some timers at a time, however many there are."""
         owner = await self.owner() if self.delays.pending else None
         dues, first = list(self.taken.values()), None if owner is None else Offset(0)
         while owner is not None and first is not None:
@@ -344,14 +344,14 @@ class DelayedMessages:
     async def _due_times(self, offsets: Sequence[Offset]) -> list[Microseconds]:
         if self._timers is None or self._owner is None:
             return [0] * len(offsets)
-        # Those that are set again meanwhile are told to the timers only later.
+        # The timers learn only later of those that are set again meanwhile.
         untold = {offset: due for offset, due in self._timer_changes if due is not None} | self.taken
         times = await self._timers.call(AskDueTimes(self._owner, offsets))
         return [untold.get(offset, due or 0) for offset, due in zip(offsets, times, strict=True)]
 
 
 def _taken_from(items: list[ItemT]) -> list[ItemT]:
-    """The first of them, as many as are told at once."""
+    """Removes and returns the first `TOLD_AT_ONCE` items."""
     taken = items[:TOLD_AT_ONCE]
     del items[:TOLD_AT_ONCE]
     return taken

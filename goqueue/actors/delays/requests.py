@@ -1,4 +1,4 @@
-"""What a partition can be asked about its delayed messages. Each is named by its original's offset."""
+"""The requests of a partition about its delayed messages. Each message is named by its original's offset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from goqueue.types import Microseconds, Offset, Priority
 
 @dataclass(frozen=True, slots=True)
 class CancelDelayed(Request[bool]):
-    """Whether it will never be delivered."""
+    """Answered with whether the message will never be delivered."""
 
     offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
 class MoveDelayed(Request[bool]):
-    """To another time, or with `delay` so long from now; whether it was pending."""
+    """Move to another due time. Answered with whether the message was pending."""
 
     offset: Offset
     due: int
-    """As records say it: a time, or with the top bit a delay."""
+    """As in records: a time, or with the top bit set a delay from now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class DelayedView:
     offset: Offset
     state: DelayState
     due: Microseconds | None
-    """Of one that is pending, or is known to have been."""
+    """The due time of a pending message; None once it is no longer pending."""
     finished: Microseconds | None = None
     delivered_at: Offset | None = None
-    """Where the message lies that was delivered."""
+    """The offset of the message that was fired."""
     priority: Priority = Priority.NORMAL
     key: bytes | None = None
 
@@ -40,14 +40,14 @@ class DelayedView:
 @dataclass(frozen=True, slots=True)
 class DelayedViews:
     views: Sequence[DelayedView]
-    """None only when there are no more."""
+    """Empty only when there are no more."""
     pending: int
-    """All there are in the partition."""
+    """The number of all pending messages of the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListDelayed(Request[DelayedViews]):
-    """From this offset on, so many at most, in order of offsets: those pending, or those that are no longer."""
+    """At most `count_max` messages from an offset on, in the order of offsets: pending or finished ones."""
 
     first: Offset
     count_max: int
@@ -56,6 +56,6 @@ class ListDelayed(Request[DelayedViews]):
 
 @dataclass(frozen=True, slots=True)
 class CountDelayed(Request[Sequence[int]]):
-    """How many are pending and due before each of these times, which rise, and how many later."""
+    """The number of pending messages due before each of these rising times, and the number due later."""
 
     edges: Sequence[Microseconds]

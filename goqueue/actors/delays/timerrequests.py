@@ -1,7 +1,6 @@
-"""What the timer wheel can be asked, and what it tells.
+"""The requests of the timer wheel, and its news.
 
-Who owns timers is a partition, by a number that it is given when it opens. A timer is named by its owner and an
-offset.
+Timers belong to a partition, which gets an owner number when it opens. A timer is named by its owner and an offset.
 """
 
 from array import array
@@ -15,7 +14,7 @@ from goqueue.types import Microseconds, Offset
 
 @dataclass(frozen=True, slots=True)
 class OpenTimers(Request[int]):
-    """From now on this owner is told what falls due. Timers that one of this name had before are forgotten."""
+    """Tell this owner from now on what falls due. The timers of an earlier owner of this name are forgotten."""
 
     name: str
     listener: ActorRef
@@ -28,10 +27,10 @@ class CloseTimers(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class LoadTimers(Request[None]):
-    """Many at once, in order of their offsets.
+    """Set many timers, in the order of their offsets.
 
-    While there are more to come nothing falls due, be it anybody's: what is overdue is to fire in due order, though
-    it is loaded piece by piece.
+    While more are to come, no timer of any owner falls due: overdue messages must fire in the order of their due
+    times, though they are loaded piece by piece.
     """
 
     owner: int
@@ -42,7 +41,7 @@ class LoadTimers(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class SetTimers(Request[None]):
-    """In this order: a timer is set to a time, or set anew, or with None taken away."""
+    """Changes in order: each sets a timer, moves it, or with None removes it."""
 
     owner: int
     changes: Sequence[tuple[Offset, Microseconds | None]]
@@ -50,7 +49,7 @@ class SetTimers(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class TakeTimer(Request[Microseconds | None]):
-    """Take one away that has not fallen due: when it would have; None when it is not there."""
+    """Remove a timer that was not taken yet. Answered with its due time; None if there is none."""
 
     owner: int
     offset: Offset
@@ -58,7 +57,7 @@ class TakeTimer(Request[Microseconds | None]):
 
 @dataclass(frozen=True, slots=True)
 class TakeDue(Request[Sequence[tuple[Offset, Microseconds]]]):
-    """What has fallen due, in due order, and no more at a time than may fire now."""
+    """Take timers that have fallen due, in the order of due times, and no more than may fire now."""
 
     owner: int
     count_max: int
@@ -72,7 +71,7 @@ class AskDueTimes(Request[Sequence[Microseconds | None]]):
 
 @dataclass(frozen=True, slots=True)
 class AskEarliest(Request[tuple[Microseconds | None, Offset | None]]):
-    """The first due time among some thousands of timers from an offset on, and with which offset to go on."""
+    """The earliest due time among some thousands of timers from an offset on, and the offset to go on with."""
 
     owner: int
     first: Offset
@@ -80,4 +79,4 @@ class AskEarliest(Request[tuple[Microseconds | None, Offset | None]]):
 
 @dataclass(frozen=True, slots=True)
 class TimersDue(News):
-    """Something of yours has fallen due: take it."""
+    """Timers of this owner have fallen due: take them."""

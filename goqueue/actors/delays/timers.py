@@ -1,10 +1,11 @@
 """The timers of a broker: one wheel for the delayed messages of all its partitions.
 
-Partitions set timers, take them away and take what has fallen due; the wheel only tells them that something has.
-It holds nothing that the logs do not say: a partition that starts sets its timers anew.
+Partitions set and remove timers and take those that have fallen due; the wheel only tells them that some have. It
+holds nothing that the logs do not say: a partition that starts sets its timers anew.
 
-Due is what the wall clock, read at that moment, has reached. When the clock is set back, all timers are placed
-anew; when it is set forward, or after a long stop, much falls due at once and fires in due order, so many a second.
+A timer is due when the wall clock, read at that moment, has reached it. When the clock is set back, the wheel is
+rebuilt; when it is set forward, or after a long stop, many fall due at once and fire in the order of due times, at
+a limited rate.
 """
 
 import math
@@ -37,16 +38,16 @@ from goqueue.types import Microseconds, Offset
 FIRES_PER_SECOND = 20_000
 FIRES_AT_ONCE = 2_000
 QUEUED_MAX = 50_000
-"""Fallen due and not taken yet: the others stay in the wheel until these are."""
+"""Limit of timers that have fallen due and were not taken yet: the others stay in the wheel until then."""
 WORK_MAX = 1_000
-"""Timers that are moved or fall due in one turn: a few milliseconds."""
+"""Limit of timers that are moved or fall due in one turn: a few milliseconds of work."""
 REST_SECONDS = 0.005
-"""After something has fallen due. What falls due meanwhile goes together: a round takes a partition and a reader
-one to two milliseconds of processor time, however few there are in it."""
+"""The pause after timers have fallen due, so that those that fall due meanwhile fire together: a round costs a
+partition and a reader one to two milliseconds of processor time, however few messages are in it."""
 LOOK_SECONDS_MAX = 1.0
-"""How long a step of the wall clock may go unnoticed."""
+"""Limit of the time for which a jump of the wall clock may go unnoticed."""
 FORGOTTEN_AT_ONCE = 1_000
-"""Timers of those who are no longer there, in one turn."""
+"""Limit of timers of former owners that are removed in one turn."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,11 +55,11 @@ class TimerOwner:
     name: str
     listener: ActorRef
     due: OrderedDict[Offset, Microseconds] = field(default_factory=OrderedDict)
-    """What has fallen due and was not taken yet."""
+    """Timers that have fallen due and were not taken yet."""
     is_in_order: bool = True
 
     def fell_due(self, offset: Offset, due: Microseconds) -> None:
-        """Mostly in due order; but a partition that starts sets some of its timers when others are due already."""
+        """Mostly in the order of due times; but a partition that starts sets some timers when others are due."""
         if self.due and due < self.due[next(reversed(self.due))]:
             self.is_in_order = False
         self.due[offset] = due
@@ -82,12 +83,12 @@ class Timers(Actor):
         self._numbers: dict[str, int] = {}
         self._next_number = 1
         self._forgotten: list[int] = []
-        """Of those who are no longer there, who have timers in the wheel still: a few go in each turn."""
+        """Former owners that still have timers in the wheel: some of these are removed in each turn."""
         self._loading: set[int] = set()
-        """Owners who have timers to load still. Nothing falls due until they are done, or dead."""
+        """Owners that still have timers to load. Nothing falls due until they are done, or dead."""
         self._queued = 0
         self._hungry: set[int] = set()
-        """Owners that were given less than has fallen due, since no more may fire at once."""
+        """Owners that were given fewer timers than have fallen due, because of the rate limit."""
         self._tokens = Tokens(FIRES_PER_SECOND, FIRES_AT_ONCE, trio.current_time())
 
     # Owners
@@ -145,7 +146,7 @@ class Timers(Actor):
             if due is None:
                 self._take(owner, offset)
             elif not wheel.reschedule(owner, offset, due):
-                self._take_fallen(owner, offset)  # it counts no more that it was due before
+                self._take_fallen(owner, offset)  # its earlier due time no longer counts
                 wheel.add(owner, offset, due)
         self._count()
 
@@ -156,7 +157,7 @@ class Timers(Actor):
         return due
 
     def _take(self, number: int, offset: Offset) -> Microseconds | None:
-        """Also one that has fallen due, as long as nobody has taken it."""
+        """Also a timer that has fallen due and was not taken yet."""
         due = self._wheel.cancel(number, offset)
         return self._take_fallen(number, offset) if due is None else due
 
@@ -190,7 +191,7 @@ class Timers(Actor):
 
     @answers(AskEarliest)
     async def earliest(self, message: AskEarliest) -> tuple[Microseconds | None, Offset | None]:
-        """What has fallen due and was not taken yet is before all others."""
+        """Timers that have fallen due and were not taken yet come before all others."""
         owner = self._owners.get(message.owner)
         if owner is not None and owner.due:
             return min(owner.due.values()), None
@@ -207,7 +208,7 @@ class Timers(Actor):
         if not len(self._wheel):
             return None
         if self._queued >= QUEUED_MAX or self._loading:
-            return self._look_at  # those who take it wake the wheel; some may be dead
+            return self._look_at  # owners that take theirs wake the wheel; some may be dead
         if self._wheel.is_behind:
             return now
         due = self._wheel.next_deadline()
