@@ -1,6 +1,6 @@
-"""The ledger of one group on one partition: what is handed out next, and which receipts are good.
+"""The ledger of one group on one partition: what is delivered next, and which receipts are good.
 
-So it is in queue mode. A stream reads by itself and commits offsets: to the ledger, each is where the group stands.
+This is queue mode. A stream reads by itself and commits offsets: the ledger only keeps its committed offset.
 
 Every change is decided first: the method returns the entry for it and mutates nothing, or names the receipts that
 are stale. The shell journals the entry, then `apply` changes the state, then the shell speaks. After a crash the
@@ -15,15 +15,16 @@ its delivery.
     release                    at once                         the same        comes again all the same
     reject                     never: it leaves
 
-What leaves goes to the dead-letter topic, is done once it is there, and holds the group's progress until then.
+A message that leaves goes to the dead-letter topic. It is done once it is there, and holds the committed offset
+until then.
 
 A consumer that dies takes the whole of a delivery with it, and one poison message would, three times over, send all
-of its neighbours to the dead letters. So a message whose delivery before expired is handed out alone when it is on
-its last permitted one: to a member that holds nothing else, and that gets nothing else from here until it has
-settled. A release does not change what was known of a message before.
+of its neighbours to the dead-letter topic. So a message whose delivery before expired is delivered alone when it is
+on its last permitted one: to a member that holds nothing else, and that gets nothing else from here until it has
+settled it. A release does not change the standing of a message.
 
 `now` is monotonic time in seconds and never falls. A lease ends, and its receipts are stale, when its deadline is
-reached, whether `tick` has been asked yet or not.
+reached, whether `tick` has been called yet or not.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,14 +73,14 @@ REPLACED = "not settled when another consumer came in the place of this one"
 
 class Ledger(Planning):
     def apply(self, entry: Entry, now: float) -> None:
-        """The entry is journaled, or was. `now` is the time at which it was."""
+        """Apply a journaled entry, a new one or one of a replay. `now` is the time at which it was journaled."""
         if self.keys.are_known:
-            if isinstance(entry, Acked) and entry.runs is None:  # it does not say what is in it
+            if isinstance(entry, Acked) and entry.runs is None:  # it does not name its messages
                 self.keys.note_acked(self._state.deliveries.offsets_under(entry.nonce))
             else:
                 self.keys.note_entry(entry)
         self._state.apply(entry, now)
-        if isinstance(entry, Repaired):  # they lie before others of their keys, and are read with them
+        if isinstance(entry, Repaired):  # they lie before others of their keys: all are read again
             self.keys.forget()
 
     # Where the group stands
@@ -94,17 +95,19 @@ class Ledger(Planning):
 
     @property
     def resets(self) -> int:
-        """How often it was reset: whoever knows of fewer does not know where the group stands, wherever that is."""
+        """The number of resets. A client that knows of fewer has an outdated position, even if the offset is the
+        same."""
         return self._state.resets
 
     @property
     def next_sequence(self) -> int:
-        """Behind the last transfer."""
+        """The sequence of the next transfer."""
         return self._state.next_sequence
 
     @property
     def transfer_under_way(self) -> DeadLetterTransfer | None:
-        """Begun and not known to have ended: after a crash, to be sent again under its sequence."""
+        """The transfer that began and is not known to have ended: after a crash it is sent again under its
+        sequence."""
         return self._state.dead_letters.under_way
 
     def progress(self, now: float) -> Progress:
@@ -127,16 +130,16 @@ class Ledger(Planning):
 
     @property
     def lacks_keys(self) -> bool:
-        """Those of what is not settled have to be learnt before anything is handed out."""
+        """Whether the keys of unsettled messages have to be learnt before anything is delivered."""
         return self.settings.key_order and not self.keys.are_known
 
     def count_behind_keys(self, now: float) -> int:
-        """How many of those that are ready wait for an earlier one of their key."""
+        """How many of the ready messages wait for an earlier one of their key."""
         self._state.retries.move_on(now)
         return self.keys.count_waiting(self._state.retries.ready(lambda _: True))
 
     def unsettled(self) -> list[Run]:
-        """What is in flight, waits for its retry or is ready again, in order."""
+        """The messages that are in flight, wait for their retry or are ready again, in order."""
         return self._state.unsettled()
 
     def in_flight_by_member(self) -> dict[str, int]:
@@ -152,7 +155,7 @@ class Ledger(Planning):
         return LaneHeld(len(in_flight), len(returned), min(firsts, default=None))
 
     def held_alone(self) -> frozenset[str]:
-        """Members that hold a message handed out alone."""
+        """Members that hold a message that was delivered alone."""
         return self._state.deliveries.held_alone()
 
     def oldest_delivery(self) -> Delivery | None:
@@ -162,7 +165,7 @@ class Ledger(Planning):
         return self._state.retries.next_due()
 
     def has_ready(self, now: float) -> bool:
-        """Whether something is to be handed out again, be it alone."""
+        """Whether a message is ready for a redelivery, alone or with others."""
         self._state.retries.move_on(now)
         return self._state.retries.ready_count > 0
 
@@ -171,7 +174,7 @@ class Ledger(Planning):
         times = (self._state.deliveries.next_deadline(), self._state.retries.next_due())
         return min((time for time in times if time is not None), default=None)
 
-    # Handing out
+    # Delivering
 
     def deliver(
         self,
@@ -186,10 +189,10 @@ class Ledger(Planning):
         scanned_to: Offset,
         lane: int = Priority.NORMAL,
     ) -> Delivered | PassedOver | None:
-        """Hand out what a plan allowed and the log has; None when that is nothing and nothing was passed over.
+        """Deliver what a plan allowed and the log has; None when that is nothing and nothing was passed over.
 
-        All that is neither fresh nor damaged before `scanned_to` is never handed out: hidden, expired or compacted.
-        There is nothing of other lanes.
+        Offsets before `scanned_to` that are neither fresh nor damaged are never delivered: hidden, expired or
+        compacted. Other lanes have no messages there.
         """
         is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
         at = self.fresh_in(lane)
@@ -212,7 +215,7 @@ class Ledger(Planning):
         again: Sequence[AttemptRun],
         lanes: Sequence[LaneTaken],
     ) -> LanesDelivered | PassedOver | None:
-        """The same, of several lanes, each of which has come to a place of its own."""
+        """The same from several lanes, each with a position of its own."""
         taken = [each for each in lanes if each.offsets]
         is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(taken))
         places = self._state.lanes.fresh[:]
@@ -229,7 +232,8 @@ class Ledger(Planning):
     def _check_delivery(
         self, now: float, member: str, nonce: int, again: Sequence[AttemptRun], *, has_fresh: bool
     ) -> bool:
-        """A delivery that does not fit must not reach the journal (G7). Whether it is of one message alone."""
+        """A delivery that does not fit must not reach the journal (G7). Returns whether it is of one message
+        alone."""
         assert self.has_begun
         assert 0 <= nonce < 1 << NONCE_BITS
         assert nonce not in self._state.deliveries, "a nonce names one delivery"
@@ -244,7 +248,7 @@ class Ledger(Planning):
         return any(map(self._goes_alone, self._state.retries.standings_of(again))) if again else False
 
     def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
-        """These were to be handed out again, or to leave, and are no longer in the log: they are done."""
+        """These were to be redelivered, or to become dead letters, and are no longer in the log: they are done."""
         gone = tuple(Run(run.first, run.last) for run in runs)
         assert all(self._state.count_unheld(run) == run.size for run in gone), f"not all of {gone} are to be passed"
         return PassedOver(gone, self.next_fresh, why[:REASON_LENGTH_MAX])
@@ -257,8 +261,8 @@ class Ledger(Planning):
         return (Acked(nonce, good) if good else None), stale
 
     def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
-        """All of a delivery of so many messages, which do not have to be named; whether that is what is out, or
-        was acked before. Otherwise they have to be named."""
+        """Ack a whole delivery of `size` messages without naming them. The second value: whether all of them are in
+        flight, or were acked before. Otherwise they have to be named."""
         if self._state.deliveries.are_out(now, nonce, size):
             return Acked(nonce, None), True
         return None, self._state.deliveries.were_acked(nonce, size)
@@ -298,7 +302,7 @@ class Ledger(Planning):
     def extend(
         self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
     ) -> tuple[Extended | None, AttemptRuns]:
-        """Without runs everything that is out; no entry then means that nothing is."""
+        """Without runs, all messages in flight; no entry then means that there are none."""
         deliveries = self._state.deliveries
         delivery = deliveries.get(nonce)
         good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
@@ -308,11 +312,11 @@ class Ledger(Planning):
         return Extended(nonce, None if is_whole else good, visibility), stale
 
     def deliveries_under_way(self) -> frozenset[int]:
-        """Their nonces."""
+        """The nonces of the deliveries under way."""
         return self._state.deliveries.nonces()
 
     def release_member(self, now: float, member: str) -> list[Released]:
-        """The member closes in good order: what it has not settled is given back, uncounted."""
+        """The member closes in good order: its unsettled messages are released, uncounted."""
         held = self._state.deliveries.held_by(member)
         standing = [(nonce, self._state.deliveries.out(now, nonce)) for nonce in held.nonces]
         return [Released(nonce, out) for nonce, out in standing if out]
@@ -320,9 +324,9 @@ class Ledger(Planning):
     # Time
 
     def tick(self, now: float, leases_max: int | None = None) -> list[Expired]:
-        """What has expired, earliest first. The entries do not touch each other: all may be journaled at once.
+        """The expiries, earliest first. The entries do not touch each other: all may be journaled at once.
 
-        With a bound the rest stays due: `next_deadline` lies in the past until it has been asked for.
+        With `leases_max` the rest stays due: `next_deadline` lies in the past until the rest has been asked for.
         """
         self._state.retries.move_on(now)
         due = islice(self._state.deliveries.due(now), leases_max)
@@ -333,7 +337,7 @@ class Ledger(Planning):
         ]
 
     def expire_member(self, member: str) -> list[Expired]:
-        """Another consumer came in its place: what it has not settled is lost, as if its leases had ended."""
+        """Another consumer replaced it: its unsettled messages are lost, as if their leases had ended."""
         held = list(self._state.deliveries.leases_of(member))
         return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
 
@@ -350,17 +354,18 @@ class Ledger(Planning):
     # Dead letters
 
     def next_dead_letters(self, count_max: int) -> tuple[DeadRun, ...]:
-        """The next to leave, in offset order."""
+        """The next dead letters to send, in offset order."""
         return self._state.dead_letters.next(count_max)
 
     def in_transfer_within(self, run: Run) -> int:
-        """How many of these are on their way and hold the group's progress."""
+        """How many of these are in the transfer and hold the committed offset."""
         return self._state.dead_letters.count_in_transfer(
             run.last + 1
         ) - self._state.dead_letters.count_in_transfer(run.first)
 
     def begin_transfer(self, sequence: int, runs: Iterable[Run | DeadRun]) -> TransferBegun:
-        """The append to the dead-letter topic may begin once this is journaled; it takes one sequence a message."""
+        """The append to the dead-letter topic may begin once this is journaled; it takes one sequence for each
+        message."""
         leaving = tuple(Run(run.first, run.last) for run in runs)
         assert self.transfer_under_way is None, "one transfer at a time"
         assert leaving
@@ -370,7 +375,7 @@ class Ledger(Planning):
         return TransferBegun(sequence, leaving)
 
     def transferred(self, sequence: int) -> TransferDone:
-        """They are in the dead-letter topic, durably."""
+        """The transfer's messages are in the dead-letter topic, durably."""
         under_way = self.transfer_under_way
         assert under_way is not None
         assert under_way.sequence == sequence
@@ -383,14 +388,14 @@ class Ledger(Planning):
         return Began(offset)
 
     def removed_below(self, offset: Offset) -> Removed | None:
-        """Retention took what lies below. Messages that nobody has looked at count as not done."""
+        """Retention removed everything below `offset`. Messages that were not scanned count as not done."""
         if offset <= self.committed:
             return None
         in_transfer = self._state.dead_letters.count_in_transfer(offset)
         return Removed(offset, self._state.lanes.count_unsettled(offset) - in_transfer)
 
     def cut_back(self, end: Offset) -> CutBack | None:
-        """The log ends here, and what was done beyond was not."""
+        """The log ends here: what was done beyond it was not."""
         return CutBack(end) if end < self._state.lanes.reached else None
 
     def reset(self, offset: Offset) -> Reset:
@@ -405,7 +410,7 @@ class Ledger(Planning):
     # Streams
 
     def commit(self, offset: Offset) -> Committed | None:
-        """The group has come to here, be it forwards or backwards; None when it stands there."""
+        """Move the committed offset, forwards or backwards; None when it is there already."""
         assert self.has_begun
         is_there = self.committed == self.next_fresh == max(self._state.lanes.fresh) == offset
         return None if is_there else Committed(offset)
@@ -417,7 +422,7 @@ class Ledger(Planning):
         return self._state.to_plain(now)
 
     def copy(self, now: float) -> "Ledger":
-        """To see what entries would do."""
+        """A copy, to see what entries would do."""
         return Ledger.restore(self.snapshot(now), self.settings, now)
 
     @classmethod

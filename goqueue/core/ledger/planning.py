@@ -1,8 +1,8 @@
-"""What of a ledger a member may be given: which messages come again, and how many fresh ones may follow.
+"""What a member may be delivered: which redeliveries, and how many fresh messages after them.
 
-Most often all messages that are to be had are of one priority. Then those that come again go first, and fresh ones
-follow them from one place on. Where several lanes have work, they share what is wanted (lanes.py), and within each
-lane those that come again go before the fresh ones: that is the order of their offsets.
+Most often all messages are of one priority. Then redeliveries go first, and fresh messages follow from one position
+on. If several lanes have work, they share the delivery (shares.py), and within each lane redeliveries go before
+fresh messages: that is the order of their offsets.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ ONE_LANE = FreshLanes(1 << Priority.NORMAL, is_mixed=False)
 
 
 class Planning:
-    """The part of a ledger that hands out nothing yet."""
+    """The part of a ledger that plans deliveries."""
 
     def __init__(self, settings: LedgerSettings) -> None:
         self._settings = settings
@@ -51,21 +51,21 @@ class Planning:
 
     @property
     def next_fresh(self) -> Offset:
-        """Everything below was looked at, of every lane."""
+        """Every lane was scanned below this offset."""
         return self._state.lanes.next_fresh
 
     @property
     def fresh_places(self) -> Sequence[Offset]:
-        """Of each lane everything below its place was looked at."""
+        """The position of each lane: the lane was scanned below it."""
         return self._state.lanes.fresh
 
     def fresh_in(self, lane: int) -> Offset:
-        """Everything of this lane below was looked at."""
+        """The position of this lane: the lane was scanned below it."""
         return self._state.lanes.fresh[lane]
 
     @property
     def looks_no_further(self) -> bool:
-        """So many wait for their keys that fresh ones are not looked at."""
+        """Whether so many messages are ready or wait for their keys that fresh ones are not looked at."""
         return self.settings.key_order and self._state.retries.ready_count >= LOOK_AHEAD_MAX
 
     def plan(
@@ -78,10 +78,10 @@ class Planning:
         lasts_max: int | None = None,
         fresh: FreshLanes = ONE_LANE,
     ) -> Plan:
-        """`is_busy`: the member holds messages that it has not settled, of whatever partition.
+        """`is_busy`: the member holds unsettled messages, of any partition.
 
-        `lasts_max`: so many may be on their last permitted delivery, those that its program sees at once. What
-        waits in a client that dies would be given up unseen.
+        `lasts_max`: limit of the messages on their last permitted delivery, those that its program sees at once. A
+        message in the prefetch of a client that dies would be given up unseen.
         """
         self._state.retries.move_on(now)
         held = self._state.deliveries.held_by(member)
@@ -121,7 +121,7 @@ class Planning:
             look_max = how_far_to_look(fresh_max, self._state.retries.ready_count)
             fresh_max = min(fresh_max, look_max)
         places, lane = self._state.lanes.fresh, fresh.lane
-        if fresh.is_mixed:  # nothing fresh is handed out by this plan alone, and no lane may be moved by it
+        if fresh.is_mixed:  # this plan alone delivers nothing fresh, and may move no lane
             lane = places.index(self.next_fresh)
         return Plan(again, places[lane], fresh_max, look_max, is_alone, alone_waiting, lane, dealt)
 
@@ -146,8 +146,8 @@ class Planning:
         return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)
 
     def _lasts(self, count_max: int, lasts_max: int) -> list[AttemptRuns]:
-        """Of each lane those on their last permitted delivery that may leave with others. Where not all may be such
-        ones, no more than that of all lanes together: so many of the lowest lane as the higher ones leave."""
+        """For each lane the messages on their last permitted delivery that may be delivered with others. If
+        `lasts_max` is below `count_max`, it limits all lanes together, and higher lanes come first."""
         found, left = list[AttemptRuns](), lasts_max
         for lane in LANES:
             ready = self._ready(self._in_lane(lane, self._is_last_with_others))
@@ -156,7 +156,8 @@ class Planning:
         return found
 
     def note_served(self, now: float, plan: Plan, counts: Counts, exhausted: int) -> None:
-        """So many of each lane were handed out by this plan; these lanes had no more."""
+        """By this plan `counts` messages of each lane were delivered; the lanes of the mask `exhausted` had no
+        more."""
         if plan.dealt is None:
             self.shares.took_alone(now, plan.lane, counts[plan.lane])
         else:
@@ -178,7 +179,7 @@ class Planning:
         return lambda standing: standing.lane == lane and chosen(standing)
 
     def _ready_lanes(self) -> int:
-        """As a mask."""
+        """The lanes of the ready messages, as a mask."""
         lanes = {standing.lane for standing, _ in self._state.retries.ready(lambda _: True)}
         return sum(1 << lane for lane in lanes)
 

@@ -1,13 +1,13 @@
-"""How far a group has come in each lane: a prefix of it, and the exceptions (G5).
+"""How far a group is in each lane: a prefix of it, and the exceptions (G5).
 
-Of each lane everything below its `fresh` was looked at, and handed out or passed over. Lanes are at different
-places, since higher ones are served more often. Two sets say the rest, both in bitmaps:
+Each lane was scanned below its position in `fresh`: messages there were delivered or passed over. Lanes are at
+different positions, since higher ones are served more often. Two bitmaps hold the rest:
 
     open    handed out and not done: what is in flight, comes again or leaves; and what is damaged
     ahead   looked at, at or behind the lowest `fresh`: done or open, before lower lanes have come there
 
-So everything below the committed offset is done, and of what lies behind it each offset is known. Where all
-messages are of one priority, all lanes are at one place and nothing is ahead.
+So everything below the committed offset is done, and the state of each offset behind it is known. If all messages
+are of one priority, all lanes are at one position and nothing is ahead.
 """
 
 from collections.abc import Iterable
@@ -25,15 +25,15 @@ class LaneProgress:
     def __init__(self, start: Offset = 0) -> None:
         self.fresh = [start] * len(LANES)
         self.next_fresh = start
-        """The lowest of these."""
+        """The lowest position."""
         self.open = OffsetSet()
         self.ahead = OffsetSet()
         self.set_aside = OffsetSet()
-        """Of those ahead, the ones that were damaged when a lane first met them: every lane passes them."""
+        """The offsets of `ahead` that were damaged when a lane first met them: every lane passes over them."""
 
     @property
     def reached(self) -> Offset:
-        """Nothing is known of what lies from here on."""
+        """Nothing is known of offsets from here on."""
         aside = self.set_aside.bounds
         return max(self.fresh) if aside is None else max(*self.fresh, aside.last + 1)
 
@@ -45,10 +45,11 @@ class LaneProgress:
             unseen = self.ahead.first_gap(unseen)
         return unseen if first is None else min(first, unseen)
 
-    # Handed out, and done
+    # Delivered, and done
 
     def look_over(self, lane: int, fresh: Iterable[Run], scanned_to: Offset) -> OffsetSet:
-        """These are of this lane, and of the other lanes there is nothing: all of them have come to here."""
+        """These messages of the lane are delivered. Other lanes have none there, so all lanes move to
+        `scanned_to`."""
         at = self.fresh[lane]
         assert scanned_to >= at, f"{scanned_to} was looked at before"
         for run in fresh:
@@ -60,7 +61,7 @@ class LaneProgress:
         return handed_out
 
     def look_into(self, lane: int, handed_out: OffsetSet, scanned_to: Offset) -> None:
-        """Of this lane, these are handed out, and it has come to here."""
+        """These messages of the lane are delivered, and it moves to `scanned_to`."""
         first = handed_out.first
         assert self.fresh[lane] <= scanned_to, f"{scanned_to} of lane {lane} was looked at before"
         assert first is None or self.fresh[lane] <= first, f"{first} of lane {lane} is not fresh"
@@ -71,7 +72,7 @@ class LaneProgress:
         self._move(places)
 
     def hold(self, offsets: OffsetSet) -> None:
-        """Nobody has looked at these, and nobody can: they are not handed out, and not done."""
+        """These were not scanned, and cannot be read: they are not delivered, and not done."""
         for known in (self.open, self.ahead, self.set_aside):
             known.update(offsets)
         self._move(self.fresh)
@@ -87,35 +88,35 @@ class LaneProgress:
         self.open.discard(first, last)
 
     def settle_all(self, offsets: OffsetSet) -> None:
-        """The same, of many that lie here and there."""
+        """The same for scattered messages."""
         self.open.take(offsets)
 
     # What is known
 
     def count_unsettled(self, end: Offset) -> int:
-        """How many below `end` are not done, those among them that nobody has looked at."""
+        """How many below `end` are not done, unscanned offsets included."""
         return self.open.count(0, end - 1) + self.count_fresh(end)
 
     def unseen(self, first: Offset, last: Offset) -> OffsetSet:
-        """Which of these nobody has looked at."""
+        """The offsets of this range that were not scanned."""
         first = max(first, self.next_fresh)
         found = OffsetSet([(first, last)] if first <= last else ())
         return found.without(self.ahead)
 
     def count_fresh(self, end: Offset) -> int:
-        """How many below `end` nobody has looked at."""
+        """How many offsets below `end` were not scanned."""
         unseen = max(0, end - self.next_fresh)
         return unseen - self.ahead.count(self.next_fresh, end - 1) if self.ahead and unseen else unseen
 
     # What happened to the log
 
     def pass_to(self, offset: Offset) -> None:
-        """Everything below is done, and is not handed out for the first time either."""
+        """Everything below is done, and no longer fresh."""
         self.open.discard(0, offset - 1)
         self._move([max(place, offset) for place in self.fresh])
 
     def cut_back(self, end: Offset) -> None:
-        """The log ends here: what was said about later offsets was about messages that are gone."""
+        """The log ends at `end`: what was known of later offsets was about messages that are gone."""
         for offsets in (self.open, self.ahead, self.set_aside):
             offsets.discard(end, OFFSET_MAX)
         self._move([min(place, end) for place in self.fresh])
@@ -127,7 +128,7 @@ class LaneProgress:
 
     @classmethod
     def from_plain(cls, plain: Any, not_done: Iterable[Run]) -> "LaneProgress":
-        """`not_done`: what is handed out, which others have written down."""
+        """`not_done`: the open messages, which other parts of the snapshot hold."""
         fresh, ahead, set_aside, *_ = plain
         progress = cls()
         if len(fresh) != len(LANES):

@@ -23,17 +23,19 @@ class LedgerDamage:
         return len(self._state.damages)
 
     def runs(self) -> list[Run]:
-        """In order."""
+        """The damaged runs, in order."""
         return list(self._state.damages.offsets.runs())
 
     @property
     def set_aside(self) -> OffsetSet:
-        """Damaged now or before, at or behind the place of some lane: no lane hands them out when it gets there."""
+        """Offsets that are or were damaged, at or behind the position of some lane: no lane delivers them when it
+        gets there."""
         return self._state.lanes.set_aside
 
     def note(self, now: float, first: Offset, last: Offset, path: str) -> Damaged | None:
-        """The log cannot read this range. What is in flight stays so: its consumer has it. What waits for its retry
-        waits on, and is looked at when it is due. None when the group has done with the rest, or knows."""
+        """The log cannot read this range. Messages in flight stay so: their consumer has them. Messages that wait
+        for their retry wait on, and are looked at when it is due. None when the rest is done, or known to be
+        damaged."""
         state = self._state
         state.retries.move_on(now)
         found = state.lanes.unseen(first, last)
@@ -44,7 +46,7 @@ class LedgerDamage:
         return Damaged(first, last, path, found) if found else None
 
     def repair(self, first: Offset, last: Offset, lanes: Iterable[LaneOffsets]) -> Repaired | None:
-        """The log reads this range again, and these of it are messages for the group."""
+        """The log can read this range again; `lanes` are the messages for the group in it."""
         damages = self._state.damages
         common = [LaneOffsets(lane, damages.fresh.common(offsets)) for lane, offsets in lanes]
         found = tuple(each for each in common if each.offsets)
@@ -54,8 +56,8 @@ class LedgerDamage:
         return self._state.damages.count(first, last)
 
     def skip(self, first: Offset, last: Offset, *, letters: bool = False) -> Skipped | None:
-        """Give up what is damaged of this range, and with `letters` the dead letters of it that are under way; None
-        when there is nothing."""
+        """Give up the damaged messages of this range, and with `letters` its dead letters that are under way; None
+        when there are none."""
         in_transfer = self._state.dead_letters.count_in_transfer
         unacked = self.count(first, last) + (in_transfer(last + 1) - in_transfer(first) if letters else 0)
         return Skipped(first, last, unacked, letters) if unacked else None

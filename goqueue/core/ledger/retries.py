@@ -1,7 +1,7 @@
-"""Messages that were handed out and will be again: those that wait for their retry, and those that are ready.
+"""Messages that will be redelivered: those that wait for their retry, and those that are ready.
 
-A wait ends by the clock alone; nothing is journaled for it. So whoever asks what is ready says what time it is, and
-what has come due is moved over first. A replay may be a hair off with its times: what it takes is found in both.
+A wait ends by the clock alone; nothing is journaled for it. So a caller that asks what is ready first moves due
+retries over, by its time. The times of a replay may differ a little, so it takes messages from both.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _MILLION = 1_000_000
 
 
 class Wait(NamedTuple):
-    """Only a nack makes messages wait, so none of them was lost."""
+    """Only a nack makes messages wait, so none of them is `lost`."""
 
     due: float
     first: Offset
@@ -47,7 +47,7 @@ class Retries:
         return self._waits[0].due if self._waits else None
 
     def move_on(self, now: float) -> None:
-        """What has waited long enough is ready."""
+        """Messages whose retry is due become ready."""
         while self._waits and self._waits[0].due <= now:
             wait = heappop(self._waits)
             self._waiting -= wait.last - wait.first + 1
@@ -60,7 +60,7 @@ class Retries:
         self._ready.add_all(standing, offsets)
 
     def hold_back(self, due: float, attempt: int, run: Run, lane: int = Priority.NORMAL) -> None:
-        """Until then they are not handed out."""
+        """These are not delivered before `due`."""
         heappush(self._waits, Wait(due, *run, attempt, lane))
         self._waiting += run.size
 
@@ -68,21 +68,21 @@ class Retries:
         return [item for item in self._ready.items() if chosen(item[0])]
 
     def runs(self) -> Iterator[Run]:
-        """Those that are ready and those that wait."""
+        """Ready messages, and those that wait."""
         yield from (Run(run.first, run.last) for run in self._ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
 
     def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
-        """Those that are ready and those that wait."""
+        """Ready messages, and those that wait."""
         yield from self._ready.items()
         yield from ((wait.standing, OffsetSet([(wait.first, wait.last)])) for wait in self._waits)
 
     def count_ready(self, runs: Sequence[AttemptRun]) -> int:
-        """How many of these are ready, on the delivery that they name."""
+        """How many of these are ready, on the attempt that they name."""
         return self._ready.count_of(runs)
 
     def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
-        """Of those that are ready."""
+        """The standings of those of these messages that are ready."""
         asked = offsets_of(runs)
         return {standing for standing, offsets in self._ready.items() if offsets.common(asked)}
 
@@ -95,7 +95,7 @@ class Retries:
         self._ready.merge(taken)
 
     def take(self, runs: Sequence[AttemptRun]) -> Attempts:
-        """Whatever of these is ready, or waits, and no longer does."""
+        """Remove and return those of these that are ready or wait."""
         taken = self._ready.take(offsets_of(runs))
         for run in runs if len(taken) < count(runs) else ():
             for standing, piece in self._take_waiting(run.first, run.last):
@@ -103,15 +103,15 @@ class Retries:
         return taken
 
     def take_within(self, first: Offset, last: Offset) -> list[StandingRun]:
-        """The same of a range, however long."""
+        """The same for a range, however long."""
         return [*self._ready.take_range(first, last), *self._take_waiting(first, last)]
 
     def forget(self, first: Offset, last: Offset) -> None:
-        """Nothing of these is ready or waits any more."""
+        """Remove these: none of them is ready or waits any more."""
         self.take_within(first, last)
 
     def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
-        """Looks at every wait: only for what is rare."""
+        """Looks at every wait, so only for rare events."""
         taken, kept = list[StandingRun](), list[Wait]()
         for wait in self._waits:
             inside = Run(max(first, wait.first), min(last, wait.last))
@@ -127,7 +127,7 @@ class Retries:
         return taken
 
     def to_plain(self, now: float) -> list[Any]:
-        """Beside what waits, the time that is left in microseconds."""
+        """The remaining time of each wait is in microseconds."""
         self.move_on(now)
         waits = [[round((due - now) * _MILLION), *map(int, what)] for due, *what in self._waits]
         return [self._ready.to_plain(), sorted(waits)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 DELAY_FIRST = 1.0
 DELAY_MAX = 60.0
 _DOUBLINGS_MAX = 16
-"""Enough for any first delay to reach the longest one; beyond it powers only grow, and the delay does not."""
+"""Limit of the exponent: enough for any first delay to reach the longest one."""
 
 
 def backoff(attempt: int, first: float = DELAY_FIRST, longest: float = DELAY_MAX) -> float:
@@ -17,9 +17,9 @@ def backoff(attempt: int, first: float = DELAY_FIRST, longest: float = DELAY_MAX
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
     max_deliveries: int = 3
-    """0: a message is handed out again for ever."""
+    """0: a message is redelivered for ever."""
     backoff_first: float = DELAY_FIRST
     backoff_max: float = DELAY_MAX
     key_order: bool = False
     strict_lanes: bool = False
-    """The highest lane with work gets everything, the guard apart."""
+    """The highest lane with work gets everything, the starvation guard apart."""

@@ -1,7 +1,7 @@
 """How messages were settled, remembered for clients that repeat a settlement because its answer was lost (G6).
 
-A delivery that is under way notes what is taken from it. One of which nothing is out any more is remembered in as
-little room as possible: most were settled whole, and a run or two say all.
+A delivery under way notes its settlements. One that has ended is remembered in as little memory as possible: most
+were settled whole, and a run or two say all.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class SettledRun(NamedTuple):
 
 
 class Settlements:
-    """What of one delivery was settled, and how. A message is settled once, so it is under one kind."""
+    """The settlements of one delivery. A message is settled once, so it is under one kind."""
 
     __slots__ = ("_parts",)
 
@@ -45,7 +45,7 @@ class Settlements:
         return bool(self._parts)
 
     def note(self, kind: Settlement, taken: Attempts) -> None:
-        """Nobody changes `taken` any more."""
+        """`taken` must not change any more."""
         if taken:
             self._parts.append((kind, taken))
         if len(self._parts) > FEW:
@@ -85,7 +85,7 @@ class Settlements:
 
 
 class SettledDeliveries:
-    """By nonce; the newest are remembered."""
+    """The settlements of deliveries that have ended, by nonce; the newest are remembered."""
 
     __slots__ = ("_by_nonce",)
 

@@ -1,6 +1,6 @@
-"""Where every message of a partition stands for one group, and what each entry does to that.
+"""The state of every message of a partition for one group, and what each entry does to it.
 
-Every offset that was looked at, in its lane (progress.py), is in exactly one place:
+Every offset that its lane has scanned (progress.py) is in exactly one state:
 
     done           in none of the others
     in flight      in a delivery, under a lease
@@ -98,7 +98,7 @@ class LedgerState:
             case _:
                 raise AssertionError(f"{entry} is nothing that happens to a ledger")
 
-    # Handed out
+    # Delivered
 
     def _began(self, entry: entries.Began) -> None:
         assert not self.has_begun, "a group begins once; afterwards it is reset"
@@ -140,8 +140,8 @@ class LedgerState:
             self.late.tidy(self._held())
 
     def _held_of(self, lane: int | None) -> OffsetSet:
-        """What of a lane, or of all, was handed out and may leave still: it is in flight, waits for its retry, is
-        ready again, or was and is damaged."""
+        """The messages of a lane, or of all, that were delivered and may still become dead letters: in flight,
+        waiting for their retry, ready again, or ready again before they were damaged."""
         held, damaged = OffsetSet(), self.damages.again.items()
         for standing, offsets in (*self.deliveries.standing_sets(), *self.retries.standing_sets(), *damaged):
             if lane is None or standing.lane == lane:
@@ -152,7 +152,7 @@ class LedgerState:
         return self._held_of(None)
 
     def _held_in_time(self, lane: int) -> OffsetSet:
-        """Without those that were repaired: others know when these were first handed out."""
+        """Without repaired messages: `late` knows when these were first delivered."""
         return self.late.without(self._held_of(lane))
 
     def _taken_back(self, runs: AttemptRuns) -> Attempts:
@@ -170,14 +170,14 @@ class LedgerState:
             self.lanes.look_into(lane, NOTHING, max(place, self.lanes.fresh[lane]))
 
     def count_unheld(self, run: Run) -> int:
-        """How many of these nobody holds though they were handed out: ready again, waiting or leaving."""
+        """How many of these were delivered and are held by no member: ready again, waiting or leaving."""
         return self.retries.count_within(*run) + self.dead_letters.count_leaving(run)
 
     def unsettled(self) -> list[Run]:
-        """What is in flight, waits for its retry or is ready again, in order."""
+        """The messages that are in flight, wait for their retry or are ready again, in order."""
         return sorted([*self.deliveries.runs(), *self.retries.runs()])
 
-    # Settled, or to be handed out again
+    # Settled, or to be redelivered
 
     def _acked(self, entry: entries.Acked) -> None:
         for offsets in self.deliveries.ack(entry.nonce, entry.runs).values():
@@ -196,7 +196,7 @@ class LedgerState:
         self._leave(self.deliveries.take(entry.nonce, entry.runs, Settlement.REJECTED), wall, entry.reason)
 
     def _released(self, entry: entries.Released) -> None:
-        """As if they had not been handed out: what was lost before is so still."""
+        """As if they had not been delivered: their standing stays."""
         self.retries.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
 
     def _extended(self, entry: entries.Extended, now: float) -> None:
@@ -284,7 +284,7 @@ class LedgerState:
 
     def _begin_again(self, offset: Offset) -> None:
         self._forget(0, OFFSET_MAX)
-        self.deliveries = Deliveries()  # with what was acked: old receipts are stale
+        self.deliveries = Deliveries()  # and the remembered settlements: old receipts are stale
         self.firsts, self.late = [FirstDeliveries() for _ in LANES], LateDeliveries()
         self.lanes = LaneProgress(offset)
 

@@ -1,4 +1,4 @@
-"""What a ledger says of itself: what may be handed out, and how far its group is."""
+"""Views of a ledger: what may be delivered, and how far its group is."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,35 +10,36 @@ from goqueue.types import Offset, Priority
 
 
 class FreshLanes(NamedTuple):
-    """Which lanes have messages that nobody has looked at, or may have."""
+    """Which lanes have fresh messages, or may have."""
 
     mask: int
     is_mixed: bool
-    """From the place on at which the last of the lanes is, the log holds more than one priority."""
+    """True if more than one priority occurs at or after the slowest lane's position."""
 
     @property
     def lane(self) -> int:
-        """The lowest of them. Where it is not mixed, the only one."""
+        """The lowest lane of the mask; if it is not mixed, the only one."""
         return self.mask.bit_length() - 1 if self.mask else Priority.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """How several lanes share what is wanted."""
+    """How several lanes share a delivery."""
 
     now: float
     wanted: int
     counts: Counts
     work: Counts
     ready: tuple[AttemptRuns, ...]
-    """Of each lane those that may be handed out again, as many as are wanted."""
+    """For each lane its redeliveries, at most as many as are wanted."""
     shares: LaneShares
 
     def has_fresh(self, lane: int) -> bool:
         return self.work[lane] >= ENDLESS
 
     def further(self, taken: Counts, left: int, work: Counts) -> Counts:
-        """How to share what is left when some lanes had less than was hoped for, and there is so much still."""
+        """How to share the rest of a delivery when some lanes had less than expected; `work` is what each still
+        has."""
         shares = self.shares.copy()
         shares.took(self.now, taken, [count + more for count, more in zip(taken, work, strict=True)])
         return shares.allot(self.now, left, work)
@@ -46,25 +47,26 @@ class Dealt:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a member may be given now."""
+    """What a member may be delivered now."""
 
     again: AttemptRuns
     fresh_from: Offset
     fresh_max: int
-    """So many fresh messages may follow those that are handed out again."""
+    """Limit of the fresh messages that may follow the redeliveries."""
     look_max: int
-    """Among so many; those that are not handed out are held back."""
+    """Limit of the fresh messages to look at; those that are not delivered are held back."""
     is_alone: bool
     alone_waiting: bool
-    """A message that must be handed out alone waits, and this member holds others: let it settle them first."""
+    """A message that must be delivered alone waits, and this member holds others: let it settle them first."""
     lane: int = Priority.NORMAL
-    """Of the fresh ones, where there is only one."""
+    """The lane of the fresh messages, if there is only one."""
     dealt: Dealt | None = None
-    """Several lanes have work: what each may have, and not `fresh_from` on. The bounds hold for all together."""
+    """If several lanes have work: what each may have, in place of `fresh_from`. The limits hold for all lanes
+    together."""
 
 
 class LaneHeld(NamedTuple):
-    """What of one lane was handed out and is not done, dead letters apart."""
+    """The messages of one lane that were delivered and are not done, dead letters apart."""
 
     in_flight: int
     ready: int
@@ -76,7 +78,7 @@ class Progress:
     committed: Offset
     """Everything below is done."""
     next_fresh: Offset
-    """Everything below was looked at."""
+    """Every lane was scanned below this offset."""
     in_flight: int
     waiting: int
     ready_again: int
@@ -84,21 +86,21 @@ class Progress:
     in_transfer: int
     removed_unacked: int
     first_unsettled: Offset | None
-    """Of those handed out; None: all of them are done."""
+    """The first message that was delivered, or found damaged, and is not done; None: there is none."""
     ahead: int = 0
-    """So many behind `next_fresh` were looked at too, in lanes that are further."""
+    """The number of offsets behind `next_fresh` that were scanned too, by lanes that are further."""
     damaged: int = 0
-    """So many wait for a repair of the log. The lag does not count them."""
+    """The number of messages that wait for a repair of the log. The lag does not count them."""
     damages: tuple[DamagedRun, ...] = ()
 
     @property
     def handed_out(self) -> int:
-        """And not done."""
+        """The number of messages that were delivered and are not done."""
         return self.in_flight + self.waiting + self.ready_again + self.leaving + self.in_transfer
 
     def lag(self, end: Offset, hidden: int = 0) -> int:
-        """What is not done before here. Those that nobody has looked at count as if all were to be handed out, but
-        for so many that are known not to be."""
+        """The number of messages before `end` that are not done. Unscanned offsets count as messages, but for
+        `hidden` of them, which are known to be none."""
         return max(0, end - self.next_fresh - self.ahead - hidden) + self.handed_out
 
 
@@ -106,7 +108,7 @@ class LaneFigures(NamedTuple):
     """One lane of a partition, as a group has it."""
 
     ready: int | None
-    """To be delivered, as far as is known without reading the log; None: some."""
+    """Messages to deliver, as far as is known without reading the log; None: some."""
     in_flight: int
     served: int
     """Delivered since the partition was opened."""
