@@ -1,1 +1,1 @@
-"""A partition's part in consumer groups: what is handed out, settled and waited for."""
+"""Consumer groups on a partition: deliveries, settlements and waiters."""

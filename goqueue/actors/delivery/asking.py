@@ -1,21 +1,21 @@
-"""When the members of a group last asked a partition for messages: a consumer that has stopped asking shows so."""
+"""When the members of a group last asked a partition for messages: it shows consumers that no longer ask."""
 
 from typing import Any, NamedTuple
 
 from goqueue.actors.runtime.messages import Reply
 
 MEMBERS_MAX = 1_024
-"""Those who asked last; in a shared group more may come."""
+"""Limit of remembered members, those who asked last; a shared group may have more."""
 
 
 class _Asked(NamedTuple):
     at: float
     until: float
     reply: Reply[Any] | None
-    """Of one who waits until then for something to come."""
+    """The reply to a member that waits until then."""
 
     def ago(self, now: float) -> float:
-        """A wait that ended before its time counts from its beginning: nobody knows when that was."""
+        """A wait that ended early counts from its beginning, as its end is not known."""
         if self.reply is None or not self.reply.wanted or (self.reply.settled and now < self.until):
             return max(0.0, now - self.at)
         return max(0.0, now - self.until)
@@ -41,5 +41,5 @@ class Askers:
         self._asked.pop(member, None)
 
     def ago(self, now: float) -> dict[str, float]:
-        """Seconds; 0 for who waits."""
+        """Seconds by member; 0 for a waiter."""
         return {member: asked.ago(now) for member, asked in self._asked.items()}

@@ -1,9 +1,9 @@
-"""Where a group begins on a partition: for the first time, or because its ledger was lost.
+"""The offset at which a group begins on a partition, for the first time or because its ledger was lost.
 
-The register says of which partitions it knows for sure that they had a ledger of the group. Where such a one is
-missing, the group begins at the earliest offset: that repeats messages and passes none (G5). `offsets.json` is not
-taken for an answer. It does not name the topic's UUID, and it follows a reset seconds later, so it may lie behind
-messages that nobody has done. The offset that it shows is told, and an operator may reset the group to it.
+The register knows which partitions had a ledger of the group. Where such a ledger is missing, the group begins at
+the earliest offset: that repeats messages and skips none (G5). `offsets.json` is not used. It does not name the
+topic's UUID, and it follows a reset seconds later, so its offset may lie behind messages that are not done. The
+broker logs that offset, and an operator may reset the group to it.
 """
 
 import logging
@@ -40,7 +40,7 @@ class LedgerBeginning:
         return await self._begin(log, message)
 
     async def _begin(self, log: Log, message: AttachGroup) -> GroupHere:
-        """A ledger for this group, in the place of one that was deleted, if there is one."""
+        """A new ledger for this group. It replaces that of a deleted group of this name."""
         offset, lost = await start_in(log, parse_start(message.start)), None
         is_known = message.group in self._ledgers.groups
         if message.is_expected:

@@ -1,8 +1,7 @@
-"""What a partition shows of its groups to whoever looks, between its turns and without a message.
+"""A partition's view of its groups, which others read between its turns and without a message.
 
-A partition puts its board on its mailbox (`Actor.show`), and a group reads it there: describing a group over many
-partitions wakes none of them. A group that has nothing before it and nothing in hand is described without a look at
-the log.
+A partition puts its board on its mailbox (`Actor.show`), and a group reads it there: to describe a group over many
+partitions wakes none of them. A group without lag and without deliveries is described without reading the log.
 """
 
 import trio
@@ -29,7 +28,7 @@ class LedgerBoard:
         return group in self.ledgers.groups
 
     def at_rest(self, group: str) -> LedgerView | None:
-        """The view of a group that has all of the log behind it; None when it has not, and has to be looked at."""
+        """The view of a group that is done with all of the log; None if it is not: then use `view`."""
         here = self.ledgers.groups.get(group)
         return None if here is None else view_at_rest(here, self.log)
 
@@ -40,7 +39,7 @@ class LedgerBoard:
 
 
 def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
-    """As `view_of` would say, or None when there is something to count."""
+    """The same as `view_of`, or None when there is something to count."""
     ledger, end = here.ledger, log.end_offset
     if ledger.committed < end or log.high_watermark < end:
         return None

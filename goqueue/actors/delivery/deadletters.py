@@ -1,7 +1,7 @@
-"""Messages on their way from a group to the dead-letter topic, as the partition sees it.
+"""The partition's side of a transfer of dead letters from a group to the dead-letter topic.
 
-A transfer has a sequence of its own, which is durable before anybody is given its messages: so whoever appends
-them again after a crash is answered with the first offset, and no other messages are ever taken for them.
+A transfer has a sequence of its own, which is durable before its messages are handed to the carrier: so a repeated
+append after a crash is answered with the first offset, and no other messages are ever taken for them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ def producer_of(here: GroupHere, sequence: int) -> Producer:
 
 
 async def under_way(here: GroupHere, gatherer: LogGatherer) -> DeadLetters | None:
-    """The transfer that has begun, whole: the same messages, as many as the first time."""
+    """The whole transfer that is under way: the same messages, as many as the first time."""
     transfer = here.ledger.transfer_under_way
     if transfer is None:
         return None
@@ -42,13 +42,13 @@ async def under_way(here: GroupHere, gatherer: LogGatherer) -> DeadLetters | Non
 
 
 def _held(ledger: Ledger, damages: Iterable[DamagedData]) -> Run | None:
-    """Letters that a repair may bring back are not sent without their content; those that were given up are."""
+    """Dead letters that a repair may restore are not sent without their content; skipped ones are."""
     ranges = (Run(damage.offset, damage.end_offset - 1) for damage in damages)
     return next((each for each in ranges if ledger.in_transfer_within(each)), None)
 
 
 def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
-    """Of one whose content is gone only the place is kept: whether it was sent before is not known here."""
+    """Without content a dead letter keeps only its offset: whether it was sent before is not known here."""
     reason = run.reason if record is not None else run.reason + LEFT_THE_LOG
     record = encode_record(0, 0, b"") if record is None else record
     return DeadLetter(offset, record, run.attempts, run.first_delivery, run.last_delivery, reason)
@@ -57,7 +57,7 @@ def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
 @dataclass(frozen=True, slots=True)
 class NextToLeave:
     gone: list[Run]
-    """They were to leave, and are no longer in the log."""
+    """Dead letters that are no longer in the log."""
     leaving: list[Run]
     damages: list[DamagedData] = field(default_factory=list)
 
@@ -65,8 +65,8 @@ class NextToLeave:
 async def next_to_leave(
     here: GroupHere, gatherer: LogGatherer, messages_max: int, bytes_max: int
 ) -> NextToLeave | None:
-    """So many messages and bytes at most, but one; None when none waits. What lies behind the end of the shelf is
-    not gone, and waits for a later one."""
+    """Dead letters for the next transfer, within both limits, but at least one; None when none waits. Those behind
+    the end of the gatherer are not gone, and wait for a later transfer."""
     runs = [run for run in here.ledger.next_dead_letters(messages_max) if run.last < gatherer.end]
     if not runs:
         return None
@@ -85,7 +85,7 @@ class _Found:
 
 
 async def _look_up(gatherer: LogGatherer, runs: Sequence[DeadRun], reads_max: float) -> _Found:
-    """The records of these runs that are there, in order, with so many reads at most."""
+    """The records of these runs that the log has, in order, with at most `reads_max` reads."""
     found, reads = _Found(), 0
     for run in runs:
         at = run.first
@@ -105,7 +105,7 @@ async def _look_up(gatherer: LogGatherer, runs: Sequence[DeadRun], reads_max: fl
 async def _read(gatherer: LogGatherer, offset: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
     try:
         return await gatherer.read(offset, SPARSE_READ_BYTES)
-    except OffsetOutOfRange as error:  # retention was here
+    except OffsetOutOfRange as error:  # removed by retention
         return error
 
 

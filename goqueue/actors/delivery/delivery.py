@@ -1,9 +1,9 @@
-"""A partition's part in consumer groups: deliveries, receipts, progress, and who waits for more.
+"""Consumer groups on a partition: deliveries, receipts, progress and waiters.
 
-Each request is decided by the group's ledger, journaled, made, and then answered. What a member takes is read
-first: from the segment that grows within the turn, from older ones beside the mailbox, one reader of a group at a
-time. While it reads, others may settle, and leases may end: that only adds to what is ready. What could take
-something away from a plan is counted, and sends the reader back to plan anew.
+Each request is decided by the group's ledger, journaled, applied, and then answered. The messages of a delivery are
+read first: from the growing segment within the turn, from older ones in a background task, one reader of a group at
+a time. While it reads, others may settle, and leases may end: that only adds ready messages. Changes that could
+remove messages from a plan are counted, and make the reader plan anew.
 """
 
 import logging
@@ -68,7 +68,7 @@ from goqueue.storage.log.volume import Volume
 from goqueue.types import Offset
 
 TRIES_MAX = 16
-"""So often a member's request plans anew before it says that there is nothing."""
+"""Maximum number of plans for one request; then it is answered with no messages."""
 
 AnswerT = TypeVar("AnswerT")
 Args = TypeVarTuple("Args")
@@ -78,8 +78,8 @@ logger = logging.getLogger("goqueue.ledgers")
 
 @contextmanager
 def refusing(reply: Reply[Any]) -> Iterator[None]:
-    """For work beside the mailbox: the caller hears a refusal. An untrustworthy disk ends the partition, as it does
-    within a turn."""
+    """For background tasks: the caller gets a refusal. A failed disk ends the partition, as it does within a
+    turn."""
     try:
         yield
     except LogStopped:
@@ -89,7 +89,7 @@ def refusing(reply: Reply[Any]) -> Iterator[None]:
 
 
 class GroupDelivery(DeliveryWaiting):
-    """The base of a partition. `open_ledgers` in its start, `close_ledgers` in its stop."""
+    """The base of a partition, which calls `open_ledgers` in its start and `close_ledgers` in its stop."""
 
     def __init__(
         self, volume: Volume, clock: WallClock, directory: str, random: Random, counts: GroupCounts
@@ -110,7 +110,7 @@ class GroupDelivery(DeliveryWaiting):
     @property
     @abstractmethod
     def delays(self) -> PendingDelays:
-        """What waits here for its time, for who asks why nothing comes."""
+        """The delayed messages, to explain why nothing is delivered."""
 
     async def open_ledgers(self) -> None:
         await self.ledgers.open_if_there(self.log)
@@ -119,14 +119,14 @@ class GroupDelivery(DeliveryWaiting):
             self.background(self.ledgers.keep, endless=True)
 
     async def close_ledgers(self) -> None:
-        """Everything journaled is durable (G15)."""
+        """Make all journal entries durable (G15)."""
         self.dismiss_members()
         for keeper in (self._ahead, self._recent):
             keeper.forget_all()
             self._counts.room.note(keeper, 0)
         await self.ledgers.close()
 
-    # Who reads here
+    # Groups and owners
 
     @defers(AttachGroup)
     async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
@@ -138,15 +138,15 @@ class GroupDelivery(DeliveryWaiting):
         if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:
             self.tell_that_some_leave(here)
         self.mending.take_up(here, self.log)
-        # Where it begins is durable before it is said: after a power loss `latest` would be a later one. The
-        # earliest stays the same, and nobody waits for a thousand syncs: it is durable soon, as what follows it.
+        # The start is durable before the answer: after a power loss `latest` would be a later offset. The earliest
+        # offset stays the same, so this does not wait for a sync: it is durable soon, with what follows it.
         if may_miss(message.start):
             self.background(self._answer, reply, self.ledgers.commit)
         else:
             reply.resolve(None)
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
-        """The group, made anew if need be, be it in the place of one that was deleted."""
+        """The group; begun if need be, also when it replaces a deleted group of this name."""
         if not self.ledgers.is_open:
             await self.ledgers.open()
             self.background(self.ledgers.keep, endless=True)
@@ -205,7 +205,7 @@ class GroupDelivery(DeliveryWaiting):
         return here
 
     def _is_warm_for(self, here: GroupHere) -> bool:
-        """What was written last is read without waiting."""
+        """Whether the next messages are in the growing segment, which is read without waiting."""
         warm_from, ledger = self.log.growing_from, here.ledger
         if ledger.committed >= warm_from:
             return True
@@ -246,7 +246,7 @@ class GroupDelivery(DeliveryWaiting):
             removals, reader = here.removals, self._reader(here)
             try:
                 gathered = await self._gather(here, message, plan, gatherer, reader)
-            except OffsetOutOfRange:  # retention was here
+            except OffsetOutOfRange:  # removed by retention
                 continue
             if self._check_may_take(message) is not here:
                 break
@@ -270,7 +270,7 @@ class GroupDelivery(DeliveryWaiting):
         )
 
     def _is_worth_a_look(self, here: GroupHere, plan: Plan) -> bool:
-        """Also when no lane has anything: then all of them have come to the end."""
+        """True also when no lane has messages: then all lanes are moved to the end."""
         is_idle = plan.dealt is not None and not any(plan.dealt.work) and not here.ledger.looks_no_further
         return self.has(here, plan) or (is_idle and here.ledger.next_fresh < self.log.high_watermark)
 
@@ -290,7 +290,7 @@ class GroupDelivery(DeliveryWaiting):
     def _gatherer(self) -> LaneGatherer:
         return LaneGatherer(self.log, self._indexes, self._ahead)
 
-    # What the log cannot read
+    # Damage
 
     @defers(SkipDamaged)
     async def skip_damaged(self, message: SkipDamaged, reply: Reply[SkippedHere]) -> None:
@@ -312,8 +312,8 @@ class GroupDelivery(DeliveryWaiting):
         here, now = self.ledgers.find(message.group), trio.current_time()
         if message.has_left:
             self._send_away(here, message)
-        # A member that keeps its place may be another consumer than the one that held these, and died: that counts.
-        # What it knows of itself it has given back by its receipts.
+        # A member that keeps its assignment may be another consumer than the one that had these and died: their
+        # attempts count. It has released its own deliveries by their receipts.
         others = here.inherited if message.keeps_place else frozenset[int]()
         released = [each for each in here.ledger.release_member(now, message.member) if each.nonce not in others]
         self._write(here, released, now)
@@ -342,7 +342,7 @@ class GroupDelivery(DeliveryWaiting):
             self._spread(here, entries)
 
     def _spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
-        """Something has changed: members may find more, dead letters may wait."""
+        """After a change: wake members that may find messages, and report dead letters."""
         self.call_next(here)
         if any(map(leaves, entries)):
             self.tell_that_some_leave(here)
@@ -364,7 +364,7 @@ class GroupDelivery(DeliveryWaiting):
                 self.mending.watch(here, self.log)
                 return None
             if letters is not None:
-                await self.ledgers.commit()  # its number is never given to others, whatever happens to the machine
+                await self.ledgers.commit()  # its sequence is never reused, even after a power loss
                 return letters
             self.ledgers.note_removed(here, self.log.log_start)
             removals = here.removals
@@ -377,7 +377,7 @@ class GroupDelivery(DeliveryWaiting):
 
     @answers(ConfirmDeadLetters)
     async def confirm_dead_letters(self, message: ConfirmDeadLetters) -> None:
-        """A repeat finds none under way, and changes nothing."""
+        """A repeat finds no transfer under way, and changes nothing."""
         here = self.ledgers.find(message.group)
         transfer = here.ledger.transfer_under_way
         if transfer is not None and transfer.sequence == message.sequence:
@@ -426,7 +426,7 @@ class GroupDelivery(DeliveryWaiting):
     async def _answer(
         self, reply: Reply[AnswerT], work: Callable[[*Args], Awaitable[AnswerT]], *args: *Args
     ) -> None:
-        """Work beside the mailbox."""
+        """Runs as a background task, and answers."""
         with refusing(reply):
             reply.resolve(await work(*args))
 
@@ -443,5 +443,5 @@ class GroupDelivery(DeliveryWaiting):
             self._spread(here, expired)
 
     def note_removed(self, below: Offset = 0) -> None:
-        """Retention, or somebody's wish, took what was before the log's start now, or before `below`."""
+        """Retention or a purge removed the messages before the log's start, or before `below`."""
         self.ledgers.note_removed_from_all(max(below, self.log.log_start))

@@ -1,4 +1,4 @@
-"""What a partition knows of a group when somebody asks why nothing is delivered."""
+"""The facts about a group on a partition that explain why nothing is delivered."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -24,13 +24,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLION = 1_000_000
 LANE_WAIT_SECONDS_MIN = 1.0
 KEY_READ_BYTES = 4 * 1024
-"""The batch with the key comes in any case."""
+"""Limit of the read for one key; a read returns at least the batch with the key."""
 
 
 async def gather_facts(
     here: GroupHere, log: Log, name: TopicPartition, clock: WallClock, delays: "PendingDelays"
 ) -> LedgerFacts:
-    """One key is read for it, from the log: groups know keys by their hashes only."""
+    """It reads one key from the log: groups know keys by their hashes only."""
     row, due = await _longest_backlog(here.ledger, log), await delays.next_due()
     wall = clock.now()
     found = _facts_of(here, log, name, delays, now=trio.current_time(), wall=wall)
@@ -39,14 +39,14 @@ async def gather_facts(
 
 
 class PendingDelays(Protocol):
-    """What is known of the delayed messages of a partition."""
+    """The delayed messages of a partition."""
 
     @property
     def pending(self) -> OffsetSet: ...
 
     @property
     def hidden(self) -> OffsetSet:
-        """What nobody is ever handed."""
+        """The offsets that are never delivered."""
 
     async def next_due(self) -> Microseconds | None: ...
 
@@ -54,8 +54,8 @@ class PendingDelays(Protocol):
 def _facts_of(
     here: GroupHere, log: Log, name: TopicPartition, delays: PendingDelays, *, now: float, wall: Microseconds
 ) -> LedgerFacts:
-    """`now` is Trio's time, `wall` the clock's. What nobody has looked at counts as if all were messages, but for
-    those that never are."""
+    """`now` is Trio's time, `wall` the clock's. Offsets that no delivery has scanned all count as messages, except
+    hidden ones."""
     ledger = here.ledger
     progress = ledger.progress(now)
     read_to = _read_to(here.place, progress.next_fresh, log.high_watermark)
@@ -106,12 +106,12 @@ async def _longest_backlog(ledger: Ledger, log: Log) -> KeyBacklog | None:
 
 
 def _read_to(place: StreamPosition | None, next_fresh: Offset, end: Offset) -> Offset:
-    """A stream's owner has fetched to there; everybody else, to what is committed or handed out."""
+    """The offset to which a stream's owner has fetched; for queues, up to which messages were delivered."""
     return next_fresh if place is None else max(next_fresh, min(place.offset, end))
 
 
 def _damage_ahead(log: Log, place: StreamPosition | None, offset: Offset) -> list[DamagedRun]:
-    """What a stream cannot read from here on, as far as is known."""
+    """The known damage from this offset on, which a stream cannot read."""
     known = {(each.offset, each.end_offset - 1): each.path for each in log.damage_met}
     if place is not None and place.damage is not None:
         known.setdefault((place.damage.first, place.damage.last), "")
@@ -120,7 +120,7 @@ def _damage_ahead(log: Log, place: StreamPosition | None, offset: Offset) -> lis
 
 
 def _lane_wait(ledger: Ledger, now: float) -> LaneWait | None:
-    """Where only one priority has messages there is nobody to wait for."""
+    """The longest wait of a lane; None if only one lane has messages, as it waits for no other."""
     waits = [(seconds, lane) for lane, seconds in enumerate(ledger.shares.waits(now)) if seconds is not None]
     if len(waits) < 2 or max(waits)[0] < LANE_WAIT_SECONDS_MIN:
         return None

@@ -1,9 +1,9 @@
-"""What the log has of what a plan allows: the records, and the batches that hold them.
+"""Reads the messages of a plan from the log: the records, and the batches that hold them.
 
-Messages that come again lie here and there, so the batches that hold them are cut down to what is needed; fresh
-ones follow each other, and leave in the batches they came in, unless few are wanted of large ones. What was to come
-again and is no longer there, or has expired, is named: its group passes over it. A damaged range is named too, and
-reading goes on behind it.
+Redeliveries are scattered, so their batches are cut down to the records that are needed; fresh messages follow each
+other, and are sent in whole batches, unless few are wanted of large ones. Redeliveries that are no longer in the
+log, or have expired, are reported: the group skips them. A damaged range is reported, too, and reading goes on
+behind it.
 """
 
 from bisect import bisect_left
@@ -32,25 +32,25 @@ from goqueue.storage.log.views import LogSlice
 from goqueue.types import Buffer, Offset
 
 READS_MAX = 16
-"""So often one request reads, for what lies here and there; the rest is for the next."""
+"""Maximum number of reads in one request, for scattered messages; the next request reads the rest."""
 SPARSE_READ_BYTES = 64 * 1024
 SLACK_BYTES = 4 * 1024
 SPARSE_BYTES_MIN, SPARSE_TIMES = 16 * 1024, 4
-"""Batches that take so many times what is wanted of them are cut down: who takes one message at a time of a batch
-of thousands would have the whole of it on the way, and in its memory, for each."""
+"""Batches larger than this many times the wanted messages are cut down: a consumer that takes single messages of a
+batch of thousands would otherwise receive, and hold in memory, the whole batch for each."""
 KEYS_READ_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)
 class FoundMessages:
-    """What there is of those that come again."""
+    """The redeliveries that were found."""
 
     again: list[AttemptRun] = field(default_factory=list)
     gone: list[Run] = field(default_factory=list)
     apart: list[Buffer] = field(default_factory=list)
-    """Batches cut down to what comes again."""
+    """Batches cut down to the redeliveries."""
     damages: list[DamagedData] = field(default_factory=list)
-    """What cannot be read: its group notes it."""
+    """Ranges that cannot be read: the group notes them."""
 
 
 @dataclass(slots=True)
@@ -58,13 +58,13 @@ class Gathered(FoundMessages):
     scanned_to: Offset = 0
     fresh: list[Run] = field(default_factory=list)
     parts: list[Buffer] = field(default_factory=list)
-    """Whole batches that hold fresh ones, and perhaps some that come again."""
+    """Whole batches with fresh messages, and perhaps some redeliveries."""
     last_batch: LastBatch = NO_BATCH
     is_sparse: bool = False
-    """Most of these batches is not what was asked for: it need not travel."""
+    """Most of these batches was not asked for: they are cut down before they are sent."""
 
     def add_fresh(self, chosen: Deliverable, set_aside: OffsetSet) -> int:
-        """How many these are. A batch that holds returned messages too is shown once, as a whole."""
+        """Returns their number. A batch with redeliveries, too, is added once, as a whole."""
         runs: Sequence[Run] = chosen.runs
         if set_aside:
             runs = list(OffsetSet(runs).without(set_aside).runs())
@@ -75,7 +75,7 @@ class Gathered(FoundMessages):
         return sum(last - first + 1 for first, last in runs)
 
     def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
-        """Of the fresh ones."""
+        """The key hashes of the fresh messages, by offset."""
         wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
         for part in self.parts:
             indexes.keys_in(part, wanted, found)
@@ -95,23 +95,23 @@ def joined_parts(parts: list[Buffer]) -> Buffer:
 
 
 class LogGatherer:
-    """A log, as far as a group sees it."""
+    """Reads a log for a group, up to the high watermark at its creation."""
 
     def __init__(self, log: Log, indexes: BatchIndexes) -> None:
         self.log = log
         self.indexes = indexes
         self.set_aside = OffsetSet()
-        """The group knows these from when they were damaged: they are not fresh."""
+        """Offsets that the group noted when they were damaged: they are not fresh."""
         self.recent: BatchCache | None = None
-        """For a group that comes back to what it has read."""
+        """The read cache for a group that reads the same batches again."""
         self.end = log.high_watermark
-        """What comes behind it is for the next plan: nobody knows of which lane it is."""
+        """Messages behind it are for the next plan: their lanes are not known."""
         self.message_bytes = 1 + log.size // max(1, log.end_offset - log.log_start)
 
     async def gather(
         self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
     ) -> Gathered:
-        """`last_batch`: fresh ones are likely to begin in it. What of it comes again is found beside them."""
+        """`last_batch`: the fresh messages probably begin in it, so redeliveries from it are read with them."""
         gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
         has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
@@ -123,7 +123,7 @@ class LogGatherer:
     async def gather_again(
         self, gathered: FoundMessages, runs: Sequence[AttemptRun], reader: Reader, room: int
     ) -> bool:
-        """Whether all of them were looked at: what is fresh comes behind them."""
+        """Whether all of them were read: fresh messages come after them."""
         for _ in range(READS_MAX):
             if not runs or room <= 0:
                 break
@@ -139,14 +139,14 @@ class LogGatherer:
         return not runs
 
     def _likely_bytes(self, runs: Sequence[AttemptRun]) -> int:
-        """Of the first of these; of some more when they may lie close together."""
+        """The probable size of the first run; more if several runs may lie close together."""
         size = runs[0].size * self.message_bytes + SLACK_BYTES
         return size if len(runs) == 1 else max(size, SPARSE_READ_BYTES)
 
     async def _gather_fresh(
         self, gathered: Gathered, plan: Plan, beside: Sequence[AttemptRun], reader: Reader, bytes_max: int
     ) -> None:
-        """As much is read as so many messages are likely to take: a window is checked as a whole."""
+        """Reads the probable size of the wanted messages, as checksums are verified for the whole window."""
         offset, end, count_left = plan.fresh_from, self.end, plan.look_max
         room = bytes_max - gathered.size
         for _ in range(READS_MAX):
@@ -165,7 +165,7 @@ class LogGatherer:
                 if not await self.gather_again(gathered, beside, reader, room):
                     break
                 room, beside = bytes_max - gathered.size, ()
-                continue  # what comes again goes first, and there may be no room for more
+                continue  # redeliveries go first, and may leave no room for more
             offset, gathered.last_batch = chosen.scanned_to, chosen.last_batch
             if chosen.runs:
                 if beside:
@@ -179,7 +179,7 @@ class LogGatherer:
         gathered.is_sparse = fresh_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
-        """Those of all these messages that are there, read in order; what lies close together at once."""
+        """The keys of these messages, as far as the log has them, read in order; neighbours in one read."""
         wanted, found, end = OffsetSet(runs), list[Keyed](), 0
         for run in runs:
             while end <= run.last:
@@ -191,7 +191,7 @@ class LogGatherer:
         return found
 
     async def _read_near(self, offset: Offset, bytes_max: int) -> LogSlice | DamagedData:
-        """What was read a moment ago is not read again."""
+        """From the read cache, if there is one and it has the batch."""
         log, recent = self.log, self.recent
         if recent is None:
             return await self.read(offset, bytes_max)
@@ -216,7 +216,7 @@ def end_of(found: LogSlice | DamagedData) -> Offset:
 
 
 def split(runs: Sequence[AttemptRun], end: Offset) -> tuple[list[AttemptRun], list[AttemptRun]]:
-    """What of these runs, in order, lies before an offset, and the rest."""
+    """The parts of these sorted runs before an offset, and the rest."""
     place = bisect_left(runs, (end,))
     before, rest = list(runs[:place]), list(runs[place:])
     if before and before[-1].last >= end:
@@ -232,9 +232,9 @@ def _are_inside(runs: Sequence[AttemptRun], chosen: Deliverable) -> bool:
 def _sort_out(
     gathered: FoundMessages, data: Buffer, wanted: Sequence[AttemptRun], reader: Reader
 ) -> list[AttemptRun]:
-    """Those of the wanted that are there; the others are gone."""
+    """The wanted messages that the log has; the others are noted as gone."""
     there = OffsetSet(find_deliverable(data, wanted[0].first, EVERYTHING, reader).runs)
-    if not offsets_of(wanted).without(there):  # as most often
+    if not offsets_of(wanted).without(there):  # the common case
         gathered.again += wanted
         return list(wanted)
     again = list[AttemptRun]()

@@ -1,7 +1,7 @@
-"""How what was gathered for a member becomes a delivery: decided by the ledger, journaled, and then told.
+"""Makes a delivery of the messages gathered for a member: decided by the ledger, journaled, then answered.
 
-What is gone from the log is passed over first. Where the order of keys is kept, some of what was looked at is held
-back. A delivery whose messages lie here and there is named by sets of offsets, not by runs.
+Messages that are gone from the log are skipped first. Where the order of keys is kept, some of the scanned messages
+are held back. A delivery of scattered messages is named by sets of offsets, not by runs.
 """
 
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ from goqueue.environment import WallClock
 from goqueue.types import Buffer, Offset
 
 DENSE_SHARE = 0.8
-"""Of what lies between the first and the last of a delivery, so much is delivered where it travels as a whole."""
+"""Batches are sent uncut between the first and the last message if this share of the offsets is delivered."""
 RUNS_MAX = 16
-"""So many runs name a delivery; more are a set."""
+"""Maximum number of runs that name a delivery; more are sent as sets of offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,18 @@ class HandOut:
     """A delivery that is decided. Nothing has changed yet."""
 
     entries: Sequence[Entry] = ()
-    """They are journaled in one write."""
+    """Journaled in one write."""
     taken: Taken | None = None
-    """The answer. Without one the group looks further: everything was passed over or held back."""
+    """The answer. Without one the group scans on: everything was skipped or held back."""
     looked: Sequence[Looked] = ()
     counts: Counts | None = None
-    """Messages served by lane. None: no message was handed out or held back."""
+    """Messages served by lane. None: no message was delivered or held back."""
     exhausted: int = 0
     """The lanes that had no more, as a mask."""
 
 
 class HandingOut:
-    """A message uses an attempt when its delivery is journaled, so the member must hear of every such delivery.
+    """A message uses an attempt when its delivery is journaled, so every such delivery must be answered.
 
     `hand_out` decides first: that builds the whole answer, and may fail. Then it journals and answers. Statistics
     come last.
@@ -75,7 +75,7 @@ class HandingOut:
     def hand_out(
         self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered | GatheredLanes, reply: Reply[Taken]
     ) -> None:
-        """Settle the reply with a delivery. An unsettled reply means: look again, something was passed over."""
+        """Settle the reply with a delivery. An unsettled reply means: plan again, something was skipped."""
         now = trio.current_time()
         if gathered.gone:
             self._ledgers.write(here, [here.ledger.pass_over(gathered.gone, "no longer in the log")], now)
@@ -125,7 +125,7 @@ class HandingOut:
     def _given_of(
         self, here: GroupHere, entry: Delivered, gathered: Gathered, give_max: int
     ) -> tuple[Sequence[Run] | OffsetSet, Sequence[Looked]]:
-        """The fresh messages that leave. Where the order of keys is kept, some of them are held back."""
+        """The fresh messages to deliver. Where the order of keys is kept, some of them are held back."""
         if not here.ledger.settings.key_order:
             return entry.fresh, ()
         looked = here.ledger.keys.look(entry.fresh, gathered.keys(self._indexes), give_max)
@@ -133,8 +133,8 @@ class HandingOut:
         return given, [looked]
 
     def _cut_down(self, gathered: Gathered, again: Sequence[AttemptRun], given: OffsetSet) -> None:
-        """Where batches lie is known already, so that what is held back need not travel: unless it is little, and
-        lies between others. To leave each of these out would cost more than to carry it."""
+        """Cut the records that are held back out of the batches, unless they are few: to cut each of them out
+        would cost more than to send it."""
         begin = base_offset(gathered.parts[0])
         named = offsets_of(run for run in again if run.last >= begin)
         named.update(given)
@@ -175,7 +175,7 @@ class HandingOut:
         return HandOut(_with_held_back(here, entry, looked), taken, looked, counts, exhausted)
 
     def _looked_at(self, here: GroupHere, plan: Plan, found: Sequence[LaneFound]) -> list[Looked | None]:
-        """Where the order of keys is kept, what of each lane has to wait. Keys of different lanes never meet."""
+        """Where the order of keys is kept: the messages of each lane that must wait. Lanes share no keys."""
         if not here.ledger.settings.key_order or plan.dealt is None:
             return [None] * len(found)
         left, looked = max(plan.fresh_max, 1), list[Looked | None]()
@@ -196,7 +196,7 @@ class HandingOut:
 def _with_held_back(
     here: GroupHere, entry: Delivered | LanesDelivered, looked: Sequence[Looked]
 ) -> Sequence[Entry]:
-    """The delivery, and the release of what the order of keys holds back of it: no attempt is used."""
+    """The delivery, and the release of the messages that the order of keys holds back: they use no attempt."""
     held_back = here.ledger.keys.hold_back(entry.nonce, looked) if looked else None
     return [entry] if held_back is None else [entry, held_back]
 
@@ -212,7 +212,7 @@ def _taken(entry: Delivered, data: Buffer, plan: Plan, given: Sequence[Run] | Of
 def _taken_from_lanes(
     entry: LanesDelivered, data: Buffer, plan: Plan, given: Sequence[OffsetSet], found: Sequence[LaneFound]
 ) -> Taken:
-    """Few messages are named by runs, in the order in which they are handed out."""
+    """Few messages are named by runs, in the order of the delivery."""
     if count(entry.again) + sum(map(len, given)) > RUNS_MAX:
         fresh = OffsetSet()
         for offsets in given:

@@ -1,8 +1,8 @@
-"""What the log has for a member when several lanes have work.
+"""Reads messages for a member when several lanes have some.
 
-Each lane is read from its own place on, found by the lane index: a critical message behind ten million others costs
-a look at the masks of segments and stretches, and one read. The highest lane goes first. What a lane had less than
-it was allotted goes to the others, so that nobody waits while there is work (G9).
+Each lane is read from its own position, found by the lane index: a critical message behind ten million others costs
+a look at the masks of segments and stretches, and one read. The highest lane goes first. The unused part of a
+lane's allotment goes to the others, so that no consumer waits while there are messages (G9).
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,23 @@ from goqueue.storage.log.log import Log
 from goqueue.types import Buffer, Offset
 
 DEALS_MAX = len(LANES) + 1
-"""So often what some lanes did not have is dealt out among the others; the rest is for the next request."""
+"""Maximum number of times that unused allotments are dealt to other lanes; the next request gets the rest."""
 WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
-"""So much is read at a time; twice as much behind a read that had nothing of the lane."""
+"""Limits of one read for a lane; twice the maximum after a read that had nothing of the lane."""
 
 
 @dataclass(slots=True)
 class LaneFound(FoundMessages):
     lane: int = 0
     place: Offset = 0
-    """Everything of the lane below was looked at."""
+    """The lane's position: everything of the lane below it was scanned."""
     offsets: OffsetSet = field(default_factory=OffsetSet)
-    """The fresh ones."""
+    """The fresh messages."""
     parts: list[Buffer] = field(default_factory=list)
     parts_size: int = 0
     has_no_fresh: bool = False
     rest: AttemptRuns = ()
-    """Of those that come again, what was not taken."""
+    """The redeliveries that were not taken."""
 
     @property
     def is_exhausted(self) -> bool:
@@ -46,7 +46,7 @@ class LaneFound(FoundMessages):
 
     @property
     def work(self) -> int:
-        """So much is left, as far as is known."""
+        """The number of messages left, as far as is known."""
         return count(self.rest) + (0 if self.has_no_fresh else ENDLESS)
 
     @property
@@ -58,7 +58,7 @@ class LaneFound(FoundMessages):
         return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
 
     def add(self, chosen: OfLane) -> None:
-        """A whole batch is shown once, and holds what comes again of it, too."""
+        """A whole batch is added once, and holds its redeliveries, too."""
         parts, base = chosen.parts, base_offset(chosen.parts[0])
         if isinstance(parts[0], memoryview):
             while self.apart and base_offset(self.apart[-1]) >= base:
@@ -92,7 +92,7 @@ class GatheredLanes:
 
     @property
     def exhausted(self) -> int:
-        """As a mask."""
+        """The exhausted lanes, as a mask."""
         return sum(each.is_exhausted << each.lane for each in self.lanes)
 
     @property
@@ -101,7 +101,7 @@ class GatheredLanes:
 
     @property
     def data(self) -> Buffer:
-        """The highest lane first, and in each of them those that come again: in the order of the delivery."""
+        """The highest lane first, and in each lane redeliveries first: the order of the delivery."""
         return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
 
 
@@ -111,10 +111,10 @@ class LaneGatherer(LogGatherer):
         self._ahead = ahead
 
     def fresh_lanes(self, places: Sequence[Offset], lowest: Offset) -> FreshLanes:
-        """Which lanes have something behind their places, by the masks of segments."""
+        """The lanes with messages behind their positions, by the masks of segments."""
         end = self.end = self.log.high_watermark
         seen = self.log.lanes_from(lowest) if lowest < end else 0
-        if not seen & (seen - 1):  # as most often
+        if not seen & (seen - 1):  # the common case
             return FreshLanes(seen, is_mixed=False)
         has = [lane for lane in LANES if places[lane] < end and self.log.lanes_from(places[lane]) >> lane & 1]
         return FreshLanes(sum(1 << lane for lane in has), is_mixed=True)
@@ -147,7 +147,7 @@ class LaneGatherer(LogGatherer):
         return gathered
 
     def _pass_by_idle(self, gathered: GatheredLanes, dealt: Dealt) -> None:
-        """Lanes of which there is nothing have come as far as everybody can see."""
+        """Move lanes without messages to the high watermark."""
         end = self.end
         for found in gathered.lanes:
             if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
@@ -157,7 +157,7 @@ class LaneGatherer(LogGatherer):
     async def _gather_lane(
         self, gathered: GatheredLanes, found: LaneFound, wanted: int, reader: Reader, bytes_max: int
     ) -> bool:
-        """Fresh ones of one lane; whether there was room for them."""
+        """Gather fresh messages of one lane. Returns whether there was room for them."""
         empty = 0
         for _ in range(READS_MAX):
             size = gathered.size
@@ -185,8 +185,8 @@ class LaneGatherer(LogGatherer):
         return True
 
     async def _stretch(self, found: LaneFound, wanted: int, reader: Reader, empty: int) -> LaneStretch | None:
-        """The one in which the lane stands, its place moved there. None: there is none, or damage, behind which it
-        goes on. `empty`: so many before it had nothing of the lane."""
+        """The stretch at the lane's position, which is moved there. None: there is none, or damage, behind which
+        the lane goes on. `empty`: the number of stretches before it without messages of the lane."""
         kept = self._ahead.holding(found.lane, found.place, self.log.past_changes)
         if kept is not None:
             return kept
@@ -207,7 +207,7 @@ class LaneGatherer(LogGatherer):
 
 
 def _how_far(wanted: int, plan: Plan) -> int:
-    """Where the order of keys is kept, more are looked at than are handed out: some have to wait."""
+    """Where the order of keys is kept, more messages are scanned than delivered: some have to wait."""
     if plan.look_max <= plan.fresh_max:
         return wanted
     return max(wanted, wanted * plan.look_max // max(1, plan.fresh_max))

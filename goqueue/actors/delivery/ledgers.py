@@ -1,8 +1,7 @@
-"""The ledgers of a partition's groups, and the journal that they are written to before anybody hears of a change.
+"""The ledgers of a partition's groups, and their journal, which is written before a change is answered.
 
-The journal is made when the first group comes: a partition without groups has none. A write reaches the file at
-once and so survives the end of the process; it is synced within a second, at a stop, and before the answer where it
-is said so.
+The first group creates the journal: a partition without groups has none. A write reaches the file at once and so
+survives the end of the process; it is synced within a second, at a stop, and before an answer that promises it.
 """
 
 import logging
@@ -59,52 +58,52 @@ from goqueue.types import Offset
 logger = logging.getLogger("goqueue.ledgers")
 
 ROUNDS_PER_CLAIM = 5
-"""While somebody writes all the time: what is durable is claimed at every fifth sync."""
+"""Under constant writes the journal claims what is durable at every fifth sync."""
 
 
 class StreamPosition(NamedTuple):
-    """How far the owner of a stream has fetched. How far its program is, only its commits say."""
+    """The offset to which the owner of a stream has fetched. Only its commits say how far its program is."""
 
     offset: Offset
     damage: Run | None = None
-    """What cannot be read there, as it was found then."""
+    """The damaged range at this offset, as it was found then."""
 
 
 @dataclass(slots=True, eq=False)
 class GroupHere:
-    """A group as this partition knows it."""
+    """The state of a group on this partition."""
 
     written: WrittenLedger
     listener: ActorRef | None = None
-    """Nobody, until the group has said that it is there."""
+    """None until the group has attached."""
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
     is_stream: bool = False
     last_batch: LastBatch = NO_BATCH
-    """That was delivered from: the next delivery is likely to begin in it."""
+    """The batch of the last delivery: the next one probably begins in it."""
     removals: int = 0
-    """Counts what may take messages out of a plan: nothing read for an older count is handed out."""
+    """Counts changes that may remove messages from a plan: nothing read at an older count is delivered."""
     turn: trio.Lock = field(default_factory=trio.Lock)
-    """Of those whose messages have to be fetched from the disk, one reads at a time."""
+    """Held by the request that reads from the disk: one of a group at a time."""
     readers: int = 0
-    """So many have or await that turn; those who come later go behind them."""
+    """The number of requests that hold or await that lock; later ones queue behind them."""
     gone: GoneConsumers = field(default_factory=GoneConsumers)
     inherited: frozenset[int] = frozenset()
-    """Deliveries from before this partition was started: nobody knows to which instance of their member."""
+    """Deliveries from before this partition was started: the instance of their member is not known."""
     askers: Askers = field(default_factory=Askers)
     last_delivery: tuple[str, float] | None = None
-    """To whom, and when in Trio's time."""
+    """The member, and when in Trio's time."""
     place: StreamPosition | None = None
-    """Of a stream: how far its owner has fetched."""
+    """The position to which the owner of a stream has fetched."""
     knows_damage: bool = False
-    """What was found when the log was opened is in the ledger."""
+    """The damage that was found when the log was opened is in the ledger."""
     is_watched: bool = False
-    """Somebody looks whether what is damaged can be read again."""
+    """A task checks whether damaged ranges can be read again."""
     held_letters: Run | None = None
-    """Dead letters under way that cannot be read: they wait for a repair."""
+    """Dead letters of a transfer that cannot be read: they wait for a repair."""
     begun_at_write: int = 0
-    """The write to the journal that began its ledger; 0 when the journal had it."""
+    """The number of the journal write that began its ledger; 0 if the journal already had it."""
 
     @property
     def name(self) -> str:
@@ -115,7 +114,7 @@ class GroupHere:
         return self.written.ledger
 
     def check_owner(self, member: str, generation: int, instance: int, place: str) -> None:
-        """The generation says when a partition last changed hands: a member that kept it knows a later one."""
+        """`generation` is that of the last change of owner: a member that kept the partition knows a later one."""
         if self.gone.is_replaced(member, instance):
             raise fenced(member)
         has_it = self.is_shared or (member == self.member and generation >= self.generation)
@@ -129,7 +128,7 @@ class GroupHere:
         return has_it and (member, instance) not in self.gone
 
     def assign(self, member: str | None, generation: int) -> None:
-        """Where another begins nobody knows before it asks."""
+        """The position of a new owner is not known before it fetches."""
         if member != self.member:
             self.place = None
             if self.member is not None:
@@ -137,7 +136,7 @@ class GroupHere:
         self.member, self.generation = member, generation
 
     def note_fetch(self, member: str, offset: Offset, now: float) -> None:
-        """Of a stream's owner: it has all that lies below."""
+        """A stream's owner fetches at `offset`: it has everything below."""
         if self.place is not None and self.place.offset < offset:
             self.last_delivery = (member, now)
         self.place = StreamPosition(offset)
@@ -171,9 +170,9 @@ class Ledgers:
         self.groups: dict[str, GroupHere] = {}
         self.deadlines = LedgerDeadlines()
         self.is_doubtful = False
-        """Groups may have been lost: who is not known begins at the earliest."""
+        """Groups may have been lost: an unknown group begins at the earliest offset."""
         self.lost_count = 0
-        """Ledgers that lost entries when the journal was opened."""
+        """The number of ledgers that lost entries when the journal was opened."""
         self._compared: tuple[Offset, int] | None = None
         """The log's start and the journal's end when all ledgers were last compared with the log's start."""
 
@@ -233,12 +232,12 @@ class Ledgers:
         self._volume.journals.enter(self._directory, self._snapshot)
 
     def _snapshot(self) -> bytes:
-        """All ledgers as they are now; for a backup."""
+        """All ledgers as they are now, for a backup."""
         ledgers = [here.written for here in self.groups.values()]
         return snapshot_of(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
 
     def _fit_all(self, log: Log) -> None:
-        """A log that lost its end, or its beginning, takes what was said of it along."""
+        """Cut progress back that lies outside a log which lost its end or its beginning."""
         now = trio.current_time()
         for here in self.groups.values():
             cut = here.ledger.cut_back(log.end_offset)
@@ -248,7 +247,7 @@ class Ledgers:
         self.note_removed_from_all(log.log_start)
 
     async def keep(self) -> None:
-        """Sync what was written, and put a snapshot in its place when it has grown, until closed."""
+        """Sync the journal, and replace it by a snapshot when it has grown, until closed."""
         with suppress(Closed):
             for round_ in count():
                 await self._unsynced.wait()
@@ -257,7 +256,7 @@ class Ledgers:
                 try:
                     await self.journal.commit()
                 except TooManyFiles:
-                    self._unsynced.set()  # once there is a descriptor
+                    self._unsynced.set()  # try again, until a descriptor is free
                     continue
                 if not self._unsynced.is_set() or round_ % ROUNDS_PER_CLAIM == 0:
                     self.journal.claim()
@@ -299,7 +298,7 @@ class Ledgers:
         self._note_deadline(here)
 
     def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
-        """A transfer begins under an id whose numbers are free; one that is spent gives way to a new one."""
+        """A transfer needs a producer id with free numbers: a spent id is replaced by a new one."""
         begins = written.is_spent and any(isinstance(entry, TransferBegun) for entry in entries)
         return [draw_producer_id(self._random)] if begins else []
 
@@ -313,7 +312,7 @@ class Ledgers:
         group_settings: dict[str, Any] | None = None,
         lost: LostProgress | None = None,
     ) -> GroupHere:
-        """A group comes for the first time, or anew under the same name, or its ledger was lost."""
+        """Begin a ledger: the group is new, or was created again with the same name, or its ledger was lost."""
         wall, now, old = self._clock.now(), trio.current_time(), self.groups.get(group)
         written = WrittenLedger(group, group_id, draw_producer_id(self._random), Ledger(settings))
         written.group_settings, written.lost = group_settings, lost
@@ -335,10 +334,10 @@ class Ledgers:
             self._append([reads_here(changed, self._clock.now(), settings)])
             here.ledger.settings, here.written.group_settings = settings, group_settings
             here.written.number += 1
-            here.removals += 1  # what may be handed out beside others has changed
+            here.removals += 1  # which messages may be delivered together has changed
 
     def forgive_loss(self, here: GroupHere) -> None:
-        """An operator has said where the group goes on: what was lost before is no news any more."""
+        """An operator has chosen where the group goes on: the earlier loss is no longer reported."""
         if here.written.lost is not None:
             changed = replace(here.written, lost=None)
             self._append([reads_here(changed, self._clock.now(), here.ledger.settings)])
@@ -360,10 +359,10 @@ class Ledgers:
     def _note_deadline(self, here: GroupHere) -> None:
         self.deadlines.note(here.name, here.ledger.next_deadline())
 
-    # What the log and the clock do to them
+    # Removal and time
 
     def note_removed_from_all(self, log_start: Offset) -> None:
-        """On a full disk it is noted when the group next looks. Idle groups cost nothing: since the last time
+        """On a full disk it is noted at the group's next request. Idle groups cost nothing: since the last time
         neither the log's start nor any ledger has changed."""
         if not self.groups or self._compared == (log_start, self.journal.written):
             return
@@ -387,7 +386,7 @@ class Ledgers:
             )
 
     def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Expired]]]:
-        """The groups whose time has come, and what has expired there. Without room it is tried again."""
+        """The groups with a deadline now, and their expired leases. On a full disk it is tried again."""
         for name in self.deadlines.due(now):
             here = self.groups[name]
             expired = here.ledger.tick(now)

@@ -1,8 +1,8 @@
-"""What a partition does about ranges that its log cannot read, for the groups that meet them.
+"""Damaged ranges of a partition's log, and their repair, for the groups that meet them.
 
-A group that meets such a range notes it in its ledger and goes on behind it. While something is damaged, the range
-is read again each minute, and at once when the partition has been opened: so messages come after a repair, with a
-restart or without. What is repaired is brought back in portions: each is one read and one entry.
+A group that meets such a range notes it in its ledger and goes on behind it. The range is read again every minute,
+and at once when the partition has been opened: so its messages are delivered after a repair, with or without a
+restart. Repaired messages are brought back in portions: each is one read and one entry.
 """
 
 import logging
@@ -31,26 +31,26 @@ logger = logging.getLogger("goqueue.ledgers")
 LOOK_AGAIN_SECONDS = 60.0
 PORTION_BYTES = 256 * 1024
 READY_MAX = 10_000
-"""While so many messages wait for consumers, no more are brought back."""
+"""Limit of messages that wait for a redelivery; beyond it no repaired messages are brought back."""
 READY_SECONDS = 1.0
 READS_MAX = 1_000
-"""Of damaged ranges in one look."""
+"""Maximum number of reads in one look at the damaged ranges."""
 
 
 class RepairHost(Protocol):
     def write_now(self, here: GroupHere, entries: Sequence[Entry]) -> None:
-        """Journal them, and tell who waits for what follows from them."""
+        """Journal the entries, and wake the members that may find messages."""
 
     def background(
         self, task: Callable[[Unpack[Args]], Awaitable[object]], *args: *Args, endless: bool = False
     ) -> object: ...
 
     def tell_that_some_leave(self, here: GroupHere) -> None:
-        """Dead letters may leave."""
+        """Report to the group that dead letters wait."""
 
 
 class Mending:
-    """Of one partition."""
+    """Notes, repairs and skips the damaged ranges of one partition."""
 
     def __init__(
         self, ledgers: Ledgers, place: str, clock: WallClock, indexes: BatchIndexes, host: RepairHost
@@ -64,7 +64,7 @@ class Mending:
     # Noting
 
     def note(self, here: GroupHere, damages: Sequence[DamagedData], log: Log) -> bool:
-        """Whether the group did not know: then a plan made before no longer holds."""
+        """Whether any of it is new to the group: then a plan made before no longer holds."""
         is_news = False
         for damage in damages:
             last = min(damage.end_offset, log.high_watermark) - 1
@@ -74,15 +74,15 @@ class Mending:
         return is_news
 
     def take_up(self, here: GroupHere, log: Log) -> None:
-        """The group is there. On a full disk it is tried again when the group takes."""
+        """The group has attached. On a full disk its next request tries again."""
         if not here.is_stream:
             with suppress(DiskFull):
                 self.note_known(here, log)
         self.watch(here, log)
 
     def note_known(self, here: GroupHere, log: Log) -> None:
-        """What was found when the log was opened, once. Nobody knows the priorities there, so a lane would pass it
-        without a look."""
+        """Note, once, the damage that was found when the log was opened. Its priorities are not known, so a lane
+        would skip it without a read."""
         if here.knows_damage:
             return
         for damage in log.known_damage:
@@ -115,13 +115,13 @@ class Mending:
     # Repaired
 
     def watch(self, here: GroupHere, log: Log) -> None:
-        """See to it that somebody looks, while something is damaged."""
+        """Start the task that looks for repairs, if there is damage."""
         if _needs_watch(here) and not here.is_watched:
             here.is_watched = True
             self._host.background(self._watch, here, log, endless=True)
 
     async def _watch(self, here: GroupHere, log: Log) -> None:
-        """Until nothing is damaged, or the group is gone."""
+        """Runs until nothing is damaged, or the group is gone."""
         with suppress(Closed):
             while _needs_watch(here) and self._ledgers.groups.get(here.name) is here:
                 if here.held_letters is not None:
@@ -130,7 +130,7 @@ class Mending:
         here.is_watched = False
 
     async def _look(self, here: GroupHere, log: Log) -> float:
-        """Bring back what can be read again; after how long to look once more."""
+        """Bring back what can be read again. Returns the time until the next look."""
         try:
             return await self._look_at(here, log)
         except DiskFull:
@@ -148,12 +148,12 @@ class Mending:
         return LOOK_AGAIN_SECONDS
 
     async def _repair(self, here: GroupHere, log: Log, at: Offset) -> Offset:
-        """What lies from here on, as far as one read goes; where to look next."""
+        """Repair the messages of one read from `at` on. Returns where to go on."""
         try:
             found = await log.read(at, PORTION_BYTES)
         except DamagedData as damage:
             return max(damage.end_offset, at + 1)
-        except OffsetOutOfRange:  # retention was here
+        except OffsetOutOfRange:  # removed by retention
             self._ledgers.note_removed(here, log.log_start)
             return max(log.log_start, at + 1)
         reader, last = Reader(here.name, self._clock.now()), max(at, found.next_offset - 1)
@@ -173,7 +173,7 @@ class Mending:
     # Given up
 
     async def skip(self, here: GroupHere, log: Log, message: SkipDamaged) -> SkippedHere:
-        """Durable when answered. `NotDamaged` when there is nothing to give up."""
+        """Give damaged messages up; durable when answered. `NotDamaged` when there are none."""
         wanted = Run(message.first, message.last)
         entries = (
             await self._stream_to_skip(here, log, wanted) if message.is_stream else self._to_skip(here, wanted)
@@ -202,7 +202,7 @@ class Mending:
         return [entry]
 
     async def _stream_to_skip(self, here: GroupHere, log: Log, wanted: Run) -> list[Entry]:
-        """A stream has only one place: behind what it has committed, as far as that is damaged."""
+        """A stream skips the damage that begins at its committed offset, and commits behind it."""
         begin = at = here.ledger.committed
         while wanted.first <= at <= wanted.last and (end := await _damaged_to(log, at)) is not None:
             at = min(end, wanted.last + 1)
@@ -220,7 +220,7 @@ def _needs_watch(here: GroupHere) -> bool:
 
 
 async def _damaged_to(log: Log, offset: Offset) -> Offset | None:
-    """Where the damage ends that begins here; None when there is none."""
+    """The end of the damage that begins here; None when there is none."""
     try:
         await log.read(offset, 1)
     except DamagedData as damage:

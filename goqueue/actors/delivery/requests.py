@@ -1,7 +1,7 @@
-"""What a partition can be asked about its groups.
+"""The requests of a partition about its groups.
 
-Members receive from partitions and settle there: a group only says who may. Each request names the group;
-`group_id` is drawn anew when a group is made, so that one that was deleted and made again begins anew.
+Members receive from partitions and settle there: a group only says which member may. Each request names the group;
+`group_id` is drawn when a group is created, so that a group that was deleted and created again begins anew.
 """
 
 from collections.abc import Mapping, Set
@@ -21,7 +21,7 @@ from goqueue.types import Buffer, Offset
 
 
 class StreamReader(NamedTuple):
-    """For whom is read: a member of a group in stream mode. It is noted, for who asks why nothing comes."""
+    """The member of a group in stream mode that reads. It is noted, to explain why nothing is delivered."""
 
     group: str
     member: str
@@ -30,32 +30,32 @@ class StreamReader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttachGroup(Request[None]):
-    """From now on this group reads here: its ledger is there, or begins at `start`. Repeating it is harmless.
+    """From now on this group reads here: its ledger exists, or begins at `start`. A repeat is harmless.
 
-    `listener` is told `DeadLettersWait` as news. `member` may take from here; None is nobody.
-    In a shared group everybody may.
+    `listener` gets `DeadLettersWait` as news. `member` owns the partition; None is nobody.
+    In a shared group every member may take.
     """
 
     group: str
     group_id: int
     settings: LedgerSettings
     start: str
-    """`earliest`, `latest`, `offset:N` or `time:MICROSECONDS`; what lies outside the log is its nearer end."""
+    """`earliest`, `latest`, `offset:N` or `time:MICROSECONDS`; an offset outside the log means its nearer end."""
     listener: ActorRef
     member: str | None = None
     generation: int = 0
     is_shared: bool = False
     is_stream: bool = False
-    """Members read by themselves and commit offsets; nothing is taken here."""
+    """Members fetch by themselves and commit offsets; there are no deliveries."""
     group_settings: dict[str, Any] | None = None
-    """All that the register knows of it, kept here for the case that the register is lost."""
+    """The group's settings in the register, kept here in case the register is lost."""
     is_expected: bool = False
     """The register says that the group's ledger is here, durably: if it is not, it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignPartition(Request[None]):
-    """From now on only this member takes from here; None is nobody."""
+    """From now on only this member may take from here; None is nobody."""
 
     group: str
     member: str | None
@@ -64,19 +64,19 @@ class AssignPartition(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class IsLedgerDurable(Request[bool]):
-    """Whether a power cut leaves this group's ledger there. Nothing is synced for the answer."""
+    """Whether this group's ledger survives a power cut. Nothing is synced for the answer."""
 
     group: str
 
 
 class LedgerHolder(NamedTuple):
-    """A group as a partition's ledgers know it."""
+    """A group in a partition's ledgers."""
 
     group: str
     group_id: int
     settings: LedgerSettings
     group_settings: dict[str, Any] | None
-    """None where an older goqueue wrote the ledger."""
+    """None if an older goqueue wrote the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ListLedgers(Request[tuple[LedgerHolder, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ForgetGroup(Request[None]):
-    """The group was deleted: its progress goes. One of the same name with another id stays."""
+    """The group was deleted: remove its progress. A group of the same name with another id stays."""
 
     group: str
     group_id: int
@@ -94,8 +94,8 @@ class ForgetGroup(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A delivery; of no messages when nothing was there. `data` is batches that hold all of them, in the order in
-    which they are handed out."""
+    """A delivery; without messages when there were none. `data` is batches that hold all of them, in the order of
+    the delivery."""
 
     nonce: int
     runs: tuple[AttemptRun, ...]
@@ -103,11 +103,11 @@ class Taken:
     is_alone: bool
     alone_waits: bool
     sets: AttemptSets = NO_SETS
-    """In the place of runs, where these would be many."""
+    """Used instead of runs when these would be many."""
 
     @property
     def size(self) -> int:
-        """How many messages it has."""
+        """The number of messages."""
         return self.sets.size or count(self.runs)
 
     @property
@@ -117,7 +117,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Take(Request[Taken]):
-    """What is there for a member, under a lease. Journaled before it is answered. `StaleGeneration` for others."""
+    """Take messages for a member, under a lease. Journaled before the answer. `StaleGeneration` for others."""
 
     group: str
     member: str
@@ -127,9 +127,9 @@ class Take(Request[Taken]):
     visibility: float
     is_busy: bool
     lasts_max: int | None = None
-    """So many of them may be on their last permitted delivery; None: all."""
+    """Limit of messages that are on their last permitted delivery; None: no limit."""
     instance: int = 0
-    """Which consumer of the member asks: `Fenced` for one that was replaced."""
+    """The consumer of the member that asks: `Fenced` for one that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,15 @@ class AwaitDeliverable(Request[None]):
     deadline: float
     instance: int = 0
     served_at: float = 0.0
-    """When it was last given something, by whichever partition: in a shared group others may come before it."""
+    """When it last got messages, from any partition: in a shared group the one served longest ago goes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettleRuns(Request[tuple[AttemptRun, ...]]):
-    """Answered, once it is journaled, with those whose receipts are stale. No runs: all of it (`EXTEND` only).
+    """Answered, once it is journaled, with the runs whose receipts are stale. No runs: all of it (`EXTEND` only).
 
-    `whole`: an ack of all of a delivery that had so many messages, which are not named. `StaleReceipt` when it is
-    not as it was: then they have to be.
+    `whole`: an ack of a whole delivery that had this number of messages, without naming them. `StaleReceipt` when
+    the delivery has changed: then they have to be named.
     """
 
     group: str
@@ -162,27 +162,27 @@ class SettleRuns(Request[tuple[AttemptRun, ...]]):
 
     @property
     def size(self) -> int:
-        """How many messages it names."""
+        """The number of messages that it settles."""
         return self.whole or sum(run.size for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMember(Request[None]):
-    """The member left in good order: what it holds is given back, uncounted."""
+    """The member left in good order: its deliveries are released, and do not count."""
 
     group: str
     member: str
     has_left: bool = False
-    """And is given nothing more here: what it had asked for would be taken for nobody."""
+    """It gets nothing more here: a request that still waits would take messages for nobody."""
     instance: int = 0
     keeps_place: bool = False
-    """It has closed, and stays the one that takes from here."""
+    """It has closed, and keeps its assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceMember(Request[None]):
-    """Another consumer came in the place of a member: what the one before holds is lost, as if its leases had
-    ended. Journaled before it is answered."""
+    """Another consumer replaced that of a member: the leases of the one before end now. Journaled before it is
+    answered."""
 
     group: str
     member: str
@@ -197,9 +197,9 @@ class LedgerView:
     lag: int
     oldest_unacked_ms: int | None
     lanes: tuple[LaneFigures, ...] = ()
-    """One for each lane."""
+    """By lane."""
     lost: LostProgress | None = None
-    """Progress that was lost here, so that messages come again."""
+    """Progress that was lost here, so that messages are redelivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +211,15 @@ class DescribeLedger(Request[LedgerView | None]):
 
 @dataclass(frozen=True, slots=True)
 class FindCommitted(Request[Offset | None]):
-    """How far the group is here, and nothing else; None when it has not begun."""
+    """The group's committed offset here; None when it has not begun."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResetLedger(Request[tuple[Offset, Offset]]):
-    """Begin again at `start`, as in `AttachGroup`; the committed offset before and after. A dry run says so."""
+    """Begin again at `start`, as in `AttachGroup`. Answered with the committed offset before and after. A dry run
+    changes nothing."""
 
     group: str
     start: str
@@ -226,7 +227,7 @@ class ResetLedger(Request[tuple[Offset, Offset]]):
 
 
 class SkippedHere(NamedTuple):
-    """So many messages were given up, or would be; where the group stood before, and where after."""
+    """The number of messages given up, and the committed offset before and after; in a dry run, what would be."""
 
     messages: int
     before: Offset
@@ -235,8 +236,8 @@ class SkippedHere(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SkipDamaged(Request[SkippedHere]):
-    """Give up what is damaged of `first` to `last`; durable when answered. `NotDamaged`. A dry run says what would
-    be. A stream, which has no members then, commits behind it."""
+    """Give up the damaged offsets from `first` to `last`; durable when answered. `NotDamaged` if there are none. A
+    dry run changes nothing. A stream, which has no members then, commits behind them."""
 
     group: str
     first: Offset
@@ -247,11 +248,11 @@ class SkipDamaged(Request[SkippedHere]):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message on its way to the dead-letter topic, with what its headers will say."""
+    """A message of a transfer to the dead-letter topic, with the contents of its headers."""
 
     offset: Offset
     record: Buffer
-    """As it lies in the log."""
+    """Its bytes in the log."""
     attempts: int
     first_delivery: int
     last_delivery: int
@@ -260,17 +261,17 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Messages that leave together, under a producer that was journaled for them and nobody else ever has."""
+    """The messages of one transfer, with a producer that was journaled for them and is never used for others."""
 
     messages: tuple[DeadLetter, ...]
     producer: Producer
     sequence: int
-    """Of the transfer, by which it is confirmed."""
+    """The sequence of the transfer, by which it is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeDeadLetters(Request[DeadLetters | None]):
-    """The transfer that is under way, after a crash too; else the next to leave; None when there is none."""
+    """The transfer that is under way, also after a crash; else the next one; None when there is none."""
 
     group: str
     messages_max: int
@@ -279,7 +280,7 @@ class TakeDeadLetters(Request[DeadLetters | None]):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmDeadLetters(Request[None]):
-    """They are in the dead-letter topic, durably."""
+    """The transfer is in the dead-letter topic, durably."""
 
     group: str
     sequence: int
@@ -287,7 +288,7 @@ class ConfirmDeadLetters(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeadLettersWait(News):
-    """To a group, from a partition: some messages are to leave."""
+    """To a group, from a partition: dead letters wait for a transfer."""
 
     topic: str
     partition: int
@@ -295,9 +296,9 @@ class DeadLettersWait(News):
 
 @dataclass(frozen=True, slots=True)
 class CommitOffset(Request[None]):
-    """A stream has come to here. Journaled before it is answered. `StaleGeneration` for others than the owner.
+    """Commit an offset of a stream. Journaled before it is answered. `StaleGeneration` for others than the owner.
 
-    Without a member it is the word of the group itself, which has made sure that there is none.
+    Without a member it comes from the group itself, which has made sure that there is no member.
     """
 
     group: str
@@ -310,30 +311,30 @@ class CommitOffset(Request[None]):
 class StreamStanding(NamedTuple):
     offset: Offset
     resets: int
-    """How often operators have set it."""
+    """The number of resets by operators."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset(Request[StreamStanding]):
-    """Where the group goes on; where it began, when nothing was committed yet."""
+    """The committed offset; before the first commit, where the group began."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """What a partition knows of a group. The owner is the group's to say."""
+    """The facts about a group on a partition, without the owner, which the group knows."""
 
     partition: PartitionFacts
     held: Mapping[str, int]
     """Messages in flight by member."""
     held_alone: Set[str]
     asked_ago: Mapping[str, float]
-    """Seconds since each member last asked here; 0 for who waits."""
+    """Seconds since each member last asked here; 0 for a waiter."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatherLedgerFacts(Request[LedgerFacts | None]):
-    """To a partition. None when the group has not begun there."""
+    """None when the group has not begun there."""
 
     group: str

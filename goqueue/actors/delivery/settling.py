@@ -1,4 +1,4 @@
-"""What a settlement does to a ledger: the entry for it, and those of its receipts that are stale (G6)."""
+"""The ledger's entry for a settlement, and its stale receipts (G6)."""
 
 from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.core.ledger.attempts import AttemptRuns
@@ -9,7 +9,7 @@ from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.errors import StaleReceipt
 
 VISIBILITY_SECONDS = 30.0
-"""Of an extension that does not say how long."""
+"""The visibility timeout of an extension that names none."""
 
 
 def settled(ledger: Ledger, now: float, message: SettleRuns, topic: str) -> tuple[Entry | None, AttemptRuns]:
@@ -31,8 +31,8 @@ def settled(ledger: Ledger, now: float, message: SettleRuns, topic: str) -> tupl
 
 
 def _has_no_dead_letters(topic: str, group: str) -> bool:
-    """Dead letters have none themselves: what is rejected among them stays, and comes again late. The broker's own
-    group sends them back by rejecting."""
+    """Dead letters have no dead letters: a rejected one stays, and is redelivered late. The broker's own group
+    sends them back by rejecting."""
     return topic.endswith(DEAD_LETTER_SUFFIX) and not is_internal(group)
 
 
@@ -56,7 +56,7 @@ def _extended(ledger: Ledger, now: float, message: SettleRuns) -> tuple[Entry | 
 
 
 def leaves(entry: Entry) -> bool:
-    """Whether messages are on their way to the dead-letter topic by it, or may be."""
+    """Whether the entry makes dead letters, or may."""
     match entry:
         case Rejected() | Repaired():
             return True

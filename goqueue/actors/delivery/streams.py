@@ -1,6 +1,7 @@
-"""A partition's part in streams: groups whose members read by themselves, in order, and commit how far they are.
+"""Streams on a partition: groups whose members fetch by themselves, in order, and commit offsets.
 
-Whoever commits owns the partition, as whoever takes does: an owner that is to let go of it owns it until it has.
+Only the owner of the partition may commit, as only the owner may take: an owner that has to give it up owns it
+until it has.
 """
 
 import trio
@@ -16,7 +17,7 @@ from goqueue.types import Offset
 
 
 class GroupStreams(GroupDelivery):
-    # Who reads, for those who ask why nothing comes
+    # The reader, to explain why nothing is delivered
 
     def note_fetch(self, reader: StreamReader | None, offset: Offset) -> None:
         here = self._read_by_owner(reader)
@@ -34,7 +35,7 @@ class GroupStreams(GroupDelivery):
             here.place = StreamPosition(offset, Run(damage.offset, damage.end_offset - 1))
 
     def _read_by_owner(self, reader: StreamReader | None) -> GroupHere | None:
-        """Whoever else names itself may be late, or not tell the truth: nothing follows from it."""
+        """None if the reader is not the owner: it may be late, or not tell the truth."""
         here = None if reader is None else self.ledgers.groups.get(reader.group)
         if here is None or reader is None or not here.is_stream:
             return None
@@ -63,7 +64,7 @@ class GroupStreams(GroupDelivery):
         return here
 
     def _within_log(self, offset: Offset) -> Offset:
-        """What lies below the log is gone: then the group stands at its start."""
+        """An offset below the log's start is moved to it: the messages below are gone."""
         start, end = self.log.log_start, self.log.end_offset
         if offset > end:
             raise OffsetOutOfRange(

@@ -1,4 +1,4 @@
-"""Where a group begins in a log, how far it has come, and how many messages of each lane it has before it.
+"""The view of a group on a partition: its start, its progress, and the number of ready messages in each lane.
 
 The number of messages of all lanes together is known without reading the log, and so is that of a single lane. Of
 several lanes, those near the end of the log are counted; one that is further back has the rest. Where two or more
@@ -26,13 +26,13 @@ from goqueue.storage.log.log import Log
 from goqueue.types import Microseconds, Offset
 
 NEAR_MAX = 100_000
-"""Offsets, from a lane's place to the end of the log."""
+"""Maximum distance from a lane's position to the end of the log at which its messages are counted."""
 READ_BYTES = 256 * 1024
-"""At a time."""
+"""Bytes of one read."""
 
 
 async def count_fresh(ledger: Ledger, log: Log, hidden: OffsetSet) -> list[int | None]:
-    """Of each lane; None: some. `hidden` are never handed out."""
+    """The number of fresh messages in each lane; None: unknown. `hidden` are never delivered."""
     end, places = log.high_watermark, [ledger.fresh_in(lane) for lane in LANES]
     unseen = _count_unseen(ledger, end, hidden)
     there = [lane for lane in LANES if places[lane] < end and log.lanes_from(places[lane]) >> lane & 1]
@@ -51,7 +51,7 @@ def _count_unseen(ledger: Ledger, end: Offset, hidden: OffsetSet) -> int:
 
 
 async def _counted(log: Log, places: Sequence[Offset], end: Offset, hidden: OffsetSet) -> Counts:
-    """By a look at all that lies behind these places, as far as it can be read."""
+    """Counted by reading everything behind these positions, except damaged ranges."""
     counts, at = [0] * len(LANES), max(min(places), log.log_start)
     while at < end:
         try:
@@ -67,21 +67,21 @@ async def _counted(log: Log, places: Sequence[Offset], end: Offset, hidden: Offs
 
 
 async def start_in(log: Log, start: Start) -> Offset:
-    """What lies outside the log is its nearer end."""
+    """An offset outside the log is moved to its nearer end."""
     if start.is_latest:
         return log.end_offset
     if start.time is not None:
         found = await log.offset_at_time(start.time)
-        return log.high_watermark if found is None else found  # what nobody can see yet may be of a later time
+        return log.high_watermark if found is None else found  # unsynced messages may be of a later time
     return max(log.log_start, min(start.offset or 0, log.end_offset))
 
 
 MEMORY_MAX = 64
-"""Answers kept of each kind, for each partition."""
+"""Maximum number of answers of each kind that are kept for a partition."""
 
 
 class LogMemory:
-    """What a look at a log found for one group, for the next: many groups stand at the same offsets."""
+    """Caches what was read from a log for one group: many groups are at the same offsets."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -90,7 +90,7 @@ class LogMemory:
         self._next: dict[tuple[int, Offset], Offset] = {}
 
     async def append_time(self, offset: Offset) -> Microseconds | None:
-        """None when there is no message, or none that can be read."""
+        """None when there is no readable message."""
         self._forget_old(self._append_times)
         found = self._append_times.get(offset)
         if found is None and (found := await _append_time(self.log, offset)) is not None:
@@ -105,7 +105,7 @@ class LogMemory:
         return found
 
     def _forget_old(self, answers: Sized) -> None:
-        """Retention and compaction change what was found."""
+        """Retention and compaction make answers invalid."""
         if self._past_changes != self.log.past_changes or len(answers) >= MEMORY_MAX:
             self._past_changes = self.log.past_changes
             self._append_times.clear()
@@ -113,8 +113,8 @@ class LogMemory:
 
 
 async def view_of(here: GroupHere, memory: LogMemory, clock: WallClock, hidden: OffsetSet) -> LedgerView:
-    """The lag counts those that nobody has looked at as if all of them were to be handed out, but for those that
-    never are: originals of delayed messages, and control records."""
+    """The lag counts every offset that was not scanned as a message, except those that are never delivered:
+    originals of delayed messages, and control records."""
     ledger, log = here.ledger, memory.log
     age = await _age(memory, ledger.committed, clock)
     fresh = await count_fresh(ledger, log, hidden)
@@ -127,7 +127,7 @@ async def view_of(here: GroupHere, memory: LogMemory, clock: WallClock, hidden: 
 
 
 def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
-    """A stream keeps no damage in its ledger: what lies before it and is known counts."""
+    """A stream keeps no damage in its ledger: the known damage ahead of it counts."""
     found = [(max(each.offset, progress.committed), each.end_offset - 1, each.path) for each in log.damage_met]
     damages = tuple(
         DamagedRun(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last

@@ -1,9 +1,9 @@
-"""Members that wait at a partition until there is something for them: each is let go once, and then looks.
+"""Waiters: members that wait at a partition for messages. Each is woken once, and then takes.
 
-In a shared group many may wait for the same message. They are let go one at a time, that one first which was served
-longest ago: when somebody has taken, and there is more, the next one is let go. So a message wakes one member and
-not a hundred, and all are served in turn. One that was let go may not come, as its connection ended or it found
-enough elsewhere: then, after a moment, it is the next one's turn.
+In a shared group many may wait for the same message. They are woken one at a time, first the one that was served
+longest ago: when it has taken, and there is more, the next one is woken. So a message wakes one member and not a
+hundred, and all are served in turn. A woken member may not come, as its connection ended or it found enough
+elsewhere: then, after a moment, the next one is woken.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,14 +20,14 @@ from goqueue.core.waiting.members import MemberWaits
 from goqueue.storage.log.log import Log
 
 TURN_SECONDS = 0.02
-"""So long who was let go has to take before the next one is."""
+"""The time for a woken member to take; then the next one is woken."""
 
 
 class WaitingMembers:
     def __init__(self) -> None:
         self._waits: MemberWaits[Reply[None]] = MemberWaits()
         self._turns: dict[str, float] = {}
-        """Until when somebody of a shared group who was let go is waited for."""
+        """By shared group: until when the woken member is waited for."""
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -43,11 +43,11 @@ class WaitingMembers:
         self._waits.wait(message.group, message.member, reply, message.deadline, message.served_at)
 
     def let_go(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> None:
-        """Those of a group whose member is chosen."""
+        """Wake the chosen members of a group."""
         _resolve(self._waits.of(group, chosen))
 
     def let_one_go(self, group: str, chosen: Callable[[str], bool], now: float) -> bool:
-        """The one whose turn it is, if there is one. Who has gone without a word is passed over."""
+        """Wake the member whose turn it is, if there is one. Cancelled requests are skipped."""
         first = self._waits.first(group, lambda member, reply: reply.wanted and chosen(member))
         if first is not None:
             self._turns[group] = now + TURN_SECONDS
@@ -58,7 +58,7 @@ class WaitingMembers:
         self._turns.pop(group, None)
 
     def missed_turns(self, now: float) -> list[str]:
-        """Groups in which nobody came; they are named once."""
+        """Groups whose woken member did not come; each is returned once."""
         missed = [group for group, until in self._turns.items() if until <= now]
         for group in missed:
             del self._turns[group]
@@ -68,7 +68,7 @@ class WaitingMembers:
         _resolve(self._waits.all())
 
     def let_go_late(self, now: float) -> None:
-        """Those whose time is up."""
+        """Wake the members whose deadline has passed."""
         _resolve(self._waits.expired(now))
 
     def next_deadline(self) -> float | None:
@@ -77,7 +77,7 @@ class WaitingMembers:
 
 
 class DeliveryWaiting(Actor):
-    """The part of a partition at which members wait."""
+    """The part of a partition that keeps its waiters."""
 
     ledgers: Ledgers
 
@@ -89,7 +89,7 @@ class DeliveryWaiting(Actor):
         raise NotImplementedError
 
     def note_awaited(self) -> None:
-        """Somebody waits for what is written and not durable."""
+        """A member waits for messages that are written and not durable."""
         raise NotImplementedError
 
     @defers(AwaitDeliverable)
@@ -104,7 +104,7 @@ class DeliveryWaiting(Actor):
             self.note_awaited()
 
     def has(self, here: GroupHere, plan: Plan) -> bool:
-        """Perhaps: nobody knows which lane it is in before it is looked for."""
+        """Perhaps: the lanes of the messages are known only after a read."""
         return bool(plan.again) or (plan.fresh_max > 0 and here.ledger.next_fresh < self.log.high_watermark)
 
     def _has_for(self, here: GroupHere, member: str) -> bool:
@@ -115,12 +115,12 @@ class DeliveryWaiting(Actor):
         return bool(len(self.waits))
 
     def show_to_members(self) -> None:
-        """There is more to see."""
+        """The high watermark has risen."""
         for group in self.waits.groups():
             self.call_next(self.ledgers.find(group))
 
     def call_next(self, here: GroupHere) -> None:
-        """Whoever of the group may find something; of a shared one, who is next."""
+        """Wake the members of the group that may find messages; in a shared group, the next one."""
         if here.name not in self.waits:
             return
         if not here.is_shared:
@@ -128,14 +128,14 @@ class DeliveryWaiting(Actor):
         elif self._has_some(here) and self.waits.let_one_go(
             here.name, lambda member: self._has_for(here, member), trio.current_time()
         ):
-            self.wake()  # there is a deadline more
+            self.wake()  # there is one more deadline
 
     def _has_some(self, here: GroupHere) -> bool:
-        """Perhaps not for everybody."""
+        """Whether there may be messages, perhaps not for every member."""
         return here.ledger.next_fresh < self.log.high_watermark or here.ledger.has_ready(trio.current_time())
 
     def dismiss_members(self) -> None:
-        """They look again and find nothing: a stop does not wait for them."""
+        """Wake all waiters, which find nothing: a stop does not wait for them."""
         self.waits.let_all_go()
 
     def tick_waits(self, now: float) -> None:
