@@ -86,7 +86,7 @@ INHERITED_ACROSS_ROOMS = {
     ("client/consuming", "Slice"),
     ("blocking", "FlaggedMessage"),
     ("blocking", "LeasedMessage"),
-    # A client is a connection; a stream's consumer shares names with a queue's.
+    # A client is a connection; both kinds of consumers share the life of one.
     ("client", "Connected"),
     ("client/streaming", "Consumer"),
     ("client/streaming", "DeliveredSlice"),

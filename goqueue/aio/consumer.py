@@ -14,6 +14,7 @@ from goqueue.client.consuming.consumer import Settled
 from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, LeasedMessage
 from goqueue.client.consuming.options import Start
 from goqueue.client.consuming.parcel import Parcel
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.streaming.consumer import StreamConsumer
 from goqueue.client.working.rules import Handle, Worked, Working
 from goqueue.portal.buffer import MessageBuffer
@@ -34,7 +35,7 @@ class Consumer:
         if isinstance(consumer, StreamConsumer):
             self._buffer = self._stream = StreamBuffer(consumer.next_batch)
             consumer.serve_stream(self, OF_TRIO, self._stream)
-        else:
+        elif isinstance(consumer, QueueConsumer):
             consumer.serve(self, OF_TRIO, self._in_hand)
 
     @property

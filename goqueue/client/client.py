@@ -14,6 +14,7 @@ import trio
 
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions, OnPartitions
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
 from goqueue.client.groups import (
     DamagedSkipped,
@@ -284,7 +285,7 @@ class Client(Connected):
             on_assigned=on_assigned,
             on_revoked=on_revoked,
         )
-        return StreamConsumer(self, options) if mode == "stream" else Consumer(self, options)
+        return StreamConsumer(self, options) if mode == "stream" else QueueConsumer(self, options)
 
     # Groups
 

@@ -13,18 +13,14 @@ import inspect
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import trio
 
 from goqueue.client.consuming.consumer import (
     GRACE_SECONDS,
     ITERATION_AHEAD,
-    LEAVE_SECONDS_MAX,
-    LEAVE_SECONDS_MAX_WITHOUT_LINK,
     Consumer,
     ConsumerState,
-    Settled,
     check_receive,
 )
 from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, Kinds, LeasedMessage
@@ -40,11 +36,8 @@ from goqueue.client.streaming.partition import Key, StreamOwner, StreamPartition
 from goqueue.client.streaming.seeking import chosen, offset_of
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX
 from goqueue.core.waiting.idle import IdleTime
-from goqueue.errors import Closed, GoQueueError, GroupConflict, StaleGeneration, UnknownGroup
+from goqueue.errors import Closed, GoQueueError, StaleGeneration, UnknownGroup
 from goqueue.net.wire.groups import AssignedPartition
-
-if TYPE_CHECKING:
-    pass
 
 logger = logging.getLogger("goqueue.client")
 
@@ -53,14 +46,8 @@ OUTDATED = (StaleGeneration, UnknownGroup)
 
 
 class StreamConsumer(Consumer):
-    """Made by `client.consumer(..., mode="stream")`. It shares its names and its life with a queue's, no more."""
-
     def __init__(self, client: Caller, options: ConsumerOptions) -> None:
-        self._client: Caller = client
-        self._options = options
-        self._state = ConsumerState.NEW
-        self._is_patient = False
-        self._scope = trio.CancelScope()
+        super().__init__(client, options)
         self._streams: dict[Key, StreamPartition] = {}
         self._membership = StreamMembership(
             client, options, self._note_assignment, self._fail, on_join=self._doubt, let_go=self._let_go
@@ -102,8 +89,7 @@ class StreamConsumer(Consumer):
         was_open, self._state = self._state is ConsumerState.OPEN, ConsumerState.CLOSED
         self._scope.cancel()
         self._wake()
-        patience = LEAVE_SECONDS_MAX if self._client.link is not None else LEAVE_SECONDS_MAX_WITHOUT_LINK
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + patience):
+        with self._leaving():
             if was_open:
                 await self._committing.finish(self._streams.values(), by_itself=self._options.auto_commit)
             with suppress(GoQueueError):
@@ -130,9 +116,6 @@ class StreamConsumer(Consumer):
         with trio.move_on_after(max(timeout, GRACE_SECONDS if is_behind else 0)):
             return await self._next(max_messages)
         return []
-
-    def __aiter__(self) -> "StreamConsumer":
-        return self
 
     async def __anext__(self) -> DeliveredMessage:
         message = self._next_of_the_same()
@@ -352,31 +335,5 @@ class StreamConsumer(Consumer):
     def _chosen(self, partition: int | None, topic: str | None) -> list[StreamPartition]:
         return chosen(self._streams, self._options.subscription, partition, topic)
 
-    # For queues
-
-    async def ack(self, messages: Settled) -> None:  # noqa: ARG002
-        raise self._not_a_queue("ack")
-
-    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:  # noqa: ARG002
-        raise self._not_a_queue("nack")
-
-    async def reject(self, messages: Settled, reason: str = "") -> None:  # noqa: ARG002
-        raise self._not_a_queue("reject")
-
-    async def release(self, messages: Settled) -> None:  # noqa: ARG002
-        raise self._not_a_queue("release")
-
-    async def extend(self, messages: Settled, seconds: float) -> None:  # noqa: ARG002
-        raise self._not_a_queue("extend")
-
-    def _not_a_queue(self, name: str) -> GroupConflict:
-        self._check_open()
-        return GroupConflict(
-            f'{name} is for mode "queue"; in mode "stream" commit what is done: `await consumer.commit(message)`',
-            settings=["mode"],
-        )
-
     def _closed(self) -> Closed:
-        if self._state is ConsumerState.NEW:
-            return super()._closed()
         return Closed("the consumer is closed; what it had not committed comes again")

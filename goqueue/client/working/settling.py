@@ -9,8 +9,9 @@ import logging
 
 import trio
 
-from goqueue.client.consuming.consumer import REASON_LENGTH_MAX, Consumer
+from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.delivery import LeasedMessage
+from goqueue.client.consuming.queue import REASON_LENGTH_MAX
 from goqueue.errors import GoQueueError, StaleReceipt
 
 logger = logging.getLogger("goqueue.worker")

@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.link.link import Link, Pending
 from goqueue.net.wire import groups as wire
 from tests.client.consuming.test_broker import fill
@@ -257,6 +258,7 @@ async def test_while_a_batch_of_many_is_waited_for_the_one_behind_it_is_asked_fo
     async with machine.both() as client:
         values = await fill(client, 2_000)
         async with client.consumer("orders", group="billing") as consumer:
+            assert isinstance(consumer, QueueConsumer)
             found: list[bytes] = []
             messages: list[Any] = []
             while len(found) < 2_000:

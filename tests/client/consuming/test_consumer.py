@@ -7,6 +7,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.core.ledger.settlements import Action
 from goqueue.errors import PartitionUnavailable, Unavailable
 from goqueue.net.wire import groups as wire
@@ -278,7 +279,7 @@ async def test_what_no_consumer_handed_out_cannot_be_settled(autojump_clock: Moc
     async with consuming(broker) as consumer, at_work(other):
         with pytest.raises(goqueue.InvalidMessage, match="not delivered by a group"):
             await consumer.ack(["text"])  # type: ignore[list-item]
-        async with Consumer(other, ConsumerOptions(topics="orders", group="shipping")) as elsewhere:
+        async with QueueConsumer(other, ConsumerOptions(topics="orders", group="shipping")) as elsewhere:
             with pytest.raises(goqueue.InvalidMessage, match="group shipping"):
                 await consumer.ack(await elsewhere.receive())
 

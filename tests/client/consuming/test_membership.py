@@ -9,6 +9,7 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions, start_text
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.errors import GroupConflict, PartitionUnavailable, Unavailable
 from goqueue.net.wire import groups as wire
 from tests.client.consuming.world import FakeBroker, at_work, consuming, numbered, values_of
@@ -39,7 +40,7 @@ async def test_who_waits_to_be_let_in_asks_to_join_and_never_beats_as_a_stranger
 ) -> None:
     broker = FakeBroker()
     broker.failures[wire.JoinGroup] = GroupConflict("max_deliveries is 5 there", settings="max_deliveries")
-    patient = Consumer(broker, ConsumerOptions(topics="orders", group="billing"))
+    patient = QueueConsumer(broker, ConsumerOptions(topics="orders", group="billing"))
     patient.be_patient()
     with caplog.at_level("INFO", "goqueue.client"):
         async with at_work(broker), patient:
@@ -221,7 +222,7 @@ async def test_who_waits_while_it_is_closed_hears_of_it(autojump_clock: MockCloc
 
 
 async def test_a_consumer_is_to_be_entered_first(autojump_clock: MockClock) -> None:
-    consumer = Consumer(FakeBroker(), ConsumerOptions(topics="orders", group="billing"))
+    consumer = QueueConsumer(FakeBroker(), ConsumerOptions(topics="orders", group="billing"))
     with pytest.raises(goqueue.Closed, match="enter it"):
         await consumer.receive()
 
@@ -246,7 +247,7 @@ async def test_a_consumer_is_to_be_entered_first(autojump_clock: MockClock) -> N
 )
 def test_what_cannot_be_is_refused_at_once(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        Consumer(FakeBroker(), ConsumerOptions(**{"topics": "orders", "group": "billing", **options}))
+        QueueConsumer(FakeBroker(), ConsumerOptions(**{"topics": "orders", "group": "billing", **options}))
 
 
 def test_a_start_is_a_place_or_a_time() -> None:

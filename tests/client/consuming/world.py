@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import trio
 
-from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.link.link import Link, Pending
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
@@ -254,8 +254,8 @@ async def at_work(broker: FakeBroker) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def consuming(broker: FakeBroker, **options: Any) -> AsyncIterator[Consumer]:
+async def consuming(broker: FakeBroker, **options: Any) -> AsyncIterator[QueueConsumer]:
     """A consumer of the one topic."""
     options = {"topics": "orders", "group": "billing", **options}
-    async with at_work(broker), Consumer(broker, ConsumerOptions(**options)) as consumer:
+    async with at_work(broker), QueueConsumer(broker, ConsumerOptions(**options)) as consumer:
         yield consumer

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import goqueue
-from goqueue.client.consuming.consumer import Consumer
 from goqueue.client.consuming.options import ConsumerOptions, check_seconds, start_text
+from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.groups import altering, asking_why, redriving, resetting
 from goqueue.client.link.arguments import check_flag, check_partition_count, check_settings, check_whole
 from goqueue.client.producing.content import priority_of
@@ -85,7 +85,7 @@ def shown(value: object) -> str:
 )
 def test_a_consumer_refuses_what_cannot_be_at_once(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        Consumer(FakeBroker(), ConsumerOptions(**{"topics": "orders", "group": "billing", **options}))
+        QueueConsumer(FakeBroker(), ConsumerOptions(**{"topics": "orders", "group": "billing", **options}))
 
 
 def test_topics_are_any_collection_of_names() -> None:

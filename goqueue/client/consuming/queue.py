@@ -1,0 +1,259 @@
+"""A consumer in queue mode: messages under leases, settled one by one.
+
+Four tasks run beside the program: one stays a member (membership.py), one asks for messages (receiving.py), one
+renews leases (leases.py), and one says why nothing comes, when that takes long (explaining.py). What they bring
+lies in the stock (stock.py), from which `receive` and `async for` hand out. So a call may be cancelled at any time:
+it owns nothing.
+
+The lease of a message begins when it is handed out: one that has waited is extended first, and dropped when it was
+lost. However the block is left, what was not settled is given back at once, and its delivery does not count.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from reprlib import repr as shortened
+from typing import Any
+
+import trio
+
+from goqueue.client.consuming.consumer import (
+    GRACE_SECONDS,
+    ITERATION_AHEAD,
+    Consumer,
+    ConsumerState,
+    Settled,
+    check_receive,
+)
+from goqueue.client.consuming.delivery import (
+    OF_TRIO,
+    DeliveredMessage,
+    Kinds,
+    LeasedMessage,
+    Portion,
+    open_delivery,
+    portions_of,
+)
+from goqueue.client.consuming.explaining import Explaining
+from goqueue.client.consuming.leases import Leases
+from goqueue.client.consuming.membership import Membership
+from goqueue.client.consuming.options import ConsumerOptions, check_seconds
+from goqueue.client.consuming.receiving import Receiving
+from goqueue.client.consuming.settling import Settling, Word
+from goqueue.client.consuming.stock import Stock, leased_seconds
+from goqueue.client.link.arguments import TEXT_NEEDED, is_text
+from goqueue.client.link.caller import Caller
+from goqueue.core.ledger.settlements import Action
+from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
+
+ROUNDS_MIN = 2
+"""So often in a row everything but the batch before was settled at a `receive`, before that fetches ahead."""
+REASON_LENGTH_MAX = 1_000
+EXTEND_SECONDS_MIN = 0.001
+
+
+class QueueConsumer(Consumer):
+    def __init__(self, client: Caller, options: ConsumerOptions) -> None:
+        super().__init__(client, options)
+        self._stock = Stock(options.max_in_flight, options.max_in_flight_bytes)
+        self._settling = Settling(client, options.group, self._stock)
+        self._leases = Leases(self._stock, self._settling, options.visibility_timeout)
+        self._receiving = Receiving(client, options.group, options.visibility_timeout, self._stock)
+        self._receiving.give_back = self._give_back
+        self._membership = Membership(client, options, self._note_assignment, self._receiving.fail)
+        self._explaining = Explaining(client, options.group, self.member_id, self._receiving.quiet)
+        self._open_delivery = partial(open_delivery, owner=self, kinds=OF_TRIO)
+        self._rounds = self._last_taken = 0
+
+    def serve(self, owner: object, kinds: Kinds, in_hand: Callable[[], Iterable[LeasedMessage]]) -> None:
+        """For another surface: whose messages these are, of which classes, and what it has in its hands."""
+        self._open_delivery = partial(open_delivery, owner=owner, kinds=kinds)
+        self._leases.elsewhere = in_hand
+
+    async def _run(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._membership.run)
+                nursery.start_soon(self._receiving.run, self._membership, self._open_delivery)
+                nursery.start_soon(self._leases.run)
+                nursery.start_soon(self._explaining.run)
+
+    async def _leave(self) -> None:
+        """Whatever cannot be given back comes again when its lease ends, so it is not tried for long."""
+        self._state = ConsumerState.CLOSED
+        self._scope.cancel()
+        self._receiving.fail(self._closed())
+        with self._leaving():
+            with suppress(GoQueueError):
+                await self._settling.say(Word(Action.RELEASE), self._stock.unsettled())
+            with suppress(GoQueueError):
+                await self._membership.leave()
+        self._stock.drop(list(self._stock.deliveries))
+
+    # Receiving
+
+    async def receive(
+        self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
+    ) -> list[DeliveredMessage]:
+        """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
+        self._check_open()
+        check_receive(max_messages, timeout, visibility_timeout)
+        deadline = trio.current_time() + timeout
+        with trio.move_on_at(deadline + GRACE_SECONDS):
+            while await self._has_come(max_messages, deadline):
+                messages = await self._handed_out(max_messages, visibility_timeout)
+                if messages:  # else another task was quicker
+                    return messages
+        return []
+
+    async def _has_come(self, count: int, deadline: float) -> bool:
+        """Wait for messages to hand out, so many at most; False when there are none at the deadline."""
+        while not await self._is_at_hand(count):
+            await self._receiving.something(count, count, deadline)
+            if trio.current_time() >= deadline and not self._stock.ahead:
+                return False
+        if len(self._stock.ahead) < count and 0 < self._receiving.steadily_wanted < count:
+            await self._receiving.something(count, count, trio.current_time())
+        return True
+
+    def _look_ahead(self, taken: int, wanted: int) -> None:
+        """Who takes a batch, settles it, and takes the next, has that one fetched meanwhile."""
+        at_work = self._stock.count - len(self._stock.ahead) - taken
+        self._rounds = self._rounds + 1 if at_work <= self._last_taken else 0
+        self._last_taken = taken
+        is_steady = self._rounds > ROUNDS_MIN and not self._is_patient
+        self._receiving.want_steadily(wanted if is_steady else 0)
+
+    async def next_batch(self) -> list[DeliveredMessage]:
+        """What an iteration would hand out one by one, for a surface that does so itself."""
+        while not await self._is_at_hand(ITERATION_AHEAD):
+            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+        return self._stock.take(ITERATION_AHEAD)
+
+    def take_back(self, messages: Sequence[LeasedMessage]) -> None:
+        """They reached nobody, and wait for the next call."""
+        self._stock.ahead.extendleft(reversed([each for each in messages if each.delivery.holds(each.offset)]))
+
+    async def __anext__(self) -> DeliveredMessage:
+        worker = trio.lowlevel.current_task()
+        self._leases.end_work(worker)
+        while not await self._is_at_hand(1):
+            await self._receiving.something(ITERATION_AHEAD, 1, math.inf)
+        message: DeliveredMessage = self._stock.ahead.popleft()
+        if self.extends_at_work:
+            self._leases.begin_work(worker, message)
+        if len(self._stock.ahead) <= ITERATION_AHEAD // 2:
+            self._receiving.want_ahead(ITERATION_AHEAD - len(self._stock.ahead))
+        return message
+
+    @property
+    def extends_at_work(self) -> bool:
+        """Whether the message that the body of a loop works on keeps its lease."""
+        return self._options.auto_extend is not False
+
+    async def _is_at_hand(self, count_max: int) -> bool:
+        """Whether messages can be handed out, under leases that have just begun."""
+        self._check_receives()
+        while old := self._stock.old_ahead(count_max, trio.current_time()):
+            await self._leases.refresh(old)
+            self._check_receives()
+        return bool(self._stock.ahead)
+
+    async def _handed_out(self, count_max: int, visibility: float | None) -> list[DeliveredMessage]:
+        messages: list[DeliveredMessage] = self._stock.take(count_max)
+        if not messages:
+            return []
+        self._look_ahead(len(messages), count_max)
+        if self._options.auto_extend:
+            self._leases.keep(messages)
+        elif visibility is not None:
+            await self._begin_leases(messages, visibility)
+        return messages
+
+    async def _begin_leases(self, messages: list[DeliveredMessage], seconds: float) -> None:
+        try:
+            await self.extend(messages, leased_seconds(seconds))
+        except StaleReceipt:
+            messages[:] = [message for message in messages if message.delivery.holds(message.offset)]
+        except BaseException:
+            self.take_back(messages)
+            raise
+
+    # Partitions that come and go
+
+    def _note_assignment(self) -> None:
+        self._receiving.forget_rests()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """What waits here of partitions that others have: the program has not seen it."""
+        portions = self._stock.take_foreign(set(self._membership.assignment))
+        if portions:
+            self._client.spawn(self._release, portions)
+
+    async def _release(self, portions: list[Portion]) -> None:
+        with suppress(GoQueueError):  # then it comes again when its lease ends
+            await self._settling.say(Word(Action.RELEASE), portions)
+
+    # Settling
+
+    async def ack(self, messages: Settled) -> None:
+        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
+        await self._say(Word(Action.ACK), messages)
+
+    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
+        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
+        delay_ms = None if delay is None else round(1000 * check_seconds("delay", delay))
+        await self._say(Word(Action.NACK, delay_ms, _checked_reason(reason)), messages)
+
+    async def reject(self, messages: Settled, reason: str = "") -> None:
+        """They can never succeed: to the dead-letter topic, now."""
+        await self._say(Word(Action.REJECT, None, _checked_reason(reason)), messages)
+
+    async def release(self, messages: Settled) -> None:
+        """Give them back at once; this delivery does not count."""
+        await self._say(Word(Action.RELEASE), messages)
+
+    async def extend(self, messages: Settled, seconds: float) -> None:
+        """Their leases end so many seconds from now."""
+        word = Word(Action.EXTEND, round(1000 * check_seconds("seconds", seconds, EXTEND_SECONDS_MIN)))
+        until = trio.current_time() + seconds
+        for portion in await self._say(word, messages):
+            portion.delivery.until = max(portion.delivery.until, until)
+
+    async def _say(self, word: Word, messages: Settled) -> list[Portion]:
+        self._check_open()
+        portions = portions_of([messages] if isinstance(messages, LeasedMessage) else as_list(messages))
+        for portion in portions:
+            if portion.delivery.origin.group != self._options.group:
+                raise InvalidMessage(
+                    f"a message of group {portion.delivery.origin.group} is settled by its consumer"
+                )
+        outcome = await self._settling.say(word, portions)
+        self._receiving.look_again()
+        outcome.check()
+        return portions
+
+    def _check_receives(self) -> None:
+        """What was handed out before another consumer took this one's place may be settled, and is stale."""
+        self._check_open()
+        if self._membership.fenced is not None:
+            raise self._membership.fenced
+
+    def _closed(self) -> Closed:
+        return Closed("the consumer is closed, and what it had not settled was given back")
+
+
+def as_list(messages: object) -> list[Any]:
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise InvalidMessage(f"{messages!r} was not delivered by a group; settle what a consumer handed out")
+    return list(messages)
+
+
+def _checked_reason(reason: str) -> str:
+    if not is_text(reason):
+        raise InvalidMessage(f"reason={shortened(reason)} {TEXT_NEEDED}")
+    if len(reason) > REASON_LENGTH_MAX:
+        raise InvalidMessage(f"a reason has {len(reason):,} characters; use {REASON_LENGTH_MAX:,} at most")
+    return reason
