@@ -43,7 +43,7 @@ class Admission:
             )
 
     def check_sizes(self, records: Buffer, count: int) -> None:
-        """Values beyond the topic's own limit; the general one is checked for every topic alike."""
+        """Refuse values beyond the topic's own limit; the general one is checked for every topic alike."""
         sizes = [_value_size(records, place) for place in walk_records(records, count)]
         bad = [
             BadRecord(number, TooLarge(f"the value has {size} bytes; this topic allows {self.message_bytes_max}"))
@@ -54,7 +54,7 @@ class Admission:
             raise BatchRefused(bad)
 
     def check_room(self, size: int, messages: int) -> None:
-        """The partition would hold so much; `TopicFull` when that is too much and nothing may be dropped."""
+        """`TopicFull` when the partition would hold more than its limits, and may not drop its oldest messages."""
         if not self.drops_oldest and self.excess(size, messages):
             raise TopicFull("the topic is full, and overflow=reject; let something go, or raise its limits")
 

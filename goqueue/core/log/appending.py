@@ -4,7 +4,7 @@ Each is judged as if those before it were written: first by its producer's seque
 messages. A batch in which any message repeats an id is refused whole, and the refusal names exactly those. It has
 used no sequence and claimed no id: its producer leaves them out and sends the rest again, with the same sequence.
 
-Judging changes nothing outside. What was appended is noted afterwards; if that failed, nothing had been counted.
+Judging changes nothing outside. Appended batches are noted afterwards; if the append fails, nothing was counted.
 """
 
 from collections import defaultdict
@@ -37,7 +37,8 @@ class AppendJudgement:
         return verdict
 
     def _is_next(self, batch: Batch) -> bool:
-        """Whether its sequence lets it be written. To judge is to count, so this asks one that is thrown away."""
+        """Whether its sequence lets it be written. To judge is to count, so this asks a judgement that is thrown
+        away."""
         if batch.producer.id == NO_PRODUCER_ID:
             return True
         trial = Judgement(self._states, 0)
@@ -56,7 +57,7 @@ class AppendJudgement:
 
 
 def originals_end(refusal: BatchRefused) -> Offset:
-    """Behind the last of the messages that a refusal names as written before."""
+    """The offset behind the last original that a refusal names."""
     named = [bad.error.offset for bad in refusal.records if isinstance(bad.error, DuplicateMessage)]
     return max((offset + 1 for offset in named if offset is not None), default=0)
 

@@ -1,12 +1,12 @@
 """Which records compaction by key keeps.
 
 Kept are: the newest record of each key; records without a key; delayed originals that are pending, which are hidden
-and supersede nothing until they fire, and control records, those about delays as long as what they are about is
-pending; tombstones until they are old enough that every reader has seen them. Offsets and order never change.
+and supersede nothing until they fire, and control records, those about delays while their original is pending;
+tombstones until they are old enough that every reader has seen them. Offsets and order never change.
 
-An original goes before, or together with, the record that says that it has fired or was cancelled: the oldest are
-rewritten first, and what ended those in segments that cannot be rewritten stays. So nothing that was delivered is
-ever found to be pending again.
+An original goes before, or together with, the record that says that it has fired or was cancelled: the oldest
+segments are rewritten first, and records that end originals in segments that cannot be rewritten stay. So no
+delivered message is ever found to be pending again.
 
 Keys are remembered by a 128-bit digest, so that memory is bounded by their number, whatever their size.
 """
@@ -75,7 +75,7 @@ def keeps_hidden(pending: OffsetSet, offset: Offset, records: memoryview, place:
 
 
 def keeps_pending(pending: OffsetSet, offset: Offset, records: memoryview, place: RecordPlace) -> bool:
-    """Whether an expired segment keeps this record: only what is still to be delivered, and when."""
+    """Whether an expired segment keeps this record: only pending originals, and the control records about them."""
     if place.flags & _DELAYED:
         return offset in pending
     target = moved_by(records, place)

@@ -1,9 +1,9 @@
 """When a log is to be synced, and when its recovery point is to be moved.
 
-Written bytes are synced at once when somebody waits for them, else after 1 MiB or a second, whichever comes
-first and whether or not anything more is written: a tail that nobody adds to must not stay in memory for ever.
-The recovery point follows each five seconds while there is something new, and soon after the writing stops: not
-of all logs at the same moment, since a thousand that were written to at once would be in everybody's way together.
+Written bytes are synced at once when a request waits for them, else after 1 MiB or a second, whichever comes first
+and whether or not anything more is written: the tail of a quiet log must not stay in memory for ever. The recovery
+point follows every five seconds while there is something new, and soon after the writing stops: not of all logs at
+the same moment, since a thousand logs that were written to at once would then delay everything else together.
 """
 
 import zlib
@@ -15,7 +15,8 @@ UNSYNCED_BYTES_MAX = 1024 * 1024
 UNSYNCED_SECONDS_MAX = 1.0
 CHECKPOINT_SECONDS = 5.0
 IDLE_SECONDS = 1.0
-"""At the earliest; one log after another, and none later than it would be due anyway."""
+"""The shortest idle time before the recovery point moves. Each log has its own, `CHECKPOINT_SECONDS` at most, so
+that they do not move together."""
 NOTHING: Offset = -1
 
 
@@ -34,7 +35,7 @@ class SyncSchedule:
         self._awaited |= awaited
 
     def note_awaited(self) -> None:
-        """Somebody wants to see what is already written."""
+        """A request waits for what is already written."""
         self._awaited = self._awaited or self._written_since is not None
 
     def begin(self) -> None:
@@ -46,7 +47,7 @@ class SyncSchedule:
         return deadline is not None and deadline <= now
 
     def next_deadline(self) -> float | None:
-        """One that is past, when somebody waits."""
+        """A time in the past when a request waits, or enough bytes are written."""
         if self._written_since is None:
             return None
         if self._awaited or self._unsynced_bytes >= UNSYNCED_BYTES_MAX:
@@ -55,7 +56,8 @@ class SyncSchedule:
 
 
 def idle_seconds_of(log: str) -> float:
-    """How long this log rests before its recovery point moves: another time for each, and always the same."""
+    """How long this log is idle before its recovery point moves: different for each log, and always the same for
+    one."""
     spread = zlib.crc32(log.encode()) / 2**32
     return IDLE_SECONDS + spread * (CHECKPOINT_SECONDS - IDLE_SECONDS)
 
@@ -80,7 +82,7 @@ class CheckpointSchedule:
         self._covered = self._end
 
     def note_failed(self, now: float) -> None:
-        """It came to nothing: the next one is due as if everything had been written now."""
+        """The checkpoint failed: the next one is due as if everything had been written now."""
         self._covered = NOTHING
         self._dirty_since = self._written_at = now
 

@@ -13,7 +13,7 @@ from goqueue.types import Offset
 
 NEIGHBOURS_MAX = 8
 SPAN_MAX = 2**31
-"""Offsets in one segment: its index holds them relative to its base."""
+"""Limit of the offsets in one segment: its index holds them relative to its base."""
 
 
 class SegmentSpan(NamedTuple):

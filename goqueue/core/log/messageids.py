@@ -3,8 +3,8 @@
 A repeat within two minutes of the first append is answered with the first offset and not written again. It does
 not prolong its own time. Memory is bounded: beyond `IDS_MAX` the oldest are forgotten early.
 
-Only what clients publish has an id to be heeded. What the broker moves (a fired delay, say) keeps its headers, and
-is no repeat of itself.
+Only the ids of messages that clients publish count. A message that the broker writes, such as a fired delay, is no
+repeat of the original.
 
 Cancelling a delayed message frees its id: a later publish with it is a new message. Whether a publish comes before
 or after is decided by the order of the log. A message that was moved or has fired keeps its id.
@@ -75,7 +75,7 @@ class MessageIds:
         self._ids_max = ids_max
         self._noted: OrderedDict[bytes, NotedId] = OrderedDict()
         self._delayed: dict[Offset, bytes] = {}
-        """Those among them whose message is delayed, by its offset: a cancel names that."""
+        """The ids of delayed messages, by offset: a cancel names the offset."""
 
     @classmethod
     def rebuilt(cls, notes: Iterable[NotedId], ids_max: int = IDS_MAX) -> "MessageIds":
@@ -98,7 +98,7 @@ class MessageIds:
 
     @property
     def has_delayed(self) -> bool:
-        """Some id may be freed by a cancel."""
+        """Whether a cancel may free some id."""
         return bool(self._delayed)
 
     def note(
@@ -121,7 +121,7 @@ class MessageIds:
             del self._noted[message_id]
 
     def forget(self, now: Microseconds) -> None:
-        """Let go of what is too old. Append times never fall, so the oldest stand in front."""
+        """Forget ids that are too old. Append times never fall, so the oldest come first."""
         while self._noted and _is_over(next(iter(self._noted.values())), now):
             self._forget_oldest()
 
@@ -131,19 +131,20 @@ class MessageIds:
 
 
 class Claims:
-    """The ids of one append, which may repeat each other. It only reads `ids`: note them once it succeeded."""
+    """The ids of one append, which may repeat each other. It only reads `ids`: note them once the append has
+    succeeded."""
 
     def __init__(self, ids: MessageIds, now: Microseconds) -> None:
         self._ids, self._now = ids, now
         self._claimed: dict[bytes, Offset] = {}
 
     def find(self, message_id: bytes) -> Offset | None:
-        """The offset of the first message with this id, which it has, or will have when the append succeeds."""
+        """The offset that the first message with this id has, or will have when the append succeeds."""
         first = self._ids.find(message_id, self._now)
         return self._claimed.get(message_id) if first is None else first
 
     def repeats(self, given: Sequence[GivenId]) -> dict[int, Offset | None]:
-        """Which records of a batch repeat an id, and the first one's offset; None if it stands in this batch."""
+        """Which records of a batch repeat an id, and the first one's offset; None if it is in this batch."""
         own, found = set[bytes](), dict[int, Offset | None]()
         for relative_offset, message_id, _ in given:
             first = self.find(message_id)

@@ -1,8 +1,8 @@
 """The bound on remembered producers that all partitions of a node share.
 
-A heap holds each partition that has any, by the time since which its longest silent producer is silent. Such a time
-only rises, so an entry may lag behind: it is brought up to date when it comes to the top. That makes finding the
-longest silent producer of a node cost a few steps, and noting a batch of a known producer none.
+A heap holds each partition that has producers, by the last append of its longest silent one. That time only rises,
+so an entry may lag behind: it is brought up to date when it comes to the top. So to find the longest silent
+producer of a node costs a few steps, and to note a batch of a known producer none.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ class ProducerLimits:
     partition_max: int = PARTITION_PRODUCERS_MAX
     node_max: int = NODE_PRODUCERS_MAX
     inline_max: int = 100
-    """Producers that a seal or recovery point holds itself. More of them are in a file of their own."""
+    """Limit of the producers that a seal or recovery point holds itself. More of them are in a file of their
+    own."""
     replayed_batches_min: int = 1_000
     """Batches behind that file before it is written anew; and at least half as many as it holds producers."""
     replayed_bytes_max: int = 8 * 1024 * 1024
@@ -35,7 +36,7 @@ class NodeProducers:
         self.forgotten_to = 0
         """The highest id that any partition has forgotten."""
         self.forgotten = 0
-        """Counts producers."""
+        """The number of producers that were forgotten."""
         self._ids = ProducerIds()
         self._members: set[ProducerStates] = set()
         self._count = 0
@@ -61,14 +62,14 @@ class NodeProducers:
         self._keep_bound()
 
     def leave(self, states: ProducerStates) -> None:
-        """Twice is once."""
+        """A partition closes. To leave twice changes nothing."""
         if states in self._members:
             self._members.remove(states)
             self._count -= states.clients
             states.share(NO_BOUND, self.limits.partition_max)
 
     def note_first(self, states: ProducerStates) -> None:
-        """This partition had no producer of a client and has one now."""
+        """This partition has its first producer of a client."""
         heappush(self._heap, self._entry(states.silent_since or 0, states))
 
     def note_more(self) -> None:

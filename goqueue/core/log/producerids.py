@@ -27,7 +27,7 @@ def issued_at(producer_id: int) -> Microseconds:
 
 
 class ProducerIds:
-    """Gives out ids of which each is higher than those before."""
+    """Gives out rising ids."""
 
     def __init__(self) -> None:
         self._last = 0

@@ -1,6 +1,6 @@
 """What a partition remembers of its producers: enough to answer a repeated batch with its first offset (G11).
 
-Of each producer the last five batches of its newest epoch are kept, as (first sequence, last sequence, base
+For each producer the last five batches of its newest epoch are kept, as (first sequence, last sequence, base
 offset). A snapshot at some offset and the envelopes behind it give the states back after a crash.
 
 Memory is bounded: a partition remembers `PARTITION_PRODUCERS_MAX` producers of clients, and the partitions of a
@@ -9,8 +9,8 @@ rise (`producerids.py`), and the highest forgotten id is remembered: an unknown 
 may have been forgotten, so its first batch is refused and never written twice. The broker's own producers, which
 carry dead letters, are only forgotten after a day of silence.
 
-Sequences number a producer's records in one partition and one epoch, from 0; behind 2**32 - 1 comes 0 again. What
-lies less than half the circle ahead of the expected sequence is ahead of it, all else is behind it. A batch is
+Sequences number a producer's records in one partition and one epoch, from 0; after 2**32 - 1 comes 0 again. A
+sequence less than half the circle ahead of the expected one is ahead of it, all others are behind it. A batch is
 
     the next one              accepted
     one of the last five      a duplicate, if it is the same from its first to its last record
@@ -25,8 +25,8 @@ before it were written; the log notes what was appended, and if that failed, not
 
 The sequences of the broker's own producers may jump ahead (`let_jump_ahead`). A sequence is journaled where the
 messages come from, and nothing is left out there. Here there may be a gap: the dead-letter topic was deleted and
-made again, what lay between went to other partitions, or the producer was forgotten. What lies behind stays a
-repeat.
+made again, messages between went to other partitions, or the producer was forgotten. A sequence behind the expected
+one stays a repeat.
 """
 
 from collections import OrderedDict
@@ -42,18 +42,19 @@ from goqueue.types import Microseconds, Offset
 
 BATCHES_REMEMBERED = 5
 FORGOTTEN_AFTER: Microseconds = 24 * 3600 * 1_000_000
-"""Of silence, counted in append time."""
+"""Limit of a producer's silence, in append time; then it is forgotten."""
 PARTITION_PRODUCERS_MAX = 10_000
 FORGOTTEN_AT_ONCE_MAX = 1_000
-"""Producers that one sweep over the silent ones forgets, so that it takes about a millisecond."""
+"""Limit of the producers that one sweep over the silent ones forgets, so that it takes about a millisecond."""
 ISSUED_AHEAD_MAX: Microseconds = 24 * 3600 * 1_000_000
-"""An id from further ahead of its last append was not given out by a broker. Forgetting it refuses no other."""
+"""Limit of how far an id may be ahead of its last append. No broker gave out one from further ahead, so forgetting
+it refuses no other."""
 
 SEQUENCES = 2**32
 PRODUCER_ID_MAX = 2**64 - 1
 EPOCH_MAX = 2**16 - 1
 NO_PRODUCER_ID = 0
-"""Of batches without idempotence: each is accepted and none remembered."""
+"""The producer id of batches without idempotence: each is accepted and none remembered."""
 
 _NEW_EPOCH = "take a new epoch and begin with sequence 0"
 
@@ -89,7 +90,7 @@ class ProducerState:
         self.epoch, self.last_append_time = epoch, append_time
 
     def has(self, batch: WrittenBatch) -> bool:
-        """Whether a replay that met this batch changes nothing."""
+        """Whether this batch is in the state already, so that a replay of it changes nothing."""
         last = self.batches[-1]
         return batch.base_offset < last.base_offset or batch == last
 
@@ -119,7 +120,7 @@ class ProducerStates:
         self.forgotten_to = forgotten_to
         """The highest id that was forgotten."""
         self.noted = 0
-        """Counts batches."""
+        """The number of batches that were noted."""
         self._clients_max = clients_max
         self._shared: SharedBound = NO_BOUND
         self._clients: OrderedDict[int, ProducerState] = OrderedDict()
@@ -141,7 +142,8 @@ class ProducerStates:
         return None
 
     def share(self, bound: SharedBound, clients_max: int) -> None:
-        """From now on this bound hears of producers that come and go, and no more than these are remembered."""
+        """From now on this bound is told of producers that come and go, and at most `clients_max` are
+        remembered."""
         self._shared, self._clients_max = bound, clients_max
         while len(self._clients) > clients_max:
             self.forget_longest_silent()
@@ -191,7 +193,7 @@ class ProducerStates:
         self._shared.note_more()
 
     def judge(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> Offset | None:
-        """Of one batch alone: None when it may be written, the first offset of a duplicate, or a typed error."""
+        """Judge one batch alone: None when it may be written, the first offset of a duplicate, or a typed error."""
         verdict = Judgement(self, 0).judge(producer_id, epoch, base_sequence, count)
         return verdict.base_offset if verdict.duplicate else None
 
@@ -251,7 +253,7 @@ class ProducerStates:
 
 
 def _count_silent(states: OrderedDict[int, ProducerState], silent_to: Microseconds) -> int:
-    """How many of the first ones, up to the most that are forgotten at once, have said nothing since."""
+    """How many producers, at most `FORGOTTEN_AT_ONCE_MAX`, have been silent since then."""
     first = islice(states.values(), FORGOTTEN_AT_ONCE_MAX)
     return sum(1 for _ in takewhile(lambda state: state.last_append_time <= silent_to, first))
 
@@ -287,13 +289,13 @@ class Judgement:
 
 
 def check_id_from_client(producer_id: int) -> None:
-    """The broker's own ids are its own: they are not among those that the bounds count."""
+    """Refuse the broker's own ids, which the bounds do not count."""
     if producer_id != NO_PRODUCER_ID and is_of_broker(producer_id):
         raise _unknown(f"producer {producer_id}")
 
 
 def _check_numbers(producer_id: int, epoch: int, base_sequence: int) -> None:
-    """Checked before they meet the envelope, whose fields end there."""
+    """Refuse numbers that do not fit into the envelope's fields."""
     if not 0 < producer_id <= PRODUCER_ID_MAX:
         raise InvalidMessage(f"producer id {producer_id} cannot be; ask the broker for one")
     if not 0 <= epoch <= EPOCH_MAX:
@@ -303,7 +305,7 @@ def _check_numbers(producer_id: int, epoch: int, base_sequence: int) -> None:
 
 
 def _followed(state: ProducerState | None, epoch: int, batch: WrittenBatch) -> ProducerState:
-    """The state as it will be; the one that is stays as it is."""
+    """The state after this batch; the given one is not changed."""
     following = ProducerState(epoch, 0, state.batches if state is not None and state.epoch == epoch else ())
     following.take(epoch, batch, 0)
     return following
@@ -312,7 +314,8 @@ def _followed(state: ProducerState | None, epoch: int, batch: WrittenBatch) -> P
 def _find_written(
     state: ProducerState | None, producer_id: int, epoch: int, batch: WrittenBatch
 ) -> WrittenBatch | None:
-    """The batch of which this is a repeat, None when this is the next one to write, or the reason it is neither."""
+    """The batch that this one repeats, None when this is the next one to write, or an error that says why it is
+    neither."""
     who = _who(producer_id, epoch)
     is_first = batch.first_sequence == 0
     if state is None:

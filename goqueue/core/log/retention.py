@@ -1,8 +1,7 @@
 """Which segments have outlived their time, or must make room.
 
 Age is counted in append time, the broker's own, so that a client's wrong clock can neither keep a segment for
-ever nor throw it away. Only whole segments go, oldest first, and never one in front of which an older one
-stays.
+ever nor throw it away. Only whole segments go, oldest first: none goes while an older one stays.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ MAGIC = b"GQB"
 VERSION = 1
 MAGIC_AND_VERSION = MAGIC + bytes([VERSION])
 BODY_SIZE_MAX = 32 * 1024 * 1024
-"""Of a body, compressed and not; a message of the largest size fits with room for its neighbours."""
+"""Limit of a body, compressed and not; a message of the largest size fits with room for its neighbours."""
 COUNT_MAX = 1_000_000
 COMPRESSION_LEVEL = 3
 
@@ -69,7 +69,7 @@ _COMPUTED = int(
 )
 ATTRIBUTES_FROM_BROKER = KNOWN_ATTRIBUTES & ~_COMPUTED
 ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
-"""What a batch holds is for nobody to say who sends it: `accept` looks."""
+"""A client does not say what its batch holds: `accept` looks."""
 
 
 # Plain numbers for what runs for each batch: `&` with an IntFlag costs as much as a checksum.
@@ -80,7 +80,7 @@ ABOUT_DELAYS = int(Attribute.CONTROL | Attribute.HOLDS_DELAYED | Attribute.HOLDS
 
 
 class Producer(NamedTuple):
-    """Who wrote a batch, and its place in what it wrote. Id 0 is nobody."""
+    """The producer of a batch, and the batch's position in its sequence. Id 0 is none."""
 
     id: int
     epoch: int
@@ -124,8 +124,8 @@ class Envelope(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A body that was found good and may be appended. `accept` is the way to get one; what the log holds already
-    needs no second check (firing.py)."""
+    """A body that was found good and may be appended. `accept` makes one; records from the log need no second check
+    (firing.py)."""
 
     body: Buffer
     record_count: int
@@ -157,7 +157,7 @@ def accept(
 
 
 def held_attributes(contents: Contents) -> int:
-    """The attributes that say what the records are."""
+    """The attributes that say what kinds of records there are."""
     held = 0
     if contents.flags & _DELAYED:
         held |= Attribute.HOLDS_DELAYED
@@ -237,7 +237,7 @@ def envelope_for(
 
 
 def parse_envelope(buffer: Buffer, position: int = 0) -> Envelope | None:
-    """The envelope at this place, or None when there is no sound one.
+    """The envelope at this position, or None when there is no sound one.
 
     A sound envelope of another version was written by a newer goqueue: `UnknownFormat`, never damage to be cut.
     """

@@ -1,8 +1,8 @@
 """Records of one shape: a batch in which every record has the same sizes, and none has flags.
 
-Most batches are of one kind of message, and many kinds have one size. Then each field of the header is a column, a
-byte in every so many, which Python compares a thousand records at a time, in a third of the time that a walk from
-record to record takes. Whatever is not so is for the walk: nothing here ever says that a record is bad.
+Most batches are of one kind of message, and many kinds have one size. Then each byte of the header is a column with
+a fixed stride, which Python compares a thousand records at a time, in a third of the time that a walk from record
+to record takes. All other batches are for the walk: nothing here ever says that a record is bad.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from goqueue.core.records.record import HEADER_SIZE, MAGIC, VERSION
 from goqueue.types import Microseconds
 
 RECORDS_MIN = 8
-"""Fewer are walked as fast."""
+"""Minimum number of records; fewer are walked as fast."""
 RECORDS_MAX = 8_192
 SIZE_MAX = 4_096
 
@@ -29,7 +29,7 @@ _LOW_BYTES = bytes(number & 0xFF for number in range(RECORDS_MAX))
 
 class Shape(NamedTuple):
     size: int
-    """Of a whole record."""
+    """The size of a whole record."""
     key_size: int
     value_size: int
 
@@ -42,7 +42,7 @@ class Sound(NamedTuple):
 
 
 def shape_of(body: bytes, count: int) -> Shape | None:
-    """What all records have in common; None when they differ, or have flags, or are too few or too large."""
+    """The shape of all records; None when they differ, or have flags, or are too few or too large."""
     if not RECORDS_MIN <= count <= RECORDS_MAX or len(body) < HEADER_SIZE * count:
         return None
     key_size, value_size = _SIZES.unpack_from(body)
@@ -88,7 +88,7 @@ def lanes_of(body: bytes, shape: Shape) -> bytes:
 
 
 def offsets_of(body: bytes, count: int, shape: Shape) -> tuple[int, ...] | None:
-    """Of each record its offset within the batch, when all of them are small."""
+    """The offset of each record within the batch; None unless all of them fit into two bytes."""
     size = shape.size
     if any(body[at::size].count(0) != count for at in range(_OFFSET_AT, _OFFSET_AT + 6)):
         return None
@@ -102,7 +102,7 @@ def values_of(body: bytes, count: int, shape: Shape) -> tuple[bytes, ...]:
     return _values(shape, count).unpack(body)
 
 
-# One format for a whole batch: it takes all records apart in one call. Few shapes and counts come again and again.
+# One format for a whole batch: it takes all records apart in one call. The same few shapes and counts recur.
 
 
 @lru_cache(16)

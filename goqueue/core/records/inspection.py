@@ -38,15 +38,15 @@ from goqueue.types import LANE_COUNT, Buffer, Microseconds
 
 _FAST_HEADER = struct.Struct(">IIQQHHI")  # magic, version and flags as one word; priority and reserved as another
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
-# Plain numbers: an IntFlag takes part in `&` at the price of a checksum, and these meet each record with headers.
+# Plain numbers: `&` with an IntFlag costs as much as a checksum, and these are used for each record with headers.
 _HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
 _LONGEST = DELAY_BIT | DELAY_MAX
 COPIED_SIZE_MAX = 4_096
 COLUMNS_FROM = 128
-"""Records: fewer are walked faster than they are compared by columns."""
+"""Minimum number of records for a check by columns; fewer are walked faster."""
 _LANE_WORDS = frozenset(priority << 8 for priority in range(LANE_COUNT))
 _SIZES = {MESSAGE_ID_HEADER: (1, MESSAGE_ID_SIZE_MAX), EXPIRES_AT_HEADER: (EXPIRES_AT.size, EXPIRES_AT.size)}
-"""Of the broker's headers that clients may set: how many bytes each may have."""
+"""The minimum and maximum sizes, in bytes, of the broker's headers that clients may set."""
 
 
 class Contents(NamedTuple):
@@ -121,7 +121,7 @@ def _walk(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
 
 
 def _is_sound(word: int, section: memoryview, size: int, allowed_flags: int, names: set[str]) -> bool:
-    """Of a record that is large, or has flags."""
+    """Whether a record that is large, or has flags, is sound."""
     if len(section) != size or word & ~(_PLAIN_WORD | allowed_flags) or word & ~0xFF != _PLAIN_WORD:
         return False
     return _section_fault(section, word & 0xFF, allowed_flags, names) is None
@@ -174,7 +174,8 @@ def _record_fault(record: memoryview, index: int, allowed_flags: int) -> Invalid
 
 
 def _section_fault(section: memoryview, flags: int, allowed_flags: int, names: set[str]) -> InvalidMessage | None:
-    """What is wrong with a value section, if anything. The names of the broker's headers in it join `names`."""
+    """What is wrong with a value section, if anything. The names of the broker's headers in it are added to
+    `names`."""
     if flags & _DELAYED:
         if len(section) < DUE_TIME.size:
             return InvalidMessage("flagged as delayed, but without a due time")
@@ -205,7 +206,7 @@ def _headers_size(section: memoryview) -> int | None:
 
 
 def headers_fault(packed: memoryview, allowed_flags: int, names: set[str]) -> InvalidMessage | None:
-    """What is wrong with packed headers, if anything. The names of the broker's among them join `names`."""
+    """What is wrong with packed headers, if anything. The names of the broker's among them are added to `names`."""
     limit = HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX
     if len(packed) > limit:
         return TooLarge(f"the headers have {len(packed)} bytes; {HEADERS_SIZE_MAX} are allowed")
@@ -226,7 +227,7 @@ def headers_fault(packed: memoryview, allowed_flags: int, names: set[str]) -> In
 
 
 def own_headers_fault(own: dict[str, bytes], allowed_flags: int) -> InvalidMessage | None:
-    """Of the broker's headers: which a client may not set, or not like this."""
+    """What is wrong with the broker's headers, if anything: one that a client may not set, or of a wrong size."""
     for name, value in own.items():
         sizes = _SIZES.get(name)
         if sizes is not None and not sizes[0] <= len(value) <= sizes[1]:

@@ -41,7 +41,7 @@ HEADER_HEAD, HEADER_TAIL = Struct(">HBBI"), Struct(">QQBBHI")
 MAGIC = 0x4751
 VERSION = 1
 CHECKSUMMED_FROM = 8
-"""Where the bytes begin that the CRC covers."""
+"""The position of the first byte that the CRC covers."""
 
 KEY_SIZE_MAX = 65_535
 VALUE_SIZE_MAX = 16 * 1024 * 1024
@@ -58,7 +58,7 @@ TIMESTAMP_MAX = 2**55 - 1
 """The year 3111. Below it a timestamp and a priority mask share eight bytes of index."""
 DELAY_BIT = 1 << 63
 DELAY_MAX = TIMESTAMP_MAX // 2
-"""Some 570 years: whenever it is written, it ends at a time that has a number."""
+"""Limit of a delay, some 570 years: whenever it is written, its end still fits into a due time."""
 
 DUE_TIME = Struct(">Q")
 HEADERS_LENGTH = Struct(">I")
@@ -79,7 +79,7 @@ NO_FLAGS = Flag(0)
 FLAGS_FROM_CLIENTS = int(Flag.HEADERS | Flag.TOMBSTONE | Flag.DELAYED)
 FLAGS_FROM_BROKER = 127
 _HEADERS, _DELAYED = int(Flag.HEADERS), int(Flag.DELAYED)
-"""For the loops: an IntFlag takes part in `&` at the price of a checksum."""
+"""Plain numbers for the loops: `&` with an IntFlag costs as much as a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def encode_record(
 
 
 def walk_records(body: Buffer, count: int) -> Iterator[RecordPlace]:
-    """Each record's place, in order, by lengths alone. The body has been checked before."""
+    """The position of each record, in order, by lengths alone. The body has been checked before."""
     position = 0
     for _ in range(count):
         _, _, flags, _, relative, timestamp, priority, _, key_size, value_size = HEADER.unpack_from(body, position)
@@ -160,7 +160,7 @@ def decode_records(body: Buffer, count: int, base_offset: Offset) -> Iterator[Re
 
 
 def headers_at(body: memoryview, place: RecordPlace) -> Mapping[str, bytes]:
-    """The headers of one record of a checked body; the rest of it is not looked at."""
+    """The headers of one record of a checked body; the rest of it is not read."""
     if not place.flags & _HEADERS:
         return {}
     begin = place.position + HEADER_SIZE + place.key_size
@@ -168,7 +168,7 @@ def headers_at(body: memoryview, place: RecordPlace) -> Mapping[str, bytes]:
 
 
 def unpack_headers(data: Buffer, begin: int) -> tuple[Mapping[str, bytes], int]:
-    """The headers whose length stands at this place, and where they end."""
+    """The headers whose length is at this position, and where they end."""
     begin, size = begin + HEADERS_LENGTH.size, HEADERS_LENGTH.unpack_from(data, begin)[0]
     return msgpack.unpackb(data[begin : begin + size]), begin + size
 

@@ -1,8 +1,8 @@
 """Messages of one call that go to one partition: gathered, cut, encoded and settled together.
 
 A call that sends a thousand messages costs little more than one that sends one, because nothing here is made for
-each message: values stay in the caller's order in one sequence, and `places` says which of the call's they are.
-Records are encoded when their batch leaves, since a record's place in its batch is under its checksum.
+each message: values stay in the caller's order in one sequence, and `places` are their indexes in the call. Records
+are encoded when their batch is sent, since the checksum of a record covers its offset in the batch.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,7 @@ _PLAIN_WORD = MAGIC << 16 | VERSION << 8
 _HAS_HEADERS, _DELAYED = int(Flag.HEADERS), int(Flag.DELAYED)
 
 
-# Neither is frozen, though nobody changes them: that would double what it takes to make one for each lone message.
+# Neither is frozen, though they never change: that would double the cost of making one for each lone message.
 
 
 @dataclass(slots=True, eq=False)
@@ -48,31 +48,31 @@ class Content:
 @dataclass(slots=True, eq=False)
 class Chunk:
     call: object
-    """Who is told what became of them."""
+    """The call that is told what became of them."""
     content: Content
     values: Sequence[bytes]
     places: Sequence[int]
-    """Which of the call's messages these are."""
+    """The indexes of these messages in the call."""
     keys: Sequence[bytes | None] | None = None
     """None: none of them has a key."""
     ids: Sequence[bytes] | None = None
-    """What each is known by, so that a repeat is noticed; None: by nothing."""
+    """The message id of each, so that a repeat is noticed; None: they have none."""
     partition: int | None = None
-    """Where the caller wants them; None: wherever the partitioner says."""
+    """The partition that the caller chose; None: the partitioner chooses."""
     priorities: Sequence[int] | None = None
-    """Of each its own; None: that of the content."""
+    """The priority of each; None: that of the content."""
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
     def size(self) -> int:
-        """Bytes on their way, headers apart."""
+        """The number of bytes to send, headers apart."""
         keys = sum(len(key) for key in self.keys if key) if self.keys else 0
         return HEADER_SIZE * len(self.values) + sum(map(len, self.values)) + keys
 
     def cut(self, bytes_max: int, count_max: int) -> "tuple[Chunk, Chunk]":
-        """What fits, one message at least, and the rest."""
+        """The messages that fit, at least one, and the rest."""
         count = size = 0
         for number, value in enumerate(self.values):
             size += HEADER_SIZE + len(value) + len((self.keys and self.keys[number]) or b"")
@@ -82,7 +82,7 @@ class Chunk:
         return self._sliced(slice(None, count)), self._sliced(slice(count, None))
 
     def picked(self, numbers: Sequence[int]) -> "Chunk":
-        """Only those of these numbers."""
+        """Only the messages with these numbers."""
         return replace(
             self,
             values=[self.values[number] for number in numbers],
@@ -106,7 +106,7 @@ class Chunk:
         )
 
     def encode(self, first: int, out: list[bytes]) -> None:
-        """Append the records' bytes; `first` is the place of the first in its batch."""
+        """Append the records' bytes; `first` is the offset of the first in its batch."""
         packed = self._packed_headers()
         if self.ids is not None:
             self._encode_each(first, out)

@@ -3,8 +3,8 @@
 By key: murmur3 x86-32 with seed 0, unsigned, modulo the number of partitions, so that every client in every
 language agrees. Without a key: all of a batch to one partition, the next batch to the next. Or as the caller says.
 
-The choice is made once, by the producer, and travels with the batch as its partition. Who gets a batch never
-chooses again: a second choice would tear it apart from what was checked, counted and promised for the first.
+The choice is made once, by the producer, and travels with the batch as its partition. The broker never chooses
+again: a second choice would tear the batch apart from what was checked, counted and promised for the first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ def check_partition(partition: object, partitions: int) -> int:
 
 
 class Partitioner:
-    """One producer's choices for one topic. `first` spreads producers: whoever makes one draws it."""
+    """One producer's choices for one topic. `first` spreads producers: the caller draws it."""
 
     def __init__(self, partitions: int, first: int = 0) -> None:
         assert partitions >= 1
@@ -51,13 +51,13 @@ class Partitioner:
         self._avoided = frozenset()
 
     def avoid(self, numbers: Iterable[int]) -> None:
-        """Messages without a key go round these partitions, which cannot be written to. Unless none is left."""
+        """Messages without a key avoid these partitions, which cannot be written to, unless no other is left."""
         self._avoided = frozenset(numbers)
         if self._keyless in self._avoided:
             self.begin_next_batch()
 
     def avoid_also(self, number: int) -> bool:
-        """One more; whether there is another one to go to."""
+        """Avoid one more; returns whether there is another one to go to."""
         self.avoid(self._avoided | {number})
         return len(self._avoided) < self._partitions
 
@@ -81,7 +81,7 @@ class Partitioner:
         return chosen
 
     def begin_next_batch(self) -> None:
-        """The batch of keyless messages is on its way."""
+        """The batch of keyless messages is sent: the next one goes to another partition."""
         for _ in range(self._partitions):
             self._keyless = (self._keyless + 1) % self._partitions
             if self._keyless not in self._avoided:

@@ -1,4 +1,4 @@
-"""What a producer has for one partition: messages that wait, and batches that are under way, in order.
+"""The send queue of a producer for one partition: messages that wait, and batches that are under way, in order.
 
 A lone message leaves at once. While others are under way messages gather, so that batches grow with the load:
 the next one leaves when all of these are answered, or when it has 64 KiB, or is 5 ms old, and takes up to 256 KiB.
@@ -29,7 +29,7 @@ class Gathering:
     """When a batch is large or old enough to leave though others are under way."""
 
     messages: int = BATCH_MESSAGES
-    """So many wait for answers no longer than 5 ms, however long fewer may linger."""
+    """From this number on messages linger for 5 ms at most, however long fewer may linger."""
     bytes: int = BATCH_BYTES
     linger_seconds: float = LINGER_SECONDS
 
@@ -44,11 +44,11 @@ class OutBatch:
     is_sent: bool = False
     """Sent, and no answer has come."""
     attempt: int = 1
-    """Of how many; an answer to an earlier one says nothing any more."""
+    """The number of the attempt; an answer to an earlier one no longer counts."""
     may_be_written: bool = False
     """Its connection was lost before the answer: it keeps its sequence until it is answered."""
     is_given_up: bool = False
-    """Nobody waits for it any more; it only keeps its place for those behind it, whose sequences follow its own."""
+    """No caller waits for it any more; it only keeps its sequences for the batches behind it, which follow them."""
 
     def body(self) -> bytes:
         pieces: list[bytes] = []
@@ -72,9 +72,9 @@ class OutBatch:
 class ExpiredMessages(NamedTuple):
     unwritten: list[Chunk]
     unknown: list[Chunk]
-    """These may be written. One that is, and one that is not, leave no sequence that fits both."""
+    """These may be written or not, and no next sequence fits both."""
     begins_anew: bool
-    """So the row goes on as another producer."""
+    """So the send queue goes on as another producer."""
 
 
 @dataclass(slots=True)
@@ -107,11 +107,12 @@ class SendQueue:
 
     @property
     def is_full(self) -> bool:
-        """As much waits as the next batch may take."""
+        """The waiting messages fill the next batch."""
         return self._waiting_bytes >= BATCH_BYTES_MAX or self._waiting_messages >= BATCH_MESSAGES_MAX
 
     def add(self, chunk: Chunk, now: float) -> bool:
-        """Whether something may leave because of it: not when it only joins those that wait for their time."""
+        """Add messages; returns whether a batch may leave because of them: not when they only join messages that
+        linger."""
         size, count, before = chunk.size, len(chunk), self._waiting_messages
         self._waiting.append(_Waiting(chunk, size, count, now))
         self._waiting_messages += count
@@ -120,13 +121,14 @@ class SendQueue:
 
     @property
     def is_enough(self) -> bool:
-        """So much waits that it leaves though others are under way."""
+        """Whether enough bytes wait for a batch to leave though others are under way."""
         return self._waiting_bytes >= self.gathering.bytes
 
     # Sending
 
     def next_batch(self, now: float, *, others_under_way: bool = False) -> OutBatch | None:
-        """The batch that is to be sent now, in its turn; call until there is none. The others are of other rows."""
+        """The next batch to send now; call until there is none. `others_under_way`: batches of other send queues
+        are."""
         if self._may_end_mending:
             self._end_mending()
         if self._repeats:
@@ -190,7 +192,7 @@ class SendQueue:
         self._under_way.remove(batch)
 
     def refused(self, batch: OutBatch, bad: Collection[int]) -> list[Chunk]:
-        """The broker wrote nothing of it, for the sake of these records; the rest is sent again. The bad ones."""
+        """The broker wrote nothing of the batch because of these records. Returns them; the rest is sent again."""
         batch.is_sent = batch.may_be_written = False
         dropped, batch.chunks = batch.split(bad)
         count = sum(map(len, dropped))
@@ -206,7 +208,7 @@ class SendQueue:
         return [] if batch.is_given_up else dropped
 
     def unanswered(self, batch: OutBatch) -> None:
-        """The connection was lost: it may have been written, and is sent again as it is."""
+        """The connection was lost: the batch may have been written, and is sent again as it is."""
         batch.is_sent, batch.may_be_written = False, True
         self._begin_mending()
 
@@ -216,7 +218,8 @@ class SendQueue:
         self._begin_mending()
 
     def forgotten(self) -> list[Chunk]:
-        """The partition knows nothing of us any more: begin anew. What may have been written is given back."""
+        """The partition has forgotten this producer: begin anew. Returns the messages that may have been
+        written."""
         lost = [batch for batch in self._under_way if batch.may_be_written or batch.is_given_up]
         unknown = [chunk for batch in lost if not batch.is_given_up for chunk in batch.chunks]
         self._under_way = [batch for batch in self._under_way if batch not in lost]
@@ -228,7 +231,7 @@ class SendQueue:
         return unknown
 
     def expire(self, now: float, seconds_max: float) -> "ExpiredMessages":
-        """Give up what is this old. While others that may be written follow, it keeps its place before them."""
+        """Give up messages of this age. A batch keeps its sequences while others that may be written follow it."""
         unwritten = self._drop_waiting(now, seconds_max)
         late = [batch for batch in self._under_way if batch.since + seconds_max <= now]
         if not late:
@@ -261,7 +264,7 @@ class SendQueue:
         return dropped
 
     def drop_all(self) -> list[Chunk]:
-        """Everything that is not settled; the row is empty and as new afterwards."""
+        """Remove and return all messages that are not settled; the send queue is as new afterwards."""
         chunks = [chunk for batch in self._under_way if not batch.is_given_up for chunk in batch.chunks]
         chunks += [item.chunk for item in self._waiting]
         self._under_way.clear()

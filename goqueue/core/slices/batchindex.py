@@ -1,8 +1,8 @@
-"""Where each record of a batch lies, its lane and its key: for what is handed out in parts, here and there.
+"""An index of a batch: where each record lies, its lane and its key. It serves batches that are delivered in parts.
 
-A group that keeps the order of keys, one whose messages come again, and one with several lanes takes some records
-of a batch, then some more of it. So a batch is looked at once, and what was found is remembered for the next time,
-of the last few batches. Records of one shape are looked at by columns (core/records/columns.py), others are walked.
+A group that keeps the order of keys, one with redeliveries, and one with several lanes takes some records of a
+batch, then some more of it. So a batch is indexed once, and the indexes of the last few batches are remembered.
+Records of one shape are indexed by columns (core/records/columns.py), others are walked.
 """
 
 from array import array
@@ -24,24 +24,24 @@ from goqueue.core.slices.deliverable import batches_in, body_at, records_at, tho
 from goqueue.types import LANE_COUNT, Buffer, Offset
 
 RECORDS_REMEMBERED = 16_384
-"""Of all batches together; the newest is remembered whatever its size."""
+"""Limit of the records in all remembered indexes; the newest index is remembered whatever its size."""
 
 _PLACE = Struct(">8xQ8xBxHI")
-"""Of a record: its offset within the batch, its lane, and how long its key and its value section are."""
+"""The fields of a record: its offset within the batch, its lane, and the sizes of its key and its value section."""
 _KEY_SIZE = Struct(">26xH")
 _SIZES = Struct(">26xHI")
 _LENGTH, _COUNT, _ATTRIBUTES, _MASK, _CRC = map(
     Envelope._fields.index, ("length", "record_count", "attributes", "priority_mask", "body_crc")
 )
 _ONLY = {1 << lane: lane for lane in range(LANE_COUNT)}
-"""The lane of a batch that has one alone, by its mask."""
+"""The lane of a batch with a single priority, by its mask."""
 _IS_IN = [bytes(byte == lane for byte in range(256)) for lane in range(LANE_COUNT)]
-"""For each lane which bytes are its number."""
+"""For each lane a table for `translate`: 1 for its number, 0 for every other byte."""
 _AS_DIGITS = b"01" + bytes(254)
 _BIT = (1).__lshift__
 _NO_KEY = hash(b"")
 NUMBERS = tuple(range(RECORDS_MAX))
-"""There already: to make each of them anew takes longer than to choose among them."""
+"""Made once: to make these numbers takes longer than to choose among them."""
 
 
 class BatchIndex:
@@ -51,13 +51,13 @@ class BatchIndex:
         self.envelope = envelope
         self.has_keys = with_keys
         self._keyed: Sequence[Offset] = ()
-        """Those that have a key."""
+        """The offsets of the records that have a key."""
         self._hashes: list[int] = []
-        """Of each of these keys."""
+        """The hash of each of these keys."""
         self._offsets: Sequence[Offset]
         self._positions: Sequence[int]
         self.lanes: bytes
-        """Of each record."""
+        """The lane of each record."""
         count = envelope.record_count
         shape = shape_of(records, count) if self.is_whole else None
         if shape is None and with_keys and self.is_whole and envelope.priority_mask in _ONLY:
@@ -91,7 +91,7 @@ class BatchIndex:
         self._keep(offsets, [*positions, position], lanes)
 
     def _walk_plainly(self, records: bytes, lane: int) -> None:
-        """One that is whole and of one priority, with keys: most batches are, and the sizes are all it takes."""
+        """A whole batch of one priority with keys, as most are: it takes only the sizes."""
         unpack, position, hashes, positions = _SIZES.unpack_from, 0, list[int](), list[int]()
         note_hash, note_position = hashes.append, positions.append
         for _ in range(self.envelope.record_count):
@@ -109,7 +109,7 @@ class BatchIndex:
         self._hashes = hashes
 
     def _walk_with_keys(self, records: bytes, base: Offset) -> None:
-        """The same with one step more."""
+        """As `_walk`, with the keys."""
         unpack, position, hashes = _PLACE.unpack_from, 0, self._hashes
         offsets, positions, lanes, keyed = list[Offset](), list[int](), bytearray(), list[Offset]()
         for _ in range(self.envelope.record_count):
@@ -133,7 +133,7 @@ class BatchIndex:
     def __len__(self) -> int:
         return len(self._offsets)
 
-    # Places
+    # Positions
 
     def place(self, first: Offset, last: Offset) -> tuple[int, int, int]:
         """Where the records from one offset to another begin and end, and how many they are."""
@@ -152,11 +152,11 @@ class BatchIndex:
         return self.lanes.translate(_IS_IN[lane])
 
     def only(self, chosen: bytes, allowed: OffsetSet) -> bytes:
-        """Of the flagged ones those that are allowed."""
+        """The flagged records that are allowed, as flags."""
         return bytes(flag and offset in allowed for flag, offset in zip(chosen, self._offsets, strict=True))
 
     def places_of(self, chosen: bytes) -> list[int]:
-        """The offsets of the flagged ones within the batch."""
+        """The offsets of the flagged records within the batch."""
         if self.is_whole:
             numbers = NUMBERS if len(chosen) <= len(NUMBERS) else range(len(chosen))
             return list(compress(numbers, chosen))
@@ -167,7 +167,7 @@ class BatchIndex:
         return int(chosen.translate(_AS_DIGITS)[::-1], 2) if self.is_whole else sum(map(_BIT, places))
 
     def cut_out(self, records: bytes, chosen: bytes, places: Iterable[int]) -> tuple[bytes, Sequence[int]]:
-        """The flagged ones side by side: where each of them begins then, and where the last one ends."""
+        """The flagged records one after the other: their bytes, and where each begins and the last one ends."""
         positions = self._positions
         if isinstance(positions, range):
             size = positions.step
@@ -180,7 +180,7 @@ class BatchIndex:
     # Keys
 
     def keyed(self, first: Offset, last: Offset) -> Iterator[Keyed]:
-        """Of each record from one offset to another that has a key, its offset and a hash, which is another one in
+        """The offset and a hash of each record from one offset to another that has a key. A key has another hash in
         another lane."""
         assert self.has_keys
         begin, end = bisect_left(self._keyed, first), bisect_left(self._keyed, last + 1)
@@ -194,8 +194,8 @@ class BatchIndexes:
         self._records = 0
 
     def keys_in(self, data: Buffer, wanted: OffsetSet, found: dict[Offset, int] | None = None) -> dict[Offset, int]:
-        """Of those that are wanted and have a key, in order, behind what was found of others. The batches have been
-        checked before."""
+        """The hashes of the wanted records that have a key, by offset and in order, added to `found`. The batches
+        have been checked before."""
         view, found = memoryview(data), {} if found is None else found
         for position, envelope in batches_in(view):
             runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
@@ -233,7 +233,7 @@ class BatchIndexes:
         return self._remember(index)
 
     def index_of_records(self, envelope: Envelope, records: bytes) -> BatchIndex:
-        """The same for who has unpacked them."""
+        """The same for records that are unpacked already."""
         return self._remember(self._recalled(envelope) or BatchIndex(envelope, records))
 
     def _recalled(self, envelope: Envelope) -> BatchIndex | None:
@@ -242,7 +242,7 @@ class BatchIndexes:
         return index
 
     def _remember(self, index: BatchIndex) -> BatchIndex:
-        """It is the last to be forgotten."""
+        """Make this index the last to be forgotten."""
         self._remembered[_name(index.envelope)] = index
         self._records += len(index)
         while self._records > RECORDS_REMEMBERED and len(self._remembered) > 1:
@@ -255,8 +255,8 @@ def _name(envelope: Envelope) -> tuple[Offset, int, int]:
 
 
 def with_records(envelope: Envelope, records: Buffer, count: int, lane: int | None = None) -> bytes:
-    """A batch of the same range with only so many of its records. What the envelope says of times stays: it is true
-    of fewer records, too."""
+    """A batch of the same range with only `count` of its records. The times in the envelope stay: they are true of
+    fewer records, too."""
     fields = list(envelope)
     fields[_LENGTH], fields[_COUNT], fields[_CRC] = len(records), count, crc32c(records)
     fields[_ATTRIBUTES] &= ~ZSTD

@@ -1,10 +1,10 @@
-"""Which records of a slice of the log a group is handed.
+"""Which records of a slice of the log are delivered to a group.
 
-Most batches are plain: every offset of their range is a message for everybody, so the batch is one run and none of
-its records is looked at. Where the envelope says otherwise, or compaction has left gaps, the records are walked.
-Not handed out are control records, delayed originals, what has expired, and what is meant for another group.
+Most batches are plain: every offset of their range is a message for all groups, so the batch is one run and none of
+its records is read. If the envelope says otherwise, or compaction has left gaps, the records are walked. Control
+records, delayed originals, expired messages and messages for another group are not delivered.
 
-The batches come from a read, which has checked them: they are taken apart here without a second look at their sums.
+The batches come from a read, which has checked them: their checksums are not verified again here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,18 +35,18 @@ _SPECIAL = int(
 
 
 _SHAPE = Struct(">8xIIQI4xH")
-"""Of an envelope: length of the body, last offset delta, base offset, count, attributes."""
+"""The fields of an envelope: length of the body, last offset delta, base offset, count, attributes."""
 
 
 class Reader(NamedTuple):
-    """For whom records are chosen, and when."""
+    """The group that records are chosen for, and the time."""
 
     group: str
     now: Microseconds
 
 
 class LastBatch(NamedTuple):
-    """The one that was looked at last. What is left of it is read next, as a whole."""
+    """The batch that was scanned last. The rest of it is read next, as a whole."""
 
     base: Offset
     size: int
@@ -58,14 +58,15 @@ NO_BATCH = LastBatch(EVERYTHING, 0)
 class Deliverable(NamedTuple):
     runs: tuple[Run, ...]
     scanned_to: Offset
-    """All before it was looked at: behind the last message, or behind the slice when that has no more."""
+    """Everything before it was scanned: it lies behind the last message, or behind the slice when that has no
+    more."""
     data: memoryview
     """The whole batches that hold the runs."""
     last_batch: LastBatch = NO_BATCH
 
 
 def find_deliverable(data: Buffer, start: Offset, count_max: int, reader: Reader) -> Deliverable:
-    """The first so many messages, from `start` on, of the whole batches in `data`."""
+    """The first `count_max` messages, from `start` on, of the whole batches in `data`."""
     view, runs, room, unpack = memoryview(data), list[Run](), count_max, _SHAPE.unpack_from
     begin = end = position = 0
     scanned_to, last_batch = start, NO_BATCH
@@ -97,12 +98,12 @@ def messages_in(view: memoryview, position: int, start: Offset, reader: Reader) 
 
 
 def is_plain(envelope: Envelope) -> bool:
-    """Every offset of its range is a message for everybody."""
+    """Every offset of its range is a message for all groups."""
     return envelope.record_count == envelope.last_offset_delta + 1 and is_for_everybody(envelope)
 
 
 def is_for_everybody(envelope: Envelope) -> bool:
-    """Every record that it has is a message, whoever asks, and whenever."""
+    """Every record of the batch is a message for all groups, at any time."""
     return not envelope.attributes & _SPECIAL
 
 
@@ -120,7 +121,7 @@ def _envelope_at(view: memoryview, position: int) -> Envelope:
 
 
 def join(runs: list[Run], found: Sequence[Run], room: int = EVERYTHING) -> int:
-    """Add so many of them, neighbours together; how many that were."""
+    """Add at most `room` of these messages, neighbours together; returns how many were added."""
     added = 0
     for first, last in found:
         if added >= room:
@@ -151,7 +152,7 @@ def body_at(view: memoryview, position: int, envelope: Envelope) -> memoryview:
 
 
 def base_offset(batches: Buffer) -> Offset:
-    """Of the first of them."""
+    """The base offset of the first batch."""
     return int(_SHAPE.unpack_from(batches)[2])
 
 
@@ -168,7 +169,8 @@ def records_at(data: Buffer, runs: Sequence[Run]) -> Iterator[tuple[Offset, byte
 
 
 def those_inside(waiting: list[Run | AttemptRun], envelope: Envelope) -> Iterator[Run]:
-    """What lies in this batch of those that wait, the first of them last. Those that end in it wait no more."""
+    """The parts of the waiting runs that lie in this batch. `waiting` is in reverse order; runs that end in the
+    batch are removed from it."""
     base, end = envelope.base_offset, envelope.end_offset
     while waiting and waiting[-1].first < end:
         run = waiting[-1]

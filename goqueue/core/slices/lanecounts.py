@@ -1,4 +1,4 @@
-"""How many messages of each lane lie in a stretch of the log, from the lane's place on."""
+"""How many messages of each lane lie in a stretch of the log, from the lane's position on."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from goqueue.types import Buffer, Offset
 
 
 def count_lanes(data: Buffer, places: Sequence[Offset], hidden: OffsetSet, counts: Counts) -> None:
-    """Add what these batches have; `hidden` are those that are never handed out."""
+    """Add the messages of these batches to `counts`; `hidden` are offsets that are never delivered."""
     view = memoryview(data)
     for position, envelope in batches_in(view):
         lanes = [lane for lane in lanes_in(envelope.priority_mask) if places[lane] < envelope.end_offset]

@@ -1,11 +1,11 @@
-"""What of one lane lies in a stretch of the log: its records, and nothing of other lanes.
+"""The records of one lane in a stretch of the log, and none of other lanes.
 
-A batch of one priority is one run, and stays as it is. Of one that holds several, the records of the lane are cut
-out: they go into a batch of the same range, as compaction writes them. So what a member is given holds each record
-once, though each lane is read by itself.
+A batch of one priority is one run, and stays as it is. From one that holds several, the records of the lane are cut
+out: they go into a batch of the same range, as compaction writes them. So a delivery holds each record once, though
+each lane is read by itself.
 
-Lanes are at different places of the log, and one delivery takes a few records of each. So a stretch is read and cut
-once, and what is left of it lies ready for the deliveries behind this one (readcache.py).
+Lanes are at different positions in the log, and one delivery takes a few records of each. So a stretch is read and
+cut once, and the rest of it is kept for the next deliveries (readcache.py).
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,17 +29,18 @@ from goqueue.core.slices.deliverable import (
 from goqueue.types import Buffer, Offset
 
 PIECE_BYTES, RECORD_BYTES = 512, 16
-"""Of memory, about, beside the records themselves."""
+"""The estimated memory for a piece and for a record, beside the records themselves."""
 
 
 class OfLane(NamedTuple):
     offsets: OffsetSet
     scanned_to: Offset
-    """All of the lane before it was looked at."""
+    """The lane was scanned before this offset."""
     parts: list[Buffer]
 
     def without(self, others: OffsetSet, indexes: BatchIndexes) -> "OfLane":
-        """Nor their records: they may come again in the same delivery, and each record travels once."""
+        """Without these offsets and their records: they may be redelivered in the same delivery, and each record
+        travels once."""
         if not self.offsets.common(others):
             return self
         offsets = self.offsets.without(others)
@@ -50,7 +51,7 @@ class OfLane(NamedTuple):
 
 
 class WantedRecords(NamedTuple):
-    """The first so many messages of a lane, from `start` on."""
+    """The first `count_max` messages of a lane, from `start` on."""
 
     lane: int
     start: Offset
@@ -58,20 +59,22 @@ class WantedRecords(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Of one batch the records of the lane."""
+    """The records of the lane in one batch."""
 
     begin: int
-    """So many of the stretch lie before it."""
+    """The number of the stretch's records before this piece."""
     envelope: Envelope
     places: Sequence[int]
-    """Of each its offset within the batch."""
+    """The offset of each record within the batch."""
     records: Buffer
-    """The batch as it lies in the log, where all of its records are of the lane."""
+    """The batch as it lies in the log, if all of its records are of the lane; else the records that were cut
+    out."""
     positions: Sequence[int] = ()
-    """Else where each of them begins, and where the last one ends."""
+    """Where each record begins that was cut out, and where the last one ends."""
 
     def between(self, begin: int, after: int, lane: int) -> Buffer:
-        """A batch with what it has of these. One that is of this lane alone stays as it is."""
+        """A batch with the piece's part of these records of the stretch. A batch of this lane alone stays as it
+        is."""
         if not self.positions:
             return self.records
         first, after = max(begin - self.begin, 0), min(after - self.begin, len(self.places))
@@ -99,19 +102,19 @@ class LaneStretch:
     def __init__(self, lane: int, start: Offset, bytes_read: int = 0) -> None:
         self.lane = lane
         self.start = self.end = start
-        """Everything of the lane from the one to the other is here."""
+        """Everything of the lane from `start` to `end` is here."""
         self.is_for_all = True
-        """Whoever asks, and whenever: nothing in it expires, or is meant for one group."""
+        """Whether it is the same for all readers at any time: nothing in it expires, or is meant for one group."""
         self.bytes_read = bytes_read
-        """Of all lanes."""
+        """The number of bytes that were read for it, of all lanes."""
         self.bytes_kept = PIECE_BYTES
-        """So much memory it takes, about."""
+        """The estimated memory that it takes."""
         self._size = 0
         self._pieces: list[_Piece] = []
         self._begins: list[int] = []
         self._bases: list[Offset] = []
         self._mask = 0
-        """The offsets of all of them as bits, from the first base on."""
+        """The offsets of all records as bits, from the first base on."""
 
     def __len__(self) -> int:
         return self._size
@@ -119,7 +122,7 @@ class LaneStretch:
     # Taking
 
     def first(self, place: Offset, count_max: int) -> OfLane:
-        """The first so many from this place on, which lies in the stretch."""
+        """The first `count_max` records from this offset on, which lies in the stretch."""
         assert self.start <= place <= self.end, f"{place} is not between {self.start} and {self.end}"
         begin = self._count_before(place)
         after = min(begin + count_max, self._size)
@@ -154,13 +157,13 @@ class LaneStretch:
     # Cutting
 
     def add_whole(self, envelope: Envelope, stored: memoryview) -> None:
-        """A batch behind all others, of which every offset is a message of this lane."""
-        own = memoryview(bytes(stored))  # it would hold on to all that was read
+        """Add a batch behind all others, of which every offset is a message of this lane."""
+        own = memoryview(bytes(stored))  # a view would keep all that was read in memory
         piece = _Piece(self._size, envelope, range(envelope.record_count), own)
         self._add(piece, (1 << envelope.record_count) - 1)
 
     def add_some(self, index: BatchIndex, records: bytes, chosen: bytes) -> None:
-        """Of a batch behind all others the records that are flagged."""
+        """Add the flagged records of a batch behind all others."""
         places = index.places_of(chosen)
         cut, positions = index.cut_out(records, chosen, places)
         self._add(_Piece(self._size, index.envelope, places, cut, positions), index.mask_of(chosen, places))
@@ -177,9 +180,10 @@ class LaneStretch:
 def cut_lane(
     data: Buffer, end: Offset, wanted: WantedRecords, reader: Reader, indexes: BatchIndexes
 ) -> LaneStretch:
-    """What of the lane is in `data`, which is whole batches up to `end`, from the wanted place on.
+    """The stretch of the lane in `data`, which is whole batches up to `end`, from the wanted offset on.
 
-    Of batches that show different records to different readers no more than is wanted: nobody else may have them.
+    If batches show different records to different readers, it holds no more than is wanted: it is not kept for
+    other readers.
     """
     view, stretch, cutter = (
         memoryview(data),

@@ -10,12 +10,12 @@ from goqueue.core.slices.deliverable import batches_in, body_at
 from goqueue.types import Offset
 
 _PLACE = Struct(">8xQ10xHI")
-"""Of a record: its relative offset, the sizes of key and value."""
+"""The fields of a record: its relative offset, the sizes of key and value."""
 _SIZES_AT = 26
 
 
 def picked_records(data: memoryview, wanted: OffsetSet) -> Iterator[tuple[Offset, memoryview]]:
-    """Those of the wanted records that lie in these whole batches, as they lie there."""
+    """The wanted records in these whole batches, as they lie there."""
     for position, envelope in batches_in(data):
         runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
         if runs and envelope.record_count:
@@ -43,8 +43,8 @@ def _picked(records: memoryview, envelope: Envelope, offsets: list[Offset]) -> I
 
 
 def _common_size(records: memoryview, count: int) -> int:
-    """Of all records, or 0 when they differ. The first says where the second begins, and so on: it is enough that
-    all have the same sizes where they would begin."""
+    """The size of all records, or 0 when they differ. The first says where the second begins, and so on: it is
+    enough that all have the same sizes where they would begin."""
     size, rest = divmod(len(records), count)
     _, key_size, value_size = _PLACE.unpack_from(records)
     if rest or size != HEADER_SIZE + key_size + value_size:

@@ -23,18 +23,18 @@ CACHE_BYTES_MAX = 32 * 1024 * 1024
 
 class Cache(Protocol):
     def forget_all(self) -> None:
-        """And say nothing of it: the room knows."""
+        """Empty the cache, without a note to the budget: it knows."""
 
 
 class CacheBudget:
     def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._bytes_of: dict[Cache, int] = {}
-        """The one that has used its own last is the last."""
+        """In the order of their last use."""
         self.bytes_kept = 0
 
     def note(self, keeper: Cache, size: int) -> None:
-        """It has just used its own, and keeps so many bytes now."""
+        """This cache was just used, and keeps `size` bytes now."""
         self.bytes_kept += size - self._bytes_of.pop(keeper, 0)
         if size:
             self._bytes_of[keeper] = size
@@ -46,7 +46,8 @@ class CacheBudget:
 
 BATCH_BYTES_MAX = 512 * 1024
 BATCHES_AT_A_TIME = 4
-"""Of a read with more of them the batches are small, and none is kept: to find them here would cost as much."""
+"""Limit of the batches in one read that are kept. In a read with more of them batches are small, and to find them
+here would cost as much as to read them."""
 
 
 class CachedBatch:
@@ -61,12 +62,13 @@ class BatchCache:
         self._room = room
         self._bytes_max = bytes_max
         self._kept: dict[Offset, CachedBatch] = {}
-        """By base offset; the one that was read last is the last."""
+        """By base offset, in the order of the last read."""
         self._bytes = 0
         self._past_changes = 0
 
     def holding(self, offset: Offset, past_changes: int) -> CachedBatch | None:
-        """The batch with this offset in it. `past_changes`: so often what is in the log was changed."""
+        """The batch that holds this offset. `past_changes`: the number of changes in what readers could see of the
+        log."""
         if past_changes != self._past_changes:
             self._past_changes = past_changes
             self.forget_all()
@@ -77,7 +79,7 @@ class BatchCache:
         return None
 
     def note(self, data: Buffer, past_changes: int) -> None:
-        """These were read and found sound, when the log had changed so often."""
+        """Keep these batches, which were read and found sound when the log had this number of changes."""
         view = memoryview(data)
         found = [(envelope, position) for position, envelope in batches_in(view)]
         if len(found) > BATCHES_AT_A_TIME or past_changes != self._past_changes:
@@ -104,9 +106,9 @@ class BatchCache:
 
 
 STRETCH_BYTES_MAX = 1024 * 1024
-"""Of all lanes and readers of a partition together."""
+"""Limit for all lanes and readers of a partition together."""
 LARGER_READS_MAX = 64
-"""So many are remembered at which more is to be read at a time."""
+"""Limit of the offsets that are remembered as beginnings of larger reads."""
 
 
 class StretchCache:
@@ -114,14 +116,16 @@ class StretchCache:
         self._room = room
         self._bytes_max = bytes_max
         self._kept: dict[LaneStretch, None] = {}
-        """The one that was used last is the last."""
+        """In the order of their last use."""
         self._bytes = 0
         self._past_changes = 0
         self._read_on: dict[tuple[int, Offset], int] = {}
-        """Where stretches ended that served more than one delivery, and how much to read there."""
+        """The lane and offset where a stretch ended that served more than one delivery, and how many bytes to read
+        there."""
 
     def holding(self, lane: int, place: Offset, past_changes: int) -> LaneStretch | None:
-        """The stretch with this place of a lane in it. `past_changes`: so often what is in the log was changed."""
+        """The stretch that holds this offset of a lane. `past_changes`: the number of changes in what readers could
+        see of the log."""
         if past_changes != self._past_changes:
             self._past_changes = past_changes
             self.forget_all()
@@ -136,11 +140,12 @@ class StretchCache:
         self._bytes = 0
 
     def how_much(self, lane: int, place: Offset, likely: int) -> int:
-        """So many bytes to read from this place on; `likely` are enough for one delivery."""
+        """The number of bytes to read from this offset on; `likely` are enough for one delivery."""
         return max(likely, self._read_on.pop((lane, place), 0))
 
     def note_used(self, stretch: LaneStretch, place: Offset, past_changes: int) -> None:
-        """Up to here. What is left of it is kept, if nothing in the log has changed since it was read."""
+        """The stretch was used up to this offset. The rest is kept, if nothing in the log has changed since it was
+        read."""
         was_kept = stretch in self._kept
         if was_kept:
             self._forget(stretch)

@@ -193,7 +193,7 @@ class TopicConfig:
         return {name: UNLIMITED if value is None else value for name, value in values.items()}
 
     def to_log_config(self) -> LogConfig:
-        """For the log, which knows neither groups nor keys: what waits for acks does not go by age there."""
+        """For the log, which knows neither groups nor keys: with retention by acks, nothing goes by age there."""
         by_age = self.cleanup == "delete" and self.retention == "time" and self.retention_hours is not None
         return LogConfig(
             segment_bytes=self.segment_bytes,

@@ -11,10 +11,10 @@ from goqueue.errors import InvalidConfig
 from goqueue.types import Offset
 
 RESTART_GAP = 2**31
-"""A lost partition restarts so many offsets behind the highest that is known of. Nobody can have published more
-between the last time somebody noted an offset and the loss."""
+"""A lost partition restarts this many offsets behind the highest known one. No more can have been published between
+the last note of an offset and the loss."""
 OFFSET_MAX = 2**62
-"""A restart beyond it is refused: it leaves room for every message that may ever follow."""
+"""Limit of the highest known offset for a restart: it leaves room for every message that may ever follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _loss_by_point(remains: Remains) -> str | None:
 
 
 def restart_of(highest: Offset) -> Offset:
-    """Where a lost partition restarts, when this is the highest offset that anything names."""
+    """The offset where a lost partition restarts, when this is the highest one that anything names."""
     if highest > OFFSET_MAX:
         fault = f"offset {highest} is named for this partition, and no partition can restart behind it"
         raise InvalidConfig(f"{fault}; delete the topic and create it again", faults=[fault])

@@ -17,7 +17,7 @@ folders are durable and before their partitions start. So a partition below it w
 one at or above it may not have been made yet. An older goqueue does not know the field, and keeps it.
 
 A topic made again under its old name has another UUID, and records say which of the two they mean. Commands are
-repeated when their answer is lost: a create says by its token, a delete by the UUID, that it was heard before.
+repeated when their answer is lost: a repeated create is known by its token, a repeated delete by the UUID.
 
 A version or a kind that is not known stops the replay (`UnknownFormat`): passing over a record could bring a
 deleted topic back. Fields that are not known are kept and written again, so that an older goqueue does not lose
@@ -39,7 +39,7 @@ VERSION = 1
 PARTITIONS_DEFAULT = 3
 PARTITIONS_MAX = 10_000
 DELETED_MAX = 500
-"""So many deleted topics are remembered, the oldest forgotten first."""
+"""Limit of the deleted topics that are remembered; the oldest are forgotten first."""
 
 MetadataRecord: TypeAlias = dict[str, Any]
 
@@ -56,7 +56,7 @@ class KnownTopic:
     partitions: int
     config: TopicConfig
     token: UUID | None = None
-    """Drawn by the one who asked for the topic, so that asking again finds the same one."""
+    """Drawn by the client that asked for the topic, so that a repeated request finds the same one."""
     signed: int = 0
     """The folders of the partitions below this number were made."""
     unknown_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -64,7 +64,7 @@ class KnownTopic:
 
     @property
     def numbers(self) -> range:
-        """Of its partitions."""
+        """The numbers of its partitions."""
         return range(self.partitions)
 
     def to_plain(self) -> MetadataRecord:
@@ -121,12 +121,12 @@ class Metadata:
         return f" (there is {near[0]!r})" if near else ""
 
     def made_by(self, name: str, token: UUID | None) -> KnownTopic | None:
-        """The topic that this very request made when it was heard before."""
+        """The topic that this request made when it was heard before."""
         topic = self._topics.get(name)
         return topic if topic is not None and token is not None and topic.token == token else None
 
     def is_deleted(self, uuid: UUID) -> bool:
-        """Whether it is one of those deleted last."""
+        """Whether it is one of the topics that were deleted last."""
         return uuid in self._gone
 
     # Commands: the record to append, or an error. The state stays as it is.
@@ -141,7 +141,7 @@ class Metadata:
         token: UUID | None = None,
         by_broker: bool = False,
     ) -> MetadataRecord:
-        """`config` is plain. The UUID was never used before: whoever calls draws it."""
+        """`config` is plain. The caller draws the UUID, which was never used before."""
         checked = check_topic_name(name, by_broker=by_broker)
         if checked in self._topics:
             raise TopicExists(f"topic {shortened(checked)} exists; alter it, or choose another name")
@@ -156,7 +156,7 @@ class Metadata:
         return _record("alter_topic", name=name, uuid=str(topic.uuid), config=config)
 
     def add_partitions(self, name: str, total: object, *, by_broker: bool = False) -> MetadataRecord:
-        """So many partitions in all. As many as there are is no error: it is what a repeated call asks for."""
+        """`total` is the new number of partitions. The present number is no error: a repeated call asks for it."""
         topic = self._changeable(name, by_broker)
         checked = _checked_partitions(total)
         if checked < topic.partitions:
@@ -173,7 +173,7 @@ class Metadata:
         return _record("add_partitions", name=name, uuid=str(topic.uuid), partitions=total, signed=total)
 
     def signed_snapshot(self, names: Container[str]) -> MetadataRecord:
-        """The same of several topics, in one record that stands for all before it."""
+        """The same for several topics, in one record that stands for all before it."""
         topics = [replace(each, signed=each.partitions) if each.name in names else each for each in self]
         return self.snapshot_of(topics)
 
@@ -203,7 +203,7 @@ class Metadata:
     # Records
 
     def apply(self, record: object) -> list[MetadataChange]:
-        """A record is in the log. What it changed, in order; `UnknownFormat` changes nothing."""
+        """Apply a record that is in the log; returns the changes, in order. `UnknownFormat` changes nothing."""
         fields = _checked_record(record)
         changes = _APPLIED[fields["kind"]](self, fields)
         for change in changes:

@@ -1,6 +1,7 @@
-"""When each of many ledgers wants to be looked at: only those that want it are here.
+"""When each of many ledgers is to be looked at; ledgers without a deadline are not here.
 
-A ledger whose deadline moved away is looked at once for nothing: to settle early then costs no more than to look.
+A ledger whose deadline moved to a later time is looked at once for nothing: an early settlement then costs no more
+than that look.
 """
 
 from heapq import heapify, heappop, heappush
@@ -14,7 +15,7 @@ class LedgerDeadlines:
         self._heap: list[tuple[float, str]] = []
 
     def note(self, group: str, time: float | None) -> None:
-        """The group wants to be looked at by then."""
+        """The group's ledger is to be looked at by then."""
         if time is not None and time < self._times.get(group, float("inf")):
             self._times[group] = time
             heappush(self._heap, (time, group))
@@ -31,7 +32,7 @@ class LedgerDeadlines:
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> list[str]:
-        """Whose time has come. Each is to be noted anew."""
+        """The groups whose time has come. Each is to be noted anew."""
         groups = list[str]()
         while (time := self.next()) is not None and time <= now:
             group = heappop(self._heap)[1]

@@ -1,6 +1,6 @@
-"""How long somebody has waited for messages and got none: when is it time to say why?
+"""How long a consumer has waited for messages and got none: when is it time to say why?
 
-Only waiting counts. A program that is at work, or does not ask, is not in want of an explanation. A spell ends when
+Only waiting counts. A program that is at work, or does not ask, needs no explanation. An idle spell ends when
 something comes; while it lasts, the pauses between two explanations double.
 """
 
@@ -13,7 +13,7 @@ class IdleTime:
         self._waiters = 0
         self._since = 0.0
         self._before = 0.0
-        """Waited in this spell, before those who wait now came."""
+        """The time waited in this spell before the present waiters came."""
         self._due = self._pause = FIRST_SECONDS
 
     def begin_wait(self, now: float) -> None:
@@ -32,7 +32,7 @@ class IdleTime:
         self._due = self._pause = FIRST_SECONDS
 
     def said(self) -> None:
-        """It was said why: the next time comes later."""
+        """An explanation was given: the next one comes later."""
         self._pause = min(2 * self._pause, PAUSE_SECONDS_MAX)
         self._due += self._pause
 
@@ -42,12 +42,12 @@ class IdleTime:
 
     @property
     def has_begun(self) -> bool:
-        """Somebody has waited since something came last."""
+        """Whether there was a waiter since something came last."""
         return self._waiters > 0 or self._before > 0
 
     def waited(self, now: float) -> float:
         return self._before + (now - self._since if self._waiters else 0.0)
 
     def left(self, now: float) -> float:
-        """So much more waiting makes it time."""
+        """The waiting time that is left until the next explanation."""
         return max(0.0, self._due - self.waited(now))

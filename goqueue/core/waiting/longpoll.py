@@ -29,12 +29,12 @@ class LongPoll(Generic[Reader]):
         heappush(self._deadlines, (deadline, number))
 
     def reached(self, end: Offset) -> list[Reader]:
-        """Those for whom there is something now, in the order in which they came."""
+        """The readers for which there is something now, in the order in which they came; they wait no more."""
         ready = [number for number, (offset, _) in self._waiting.items() if offset < end]
         return [self._waiting.pop(number)[1] for number in ready]
 
     def expired(self, now: float) -> list[Reader]:
-        """Those whose time is up, earliest first."""
+        """The readers whose time is up, earliest first; they wait no more."""
         gone = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, number = heappop(self._deadlines)
@@ -43,7 +43,7 @@ class LongPoll(Generic[Reader]):
         return gone
 
     def all(self) -> list[Reader]:
-        """Everybody: nobody will come any more."""
+        """All readers; they wait no more."""
         readers = [reader for _, reader in self._waiting.values()]
         self._waiting.clear()
         return readers

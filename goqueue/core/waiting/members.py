@@ -1,7 +1,7 @@
-"""Members that wait until there is something for them, by group.
+"""Waiters: members that wait until there is something for them, by group.
 
-Each is let go once. Whoever looks for those of a group does not pass those of the others, and whoever publishes
-looks at nobody unless somebody waits.
+Each is let go once. A search in one group does not pass the waiters of others, and a publish looks at none unless
+there are some.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class MemberWaits(Generic[Waiter]):
         return group in self._groups
 
     def wait(self, group: str, member: str, waiter: Waiter, deadline: float, served_at: float = 0.0) -> None:
-        """`served_at`: when it was last given something, by whomever."""
+        """`served_at`: when the member last got something, from any partition."""
         number = next(self._numbers)
         self._waits[number] = _Wait(group, member, deadline, waiter, served_at)
         self._groups.setdefault(group, {})[number] = None
@@ -46,14 +46,14 @@ class MemberWaits(Generic[Waiter]):
             heapify(self._deadlines)
 
     def of(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> list[Waiter]:
-        """Those of this group whose member is chosen, in the order in which they came; they wait no more."""
+        """The waiters of a group whose member is chosen, in the order in which they came; they wait no more."""
         numbers = list(self._groups.get(group, ()))
         return [self._let_go(number) for number in numbers if chosen(self._waits[number].member)]
 
     def first(self, group: str, chosen: Callable[[str, Waiter], bool]) -> Waiter | None:
-        """Of those that are chosen, the one that was served longest ago; it waits no more.
+        """The chosen waiter that was served longest ago; it waits no more.
 
-        To wait anew is not to go behind the others: whoever asks often keeps its place.
+        To wait anew is not to go behind the others: a member that asks often keeps its turn.
         """
         numbers = self._groups.get(group, ())
         for _, number in sorted((self._waits[number].served_at, number) for number in numbers):
@@ -63,11 +63,11 @@ class MemberWaits(Generic[Waiter]):
         return None
 
     def groups(self) -> list[str]:
-        """Of which somebody waits."""
+        """The groups that have waiters."""
         return list(self._groups)
 
     def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> list[Waiter]:
-        """Let go of those of this group who have gone without a word."""
+        """Let go of the waiters of a group that have gone without a word."""
         numbers = [number for number in self._groups.get(group, ()) if is_gone(self._waits[number].waiter)]
         return [self._let_go(number) for number in numbers]
 
@@ -75,7 +75,7 @@ class MemberWaits(Generic[Waiter]):
         return [self._let_go(number) for number in list(self._waits)]
 
     def expired(self, now: float) -> list[Waiter]:
-        """Those whose time is up, earliest first."""
+        """The waiters whose time is up, earliest first; they wait no more."""
         gone = []
         while self._deadlines and self._deadlines[0][0] <= now:
             _, number = heappop(self._deadlines)

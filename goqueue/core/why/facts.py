@@ -1,4 +1,4 @@
-"""What is known of a group when somebody asks why nothing is delivered: facts only, gathered at one moment.
+"""The facts about a group that explain why nothing is delivered, gathered at one moment.
 
 Spans are seconds, and end at that moment.
 """
@@ -32,7 +32,7 @@ class LastDelivery:
 
 @dataclass(frozen=True, slots=True)
 class LaneWait:
-    """A priority that has messages, and was not served for so long while others were."""
+    """A priority that has messages, and was not served for this time while others were."""
 
     priority: str
     seconds: float
@@ -45,7 +45,7 @@ class KeyBacklog:
     key: str
     """For people: in quotes, escaped and shortened."""
     offset: Offset
-    """Of the one they wait for."""
+    """The offset of the message that they wait for."""
     waiting: int
 
 
@@ -54,46 +54,46 @@ class PartitionFacts:
     topic: str
     partition: int
     owner: str | None = None
-    """Who takes from it. Nobody in a shared group: there everybody does."""
+    """The member that takes from it. None in a shared group: there every member does."""
     trouble: str | None = None
-    """Why it does not answer. Nothing else is known of it then."""
+    """Why it does not answer. Then nothing else is known of it."""
     ready: int = 0
-    """Could be handed out now; of a stream, what its owner has not fetched yet."""
+    """Messages that could be delivered now; in a stream, those that its owner has not fetched yet."""
     fetched: int = 0
-    """Of a stream: its owner has fetched them, and not committed them."""
+    """In a stream: messages that its owner has fetched, and not committed."""
     asked_ago: float | None = None
-    """Of a stream: when its owner last asked here. A partition that it has paused it does not ask for."""
+    """In a stream: how long ago its owner last asked here. It does not ask for a partition that it has paused."""
     behind_keys: int = 0
-    """They wait for an earlier one of their key."""
+    """Messages that wait for an earlier one of their key."""
     longest_backlog: KeyBacklog | None = None
-    """Of the key behind which the most wait."""
+    """The key with the most waiting messages."""
     not_looked_at: int = 0
-    """So many wait for their keys that these, behind them, are not looked at, whatever their keys are."""
+    """Messages that are not looked at, whatever their keys are, since too many before them wait for their keys."""
     unsynced: int = 0
-    """Published, and not shown before they are on disk."""
+    """Messages that are published, and not shown before they are on disk."""
     in_flight: int = 0
     oldest_lease: OldestLease | None = None
     waiting: int = 0
-    """For their retry."""
+    """Messages that wait for their retry."""
     next_retry_in: float | None = None
     leaving: int = 0
-    """On their way to the dead-letter topic."""
+    """Messages on their way to the dead-letter topic."""
     delayed: int = 0
-    """Their time has not come: nobody sees them before. They are no lag."""
+    """Delayed messages whose time has not come: they are hidden until then, and are no lag."""
     next_due_in: float | None = None
     alone_waits: bool = False
-    """One of those that are ready must be handed out alone."""
+    """One of the ready messages must be delivered alone."""
     damaged: int = 0
-    """Messages that cannot be read; of a stream offsets, of those that its owner has not fetched."""
+    """Messages that cannot be read; in a stream, offsets that its owner has not fetched."""
     damaged_at: Offset | None = None
     """The first of them."""
     damaged_file: str | None = None
-    """That should hold it."""
+    """The file that should hold it."""
     stands_before_damage: bool = False
     last_message: LastMessage | None = None
     last_delivery: LastDelivery | None = None
     lane_wait: LaneWait | None = None
-    """Of the priority that waits longest."""
+    """The priority that waits longest."""
 
     @property
     def name(self) -> str:
@@ -106,7 +106,7 @@ class PartitionFacts:
 
     @property
     def untaken(self) -> int:
-        """What whoever comes next will get: what is fetched and not committed too."""
+        """What the next owner will get: messages that are fetched and not committed too."""
         return self.ready + self.fetched
 
 
@@ -116,14 +116,14 @@ class MemberFacts:
     asks_for: tuple[str, ...] = ()
     """Names, or one pattern."""
     topics: frozenset[str] = frozenset()
-    """Those of them that are there."""
+    """Those of them that exist."""
     is_connected: bool = True
     silent_for: float = 0.0
     member_for: float = 0.0
     holds: int = 0
     """Messages that it has not settled."""
     holds_alone: bool = False
-    """It was handed a message alone, and has not settled it."""
+    """A message was delivered to it alone, and it has not settled it."""
     asked_ago: float | None = None
     """When it last wanted messages: 0 while it waits for some. None: not since it joined, or the broker started."""
 
@@ -137,15 +137,15 @@ class GroupFacts:
     is_stream: bool = False
     rebalancing_for: float | None = None
     letting_go: tuple[str, ...] = ()
-    """Whom a rebalance waits for."""
+    """The members that a rebalance waits for."""
     member: str | None = None
-    """The one that was asked about; then the others are left out, and so are their partitions."""
+    """The member that was asked about; then the others are left out, and so are their partitions."""
     others: int = 0
     """Members that read the same topics, and were left out."""
     partitions_of_others: int = 0
 
     def of(self, member: str) -> "GroupFacts":
-        """What concerns one member; `UnknownMember` when it is none."""
+        """The facts about one member; `UnknownMember` when it is none."""
         chosen = next((each for each in self.members if each.id == member), None)
         if chosen is None:
             raise UnknownMember(
@@ -164,7 +164,7 @@ class GroupFacts:
         )
 
     def _concerns(self, partition: PartitionFacts, member: str) -> bool:
-        """What nobody has during a rebalance may become anybody's."""
+        """A partition without an owner during a rebalance may become any member's."""
         is_open = partition.owner is None and self.rebalancing_for is not None
         return self.is_shared or partition.owner == member or is_open
 
@@ -177,7 +177,7 @@ class GroupFacts:
 
     @property
     def longest_backlog(self) -> tuple[str, KeyBacklog] | None:
-        """With the partition where it is."""
+        """With the name of its partition."""
         rows = [(each.name, each.longest_backlog) for each in self.partitions if each.longest_backlog is not None]
         return max(rows, key=lambda each: each[1].waiting, default=None)
 

@@ -7,7 +7,7 @@ rule may take for granted that those before it had none. Three questions follow 
     something is ready: who does not take it, and why?
     nothing is ready: where is everything?
 
-A new reason is a function and its place in `RULES`.
+A new reason is a function and its position in `RULES`.
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _damage_ahead(facts: GroupFacts) -> str | None:
 
 
 def _delivering(facts: GroupFacts) -> str | None:
-    """All is well: something goes out, and there is more."""
+    """All is well: messages are delivered, and there are more."""
     given = [each.last_delivery for each in ready_in(facts) if each.last_delivery is not None]
     return _going_on(facts) if any(is_recent(each.age) for each in given) else None
 
@@ -222,7 +222,7 @@ def _behind_keys(facts: GroupFacts) -> str | None:
 
 
 def _further(facts: GroupFacts) -> str:
-    """Nobody knows their keys."""
+    """Their keys are unknown."""
     full = [each for each in facts.partitions if each.not_looked_at]
     if not full:
         return ""
@@ -290,7 +290,7 @@ def _only_damage(facts: GroupFacts) -> str | None:
 
 
 def _unread(facts: GroupFacts) -> str | None:
-    """The group began on them, and nobody in it wants them any more."""
+    """The group has begun on these, and no member reads them any more."""
     left = [each for each in facts.partitions if each.ready]
     if not left:
         return None

@@ -1,8 +1,7 @@
-"""What is said of streams in why.py: there are no leases, and nothing is in flight.
+"""The explanations for streams (rules.py): there are no leases, and nothing is in flight.
 
-A stream's owner asks for all that it wants to read, and holds what has come until its program takes it. How far it
-has asked is known, how far its program is only by its commits. So what lies between is fetched and not committed:
-it does not wait for the owner, and it is not done.
+A stream's owner fetches ahead of its program. How far it has fetched is known, how far its program is only by its
+commits. The messages between are fetched and not committed: they do not wait for the owner, and are not done.
 """
 
 from collections.abc import Iterable
@@ -55,7 +54,7 @@ def uncommitted(facts: GroupFacts) -> str | None:
 
 
 def _lost(facts: GroupFacts, silent: list[PartitionFacts]) -> str:
-    """Whoever is away holds what it has fetched until it is back, or is given up."""
+    """A member that is away holds what it has fetched until it is back, or is given up."""
     away = [each for each in takers_in(facts, silent) if not each.is_connected]
     if not away:
         return ""

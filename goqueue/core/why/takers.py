@@ -1,4 +1,4 @@
-"""Who takes from where, and what is said of that: shared by the rules of why.py."""
+"""Which members take from which partitions: shared by the rules of rules.py and streams.py."""
 
 from collections.abc import Iterable
 
@@ -6,11 +6,12 @@ from goqueue.core.why.facts import GroupFacts, MemberFacts, PartitionFacts
 from goqueue.core.why.words import counted, span, verb
 
 QUIET_SECONDS = 1.0
-"""Whoever has asked within it is asking, and what went out within it is going out."""
+"""A member that has asked within this time is asking, and a partition that has delivered within it is
+delivering."""
 
 
 def ready_in(facts: GroupFacts) -> list[PartitionFacts]:
-    """The partitions where something could be handed out, to somebody who takes from there."""
+    """The partitions that have ready messages, and a member that takes from there."""
     return [each for each in facts.partitions if each.ready and facts.takers_of(each)]
 
 
@@ -19,7 +20,7 @@ def takers_in(facts: GroupFacts, partitions: Iterable[PartitionFacts]) -> list[M
 
 
 def slowest_in(facts: GroupFacts) -> MemberFacts | None:
-    """Whose silence it is: of those for whom something is ready, the one with the most; None when one is asking."""
+    """The silent member with the most ready messages; None when a member is asking."""
     ready = ready_in(facts)
     if any(is_asked(facts, each) for each in ready):
         return None
@@ -27,7 +28,7 @@ def slowest_in(facts: GroupFacts) -> MemberFacts | None:
 
 
 def is_asked(facts: GroupFacts, partition: PartitionFacts) -> bool:
-    """Somebody asks for messages there."""
+    """Whether a member asks for messages there."""
     return any(
         taker.is_connected and is_recent(partition.asked_ago if facts.is_stream else taker.asked_ago)
         for taker in facts.takers_of(partition)
@@ -39,7 +40,7 @@ def is_recent(ago: float | None) -> bool:
 
 
 def taken_by(facts: GroupFacts, member: MemberFacts) -> list[PartitionFacts]:
-    """Where something is ready for it."""
+    """The partitions where messages are ready for this member."""
     return [each for each in ready_in(facts) if member in facts.takers_of(each)]
 
 
@@ -57,7 +58,7 @@ def waits_for(facts: GroupFacts, member: MemberFacts) -> str:
 
 
 def but(facts: GroupFacts) -> str:
-    """What goes wrong beside the reason."""
+    """The troubles beside the reason."""
     silent = sum(each.trouble is not None for each in facts.partitions)
     return f"; {counted(silent, 'partition')} {verb(silent, 'does', 'do')} not answer" if silent else ""
 

@@ -7,7 +7,7 @@ KEY_LENGTH_MAX = 40
 
 
 def one_line(text: str) -> str:
-    """Names are what others chose: what is not printable is escaped."""
+    """Escape what is not printable: names are chosen by others."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -16,7 +16,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def verb(number: int, one: str, many: str | None = None) -> str:
-    """Of verbs that take an s only the form of many is given."""
+    """Without `many`, `one` is the plural form of a verb that takes an s."""
     if many is None:
         return f"{one}s" if number == 1 else one
     return one if number == 1 else many
@@ -44,7 +44,7 @@ def span(seconds: float) -> str:
 
 
 def shown_key(key: bytes) -> str:
-    """In quotes: as text where it is some, else with its bytes escaped; of a long one the beginning."""
+    """In quotes: as text if it is some, else with its bytes escaped; only the beginning of a long one."""
     beginning = key[: 4 * KEY_LENGTH_MAX]
     try:
         text = repr(beginning.decode())
