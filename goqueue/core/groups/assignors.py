@@ -1,4 +1,4 @@
-"""Who reads which partition: three ways to share the partitions of all topics among the members of a group.
+"""Assignors: three ways to share the partitions of all topics among the members of a group.
 
     range        each topic in runs of neighbouring partitions, one run for each of its readers
     roundrobin   all partitions in order, one after the other to the next member that reads the topic

@@ -1,6 +1,7 @@
-"""Who holds which partition of a group, and who is to hold it: the part of a rebalance that takes time.
+"""The owners of a group's partitions, and the owners to be: the part of a rebalance that takes time.
 
-Each partition has at most one owner. A new aim says who should own what; the owners follow it in one of three ways:
+Each partition has at most one owner. A new aim says which member should own what; the owners follow it in one of
+three ways:
 
     AT_ONCE        the new owner takes over in the same step. Queue groups: leases stay with the partition
     ONE_BY_ONE     an owner that is to lose a partition lets go of it first; the others do not notice. Streams
@@ -10,8 +11,8 @@ An owner that lets go is still the owner: it may commit what it has read. It has
 asked for that partition, however often the aim changes meanwhile, so that a rebalance always ends. Then the
 partition is taken from it. A member that is gone need not let go.
 
-A new aim may bring a partition back to the owner that was asked to let go of it. Then it just stays: nobody else
-has had it.
+A new aim may bring a partition back to the owner that was asked to let go of it. Then it just stays: no other
+member has had it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -70,7 +71,7 @@ class Ownership:
     # Events. `follow` puts them into effect.
 
     def restore(self, held: Mapping[str, Assignment], generation: int) -> None:
-        """What each member had before the broker started, if nobody has anything yet."""
+        """What each member had before the broker started, if no member has anything yet."""
         for member, partitions in held.items():
             for partition in partitions:
                 self._owners.setdefault(partition, Owner(member, generation))

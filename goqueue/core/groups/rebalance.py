@@ -1,4 +1,4 @@
-"""Who is in a group and who reads what: the state machine of one group (G10).
+"""The members of a group and their assignments: the state machine of one group (G10).
 
 Methods are events, each given the monotonic time; each returns what is to be done, in order. `next_deadline` says
 when `tick` is wanted. The rules:

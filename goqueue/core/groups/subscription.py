@@ -45,11 +45,11 @@ class Subscription:
         raise InvalidName(f"a subscription is a name, a list of names or a pattern, not {type(asked).__name__}")
 
     def to_plain(self) -> str | list[str]:
-        """What `to` takes back."""
+        """The plain value that `to` accepts."""
         return self.pattern if self.pattern is not None else list(self.names)
 
     def resolve(self, topics: Iterable[str]) -> frozenset[str]:
-        """Those of the given topics that the member reads."""
+        """The given topics that the member reads."""
         if self.pattern is None:
             return frozenset(self.names).intersection(topics)
         return frozenset(topic for topic in topics if self._fits(topic))

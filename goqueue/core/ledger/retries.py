@@ -82,7 +82,7 @@ class Retries:
         return self._ready.count_of(runs)
 
     def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
-        """The standings of those of these messages that are ready."""
+        """The standings of these messages, as far as they are ready."""
         asked = offsets_of(runs)
         return {standing for standing, offsets in self._ready.items() if offsets.common(asked)}
 
@@ -95,7 +95,7 @@ class Retries:
         self._ready.merge(taken)
 
     def take(self, runs: Sequence[AttemptRun]) -> Attempts:
-        """Remove and return those of these that are ready or wait."""
+        """Remove and return the messages of these runs that are ready or wait."""
         taken = self._ready.take(offsets_of(runs))
         for run in runs if len(taken) < count(runs) else ():
             for standing, piece in self._take_waiting(run.first, run.last):

@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 class Sound(NamedTuple):
-    """What is known of records once all of them were found sound."""
+    """What is known of records that were all found sound."""
 
     lane: int
     highest_timestamp: Microseconds

@@ -49,6 +49,6 @@ def _common_size(records: memoryview, count: int) -> int:
     _, key_size, value_size = _PLACE.unpack_from(records)
     if rest or size != HEADER_SIZE + key_size + value_size:
         return 0
-    data = bytes(records)  # whose columns are cut out in a quarter of the time that those of a view take
+    data = bytes(records)  # columns are cut out of bytes in a quarter of the time that a view takes
     columns = (data[at::size] for at in range(_SIZES_AT, HEADER_SIZE))
     return size if all(column.count(column[:1]) == count for column in columns) else 0

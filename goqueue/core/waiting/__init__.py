@@ -1,1 +1,1 @@
-"""Who waits for messages, and until when: long polls, members, deadlines."""
+"""Waiting for messages, and until when: long polls, members, deadlines."""

@@ -116,7 +116,7 @@ class MemberFacts:
     asks_for: tuple[str, ...] = ()
     """Names, or one pattern."""
     topics: frozenset[str] = frozenset()
-    """Those of them that exist."""
+    """The topics that exist of these."""
     is_connected: bool = True
     silent_for: float = 0.0
     member_for: float = 0.0
@@ -125,7 +125,8 @@ class MemberFacts:
     holds_alone: bool = False
     """A message was delivered to it alone, and it has not settled it."""
     asked_ago: float | None = None
-    """When it last wanted messages: 0 while it waits for some. None: not since it joined, or the broker started."""
+    """How long ago it last wanted messages: 0 while it waits for some. None: not since it joined, or the broker
+    started."""
 
 
 @dataclass(frozen=True, slots=True)
