@@ -1,1 +1,1 @@
-"""The groups of a node: members, owners, and what people are shown of them."""
+"""The groups of a node: members, owners, and their descriptions for operators."""

@@ -1,8 +1,8 @@
-"""At a start: groups that the ledgers of partitions name and the register lacks come back (G13).
+"""Adoption: at a start, groups that the ledgers of partitions name and the register lacks are restored (G13).
 
-Every partition is asked once which groups have a ledger there. What the register lost is written to it anew before
-any group is started, so a consumer that joins finds its group where it stood. Generations above those that were
-given out are reserved by the wall clock, since the register may have lost which these were.
+Every partition is asked once which groups have a ledger there. Lost groups are written to the register before any
+group is started, so a consumer that joins finds the progress of its group. Generations above those that were given
+out are reserved by the wall clock, since the register may have lost them.
 """
 
 import logging
@@ -28,7 +28,7 @@ from goqueue.errors import GoQueueError
 logger = logging.getLogger("goqueue.groups")
 
 PATIENCE_SECONDS, HASTE_SECONDS = 5.0, 0.5
-"""How long a partition may take to answer: where the register is damaged, and where it seems to be sound."""
+"""Time limits for a partition's answer: if the register is damaged, and if it seems to be sound."""
 
 
 Place: TypeAlias = tuple[TopicOutline, int, ActorRef | GoQueueError]

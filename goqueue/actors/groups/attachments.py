@@ -1,8 +1,8 @@
-"""What the partitions know of a group, and what they are to know.
+"""Attachments of a group: what each of its partitions knows of the group, and what it has to know.
 
-A partition is told everything once (`AttachGroup`), later only who owns it. It forgets the owner when it is started
-again: the count of its lives says so, and it is told everything anew. What a partition did not take (it is down, or
-hangs) is left for later, and the group goes on without it: nobody waits for it twice in a row.
+A partition is told everything once (`AttachGroup`), later only its owner. It forgets the owner when it is started
+again: the count of its restarts says so, and it is told everything anew. A partition that does not answer (it is
+down, or hangs) is told later, and the group goes on without it: nobody waits for it twice in a row.
 
 Messages to a partition arrive in the order in which they were sent, so a late one never undoes a newer one.
 """
@@ -27,9 +27,9 @@ from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, PartitionLost
 
 ANSWER_SECONDS_MAX = 0.5
-"""So long a group waits for a partition, once; then others are served first."""
+"""Limit of the wait of a group for a partition, once; then others are served first."""
 BEGIN_SECONDS_MAX = 20.0
-"""So long nobody becomes a member of a group that is to begin at the end of a partition, and has not."""
+"""Limit of the time for which joins are refused until the group has begun at the end of a partition."""
 
 
 class PartitionOwner(NamedTuple):
@@ -47,12 +47,12 @@ class Attachment:
     ref: ActorRef | None = None
     wanted: PartitionOwner = NOBODY
     known: PartitionOwner | None = None
-    """None: it is to be told everything."""
+    """None: the partition has to be told everything."""
     lives: int = 0
-    """How often the partition had been started again when it was told."""
+    """The number of restarts of the partition when it was told."""
     trouble: str | None = None
     is_reported: bool = False
-    """That it is in trouble."""
+    """The trouble was reported."""
     since: float = field(default_factory=trio.current_time)
     has_begun: bool = False
     """The partition has said that the group reads there."""
@@ -62,11 +62,11 @@ class Attachment:
         self.key = TopicPartition(self.topic.name, self.number)
 
     was_lost: bool = False
-    """Once it is restored, all that it holds was published after the group began."""
+    """Once the partition is restored, all its messages were published after the group began."""
 
     @property
     def begins_late(self) -> bool:
-        """It is not known yet where the group begins, and what is published meanwhile would not be the group's."""
+        """The group has not begun there yet, and would miss messages that are published meanwhile."""
         return not self.has_begun and may_miss(self.start) and trio.current_time() < self.since + BEGIN_SECONDS_MAX
 
     @property
@@ -85,9 +85,9 @@ class Attachment:
 def introduction(
     known: KnownGroup, settings: GroupSettings, listener: ActorRef, attachment: Attachment
 ) -> AttachGroup:
-    """All that a partition is to know of a group."""
+    """Everything that a partition has to know of a group."""
     seen = known.topics.get(attachment.topic.name)
-    buries = not attachment.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have none themselves
+    buries = not attachment.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have no dead letters
     return AttachGroup(
         known.name,
         known.id,
@@ -115,14 +115,14 @@ class Attachments:
         introduction: Callable[[Attachment], AttachGroup],
         report: Callable[[str], None],
     ) -> None:
-        """`introduction` is all that a partition is to know."""
+        """`introduction` is everything that a partition has to know."""
         self._group = group
         self._topics = topics
         self._introduction = introduction
         self._report = report
         self._attached: dict[TopicPartition, Attachment] = {}
         self._owners: dict[TopicPartition, PartitionOwner] = {}
-        """Also of those that are yet to be added."""
+        """Also for partitions that are yet to be added."""
 
     def __iter__(self) -> Iterator[Attachment]:
         return iter(list(self._attached.values()))
@@ -140,7 +140,7 @@ class Attachments:
         return [attachment for attachment in self if attachment.topic.name == name]
 
     def newly_begun(self, seen: SeenTopic) -> list[Attachment]:
-        """Partitions behind those of which the register knows that they have the group's ledger, without a gap."""
+        """Partitions that follow, without a gap, those whose ledger of the group the register knows."""
         begun = list[Attachment]()
         while (attachment := self.find(TopicPartition(seen.name, seen.attached + len(begun)))) is not None:
             if not attachment.has_begun or attachment.topic.uuid != seen.uuid:
@@ -168,18 +168,18 @@ class Attachments:
             self._attached[key].wanted = self._owners[key]
 
     def introduce_again(self) -> None:
-        """The settings are others now."""
+        """The settings have changed: tell all partitions everything anew."""
         for attachment in self:
             attachment.known = None
 
     async def settle(self) -> None:
-        """Tell those that do not know what they are to know; who was in trouble waits for `mend`."""
+        """Update the partitions that are not up to date; those in trouble wait for `mend`."""
         await self._tell(
             [attachment for attachment in self if attachment.trouble is None and not attachment.is_settled]
         )
 
     async def mend(self) -> None:
-        """Done each second for each group with members: where nothing is to be told it only looks."""
+        """Called every second for each group with members; it sends nothing if all are up to date."""
         await self._tell([attachment for attachment in self._attached.values() if not attachment.is_settled])
 
     @property
@@ -218,7 +218,7 @@ class Attachments:
                 attachment.ref = each
 
     async def _speak(self, attachment: Attachment, ref: ActorRef) -> None:
-        """`known` is what was said when it was said: the wish may be another one by the time of the answer."""
+        """`known` becomes what was sent: `wanted` may have changed by the time of the answer."""
         wanted, lives = attachment.wanted, ref.restarts
         if attachment.known is None or lives != attachment.lives:
             attachment.known = None
@@ -229,7 +229,7 @@ class Attachments:
         attachment.known, attachment.lives = wanted, lives
 
     def _report_trouble(self, attachments: Sequence[Attachment]) -> None:
-        """Once of each, and of all together: a first group has a journal made in each of many partitions."""
+        """Once for each, and all in one line: the first group creates a journal in each of many partitions."""
         for attachment in attachments:
             attachment.is_reported = True
         if attachments:

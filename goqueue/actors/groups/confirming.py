@@ -1,7 +1,7 @@
-"""Which partitions have a group's ledger for sure: the register keeps it, so that a lost ledger is known as lost.
+"""Confirms which partitions have a group's ledger durably: the register notes it, so that a loss is noticed.
 
 A partition answers that a group reads there before that is durable. So it is asked once more, some time later, and
-the register hears of it when the ledger is safe. Of each topic that happens once, and costs no sync of a ledger.
+the register notes it when the ledger is durable. That happens once for each topic, and costs no sync of a ledger.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from goqueue.core.groups.registry import SeenTopic
 
 @dataclass(frozen=True, slots=True)
 class LedgersDurable(News):
-    """From a group to itself: so many partitions, from the first on, have its ledger durably."""
+    """From a group to itself: this number of partitions, from the first on, have its ledger durably."""
 
     topic: str
     uuid: UUID
@@ -26,7 +26,7 @@ class LedgersDurable(News):
 
 
 async def confirmed(group: str, attachments: Attachments, topics: Sequence[SeenTopic]) -> list[LedgersDurable]:
-    """What the register does not know yet; nothing in the common case."""
+    """The confirmations that the register does not have yet; in the common case none."""
     news = []
     for seen in topics:
         begun = attachments.newly_begun(seen)

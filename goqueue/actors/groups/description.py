@@ -1,4 +1,4 @@
-"""A group as people are shown it, and moved by them: both ask all of its partitions, side by side."""
+"""Describes and resets a group for operators: both ask all of its partitions concurrently."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -33,7 +33,7 @@ Found: TypeAlias = LedgerView | GoQueueError | None
 async def describe_group(
     name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], attachments: Sequence[Attachment]
 ) -> DescribedGroup:
-    """A partition that does not answer is described by its error; the others are there all the same."""
+    """A partition that does not answer is described by its error, the others as usual."""
     owners = {key: member.id for member in view.members for key in member.assignment}
     is_shared = view.settings is not None and view.settings.shared
     ledgers = await look_at_each(attachments, name)
@@ -51,7 +51,7 @@ async def describe_group(
 
 
 async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
-    """From the boards of the partitions. Logs are read only where the group has something before it."""
+    """From the boards of the partitions. Logs are read only where the group has a lag."""
     found: dict[TopicPartition, Found] = {}
     busy, slices = list[Attachment](), Slices()
     for attachment in attachments:
@@ -71,7 +71,7 @@ async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[To
 
 
 async def _look_at(attachment: Attachment, group: str) -> Found:
-    """A partition without a board is down, or being started: it says itself what is the matter."""
+    """A partition without a board is down, or being started: its answer says why."""
     try:
         if attachment.ref is None:
             raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
@@ -90,7 +90,7 @@ async def _look_at(attachment: Attachment, group: str) -> Found:
 async def ask_each(
     attachments: Sequence[Attachment], question: Request[ReplyT]
 ) -> dict[TopicPartition, ReplyT | GoQueueError]:
-    """Side by side; what each says, or why it says nothing."""
+    """Ask all concurrently. The answer of each, or its error."""
     found: dict[TopicPartition, ReplyT | GoQueueError] = {}
 
     async def ask(attachment: Attachment) -> None:
@@ -119,7 +119,7 @@ def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) 
 
 
 def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[OwnedPartition, ...]:
-    """A topic that is gone has nothing to read, and nothing to let go of."""
+    """Without partitions of deleted topics: there is nothing to read and nothing to give up."""
     return tuple(
         OwnedPartition(topic, uuids[topic].bytes, number) for topic, number in sorted(assignment) if topic in uuids
     )
@@ -163,7 +163,7 @@ def check_may_reset(group: str, members: int, wanted: ResetOffsets) -> None:
 async def reset_group(
     group: str, wanted: ResetOffsets, attachments: Sequence[Attachment], reply: Reply[tuple[MovedOffset, ...]]
 ) -> None:
-    """Of several partitions each is reset by itself; the first error is told, and the call may be repeated."""
+    """Each partition is reset by itself; the first error is raised, and the call may be repeated."""
     try:
         reply.resolve(await _reset(group, wanted, _chosen(group, wanted, attachments)))
     except GoQueueError as error:

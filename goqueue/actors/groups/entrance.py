@@ -1,4 +1,4 @@
-"""How a member enters its group, and what is known of one that was a member before the broker started."""
+"""Joins of a group, and members from before the broker started."""
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -17,7 +17,7 @@ from goqueue.errors import Unavailable
 
 
 def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> GroupSettings:
-    """What a member leaves out is as the group has it."""
+    """Settings that a member leaves out are those of the group."""
     there = {} if core.settings is None else core.settings.to_plain()
     return GroupSettings.from_plain({**there, **given})
 
@@ -36,7 +36,7 @@ def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list
 
 
 def check_begun(group: str, topics: Set[str], starts: Mapping[str, str], attachments: Attachments) -> None:
-    """G5: whoever is told that it is a member gets all that is published from then on. `starts` are those that the
+    """G5: once it has joined, a member gets everything that is published from then on. `starts` are those that the
     register has not taken yet."""
     wanted = [attachment for name in topics for attachment in attachments.of_topic(name)]
     unwritten = [starts[name] for name in topics & starts.keys()]
@@ -45,13 +45,13 @@ def check_begun(group: str, topics: Set[str], starts: Mapping[str, str], attachm
 
 
 def expect_back(core: rebalance.Group, known: KnownGroup, attachments: Attachments) -> None:
-    """Those who were members before the broker started keep their partitions for a moment. Nobody is told: whoever
-    comes back hears of it when it joins."""
+    """Members from before the broker started keep their partitions for a moment. Nothing is sent to them: one that
+    comes back learns it when it joins."""
     for effect in core.restore(trio.current_time(), known.members):
         if isinstance(effect, Assign):
             attachments.want(effect)
 
 
 def freed(effects: Iterable[Effect]) -> frozenset[TopicPartition]:
-    """What a member had that left before it came back."""
+    """The partitions of a member that left before it came back."""
     return frozenset(TopicPartition(each.topic, each.partition) for each in effects if isinstance(each, Assign))

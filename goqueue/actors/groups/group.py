@@ -1,11 +1,11 @@
-"""A group: who is a member, and who reads what. Messages and progress are the partitions' business.
+"""A group: its members and their assignments. Partitions keep messages and progress.
 
-The core decides; this performs what it wants done, in its order: partitions learn their owner, then members hear of
-what they have. Whatever a member is told has been made durable before: that the group is there, its settings, where
-it began on each topic, and generations, of which a block is reserved at a time.
+The core decides; this actor performs its effects in order: partitions learn their owner, then members their
+assignments. Everything that a member is told was made durable before: the group, its settings, its start on each
+topic, and generations, of which a block is reserved at a time.
 
-A member waits for news in its heartbeat, a long poll. One that names the newest generation has let go of what that
-one took from it.
+A member waits for changes in its heartbeat, a long poll. A heartbeat with the newest generation confirms that the
+member has given up the partitions which that generation revoked.
 """
 
 import logging
@@ -68,11 +68,11 @@ logger = logging.getLogger("goqueue.group")
 MEMBERS_MAX = 10_000
 GENERATIONS_RESERVED = 1_000
 GENERATIONS_LEFT_MIN = 4
-"""No event takes more."""
+"""Minimum of reserved generations that must be left: no event needs more."""
 REMEMBER_SECONDS = 1.0
-"""After a change of members or owners, until it is durable: many changes are written once."""
+"""The delay before a change of members or owners is written, so that many changes are one write."""
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 30.0
-"""Between two looks after partitions that were down or have been started again."""
+"""The time between two checks for partitions that were down or have been restarted."""
 
 
 class Group(Actor):
@@ -88,7 +88,7 @@ class Group(Actor):
         self._remember_at: float | None = None
         self._looks_again, self._roused = False, trio.Event()
         self._starts: dict[str, str] = {}
-        """Of topics that the group sees and that the register has not taken yet."""
+        """The starts on topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
         self._carrier = DeadLetterCarrier(name, topics, self._attachments, self.background, self._report)
         self._offsets = OffsetsFile(volume, data, name, self._report)
@@ -123,7 +123,7 @@ class Group(Actor):
 
     @property
     def _settings(self) -> GroupSettings:
-        """Those of its own, once a first member has fixed them."""
+        """The group's settings, which its first member fixes; before that the defaults."""
         return self._core.settings or GroupSettings()
 
     # Members
@@ -147,14 +147,14 @@ class Group(Actor):
         return self._seats.membership_of(message.member)
 
     async def _replace(self, effects: Sequence[Effect]) -> None:
-        """What the consumer before held is at hand again, durably, before the new one is answered."""
+        """End the leases of the consumer before, durably, before the new one is answered."""
         for effect in effects:
             if isinstance(effect, Replaced):
                 had = self._seats.had_by(effect.member)
                 await replace(self._name, effect, self._attachments.at(had), self._report)
 
     async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
-        """Of the first member, if it may become one: tried on a group that nobody sees."""
+        """Take the settings of the first member, if it may join: that is tried on a scratch group first."""
         if self._core.settings is None:
             enter(rebalance.Group({}), message, settings)
             self._known = await self._register.call(NoteSettings(self._name, settings))
@@ -191,7 +191,7 @@ class Group(Actor):
 
     @answers(MemberLost)
     async def member_lost(self, message: MemberLost) -> None:
-        """Of a connection that the member has left for another it is no news."""
+        """Ignored if the member has moved to another connection."""
         if self._seats.is_on(message.member, message.connection):
             await self._perform(self._core.connection_lost(trio.current_time(), message.member))
 
@@ -213,7 +213,7 @@ class Group(Actor):
         self._roused.set()
 
     async def _take_topics(self, there: dict[str, TopicOutline]) -> None:
-        """A topic that was made again is another one: first the old one goes."""
+        """A topic that was created again is another one: the old one is removed first."""
         before, now = self._there, trio.current_time()
         again = {name for name, each in there.items() if name in before and before[name].uuid != each.uuid}
         effects = list[Effect]()
@@ -225,7 +225,7 @@ class Group(Actor):
         await self._let_go_of_topics()
         for seen in self._known.topics.values():
             self._attach(seen)
-        # What came later was all published after the group began (G5).
+        # All messages of a later topic were published after the group began (G5).
         await self._begin(self._seats.topics_read(there), EARLIEST)
         await self._perform(effects)
 
@@ -237,7 +237,7 @@ class Group(Actor):
                 await self._note(NoteCeased(self._name, seen.name, seen.uuid))
 
     async def _begin(self, names: Iterable[str], start: str) -> None:
-        """The group sees these topics, perhaps for the first time: where it begins is durable before it reads."""
+        """The group sees these topics, perhaps for the first time: its start is durable before it reads."""
         for name in sorted(names):
             there, seen = self._there[name], self._known.topics.get(name)
             if seen is None or seen.uuid != there.uuid:
@@ -276,7 +276,7 @@ class Group(Actor):
         self._check_empty("stop them first")
 
     def _check_empty(self, what_to_do: str) -> None:
-        """Those that are away hold nothing, and do not count."""
+        """Members that are away hold nothing, and do not count."""
         count = self._seats.present
         if count:
             raise GroupConflict(f"group {self._name} has {count} members; {what_to_do}", members=count)
@@ -318,14 +318,14 @@ class Group(Actor):
         if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
             self.background(reset_group, self._name, message, attachments, reply)
             return
-        # What a stream's members know of their place is over, and none of them commits behind the reset.
+        # The positions of a stream's members are void, and none of them may commit after the reset.
         await self._reserve_generations()
         await self._perform(self._core.expel_all(trio.current_time(), "the group was reset; join it anew"))
         await reset_group(self._name, message, attachments, reply)
 
     @answers(CommitFromOutside)
     async def commit_from_outside(self, message: CommitFromOutside) -> tuple[GoQueueError | None, ...]:
-        """The group is made if need be, as a stream. A topic that it has not seen it sees from its beginning."""
+        """The group is created if need be, as a stream. A new topic is read from its beginning."""
         check_open_to_outsiders(self._name, self._seats.present, self._core.settings)
         keys = keys_of(message.commits, self._there.values())
         self._offsets.expect_changes()
@@ -337,7 +337,7 @@ class Group(Actor):
         await self._attachments.mend()
         return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])
 
-    # What the core wants done
+    # Effects of the core
 
     async def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -356,8 +356,8 @@ class Group(Actor):
             self._remember_at = trio.current_time() + REMEMBER_SECONDS
 
     async def _remember_members(self) -> None:
-        """For the next start. A kill may lose the newest change; but a group without members is noted at once, so
-        that the next one does not wait for those who left."""
+        """For the next start. A kill may lose the newest change; but an empty group is noted at once, so that its
+        next member does not wait for those that left."""
         self._remember_at, members = None, self._core.remembered()
         if members != self._known.members:
             try:
@@ -403,7 +403,7 @@ class Group(Actor):
             await self._perform(self._core.tick(now))
 
     async def _reserve_generations(self) -> None:
-        """A generation that was given out is never given out again, whatever crashes."""
+        """A generation is never given out twice, whatever crashes."""
         if self._core.generation + GENERATIONS_LEFT_MIN > self._known.generation:
             reserved = self._core.generation + GENERATIONS_RESERVED
             self._known = await self._register.call(NoteGeneration(self._name, reserved))
@@ -435,7 +435,7 @@ class Group(Actor):
             await self._rest()
 
     async def _rest(self) -> None:
-        """Long, when nobody is here and nothing is wrong: a thousand groups that are not used cost nothing."""
+        """Longer without members and without trouble: a thousand unused groups cost nothing."""
         if self._is_idle() and not self._attachments.has_trouble:
             self._roused = trio.Event()
             with trio.move_on_after(IDLE_SECONDS):

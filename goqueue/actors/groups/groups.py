@@ -1,11 +1,11 @@
-"""The groups of a node: found by name, made when somebody joins, removed when nobody is in them.
+"""The groups of a node: found by name, created by the first join, deleted only without members.
 
     groupregister    which there are, durably
     groupactors      a supervisor; one child for each group, restarted alone
     groups           this
 
-A group that is made or removed is in the register before anybody is answered. Partitions that could not be told of
-a removal are told at the next start. A group made again under the name has another id: it begins anew in any case.
+A new group, or a deletion, is in the register before the request is answered. Partitions that could not be told of
+a deletion are told at the next start. A group that is created again has another id: it begins anew in any case.
 """
 
 import logging
@@ -70,7 +70,7 @@ class Groups(Actor):
         self._refs: dict[str, ActorRef] = {}
         self._redriver: Redriver | None = None
         self._why_not = ""
-        """Why the register cannot be read, if so."""
+        """Why the register cannot be read; empty if it can."""
 
     async def start(self) -> None:
         self._redriver = Redriver(self._topics, self._register, self.ref, self._draw_id)
@@ -89,7 +89,7 @@ class Groups(Actor):
         for unused in [group for group in known if group.settings is None]:
             await self._register.call(NoteRemoved(unused.name))  # nobody ever joined it
         names = [group.name for group in known if group.settings is not None]
-        await self._supervisor.call(RemoveChildren(tuple(map(_child_name, names))))  # of before our restart
+        await self._supervisor.call(RemoveChildren(tuple(map(_child_name, names))))  # from before a restart
         await self._add(names)
 
     @property
@@ -104,7 +104,7 @@ class Groups(Actor):
     def _draw_id(self) -> int:
         return self._environment.random.getrandbits(GROUP_ID_BITS)
 
-    # Dead letters on their way back
+    # Redrive
 
     @defers(RedriveDeadLetters)
     async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
@@ -118,7 +118,7 @@ class Groups(Actor):
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, _news: DeadLettersWait) -> None:
-        """Of those that a redrive chose: it carries them itself."""
+        """From a redrive, which transfers its dead letters itself."""
 
     # Groups
 
@@ -165,11 +165,11 @@ class Groups(Actor):
         del self._refs[message.name]
         await self._supervisor.call(RemoveChildren((_child_name(message.name),)))
         await self._make_partitions_forget(known)
-        with suppress(StorageError):  # it is only there to be looked at
+        with suppress(StorageError):  # it is only for operators
             remove_offsets(self._volume, self._data, message.name)
 
     async def _make_partitions_forget(self, known: KnownGroup) -> None:
-        """All at once, and before the name can be given again: they know a group by its name."""
+        """All at once, and before the name can be used again: partitions know a group by its name."""
         failed = list[str]()
         partitions = {topic.uuid: topic.partitions for topic in await self._topics.call(OutlineTopics())}
         attachments = [

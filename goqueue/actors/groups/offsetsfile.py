@@ -1,14 +1,14 @@
-"""`{data}/offsets/{group}/offsets.json`: the committed offsets of a group, for people.
+"""`{data}/offsets/{group}/offsets.json`: the committed offsets of a group, for operators.
 
     {"group": "billing", "offsets": {"orders": {"0": 4711, "1": 4690}}, "topics": {"orders": UUID}, "crc32c": "…"}
 
-No progress is taken from it: that belongs to the partitions. Where a ledger was lost, an operator is told what the
-file showed last. Where a partition was lost, it says how far that had come
+No progress is read from it: that is in the ledgers of the partitions. When a ledger was lost, an operator is told
+the last offset in the file. When a partition was lost, the file says how long its log was
 (storage/directory/namedoffsets.py). It is rewritten when something has changed, and at an orderly stop.
 
-A thousand groups that nobody uses must cost nothing. So a group without members is looked at every few seconds only
-for a while after something was done to it, be it that its last member left; and a partition whose ledgers have not
-changed since it was last asked is not asked again.
+A thousand unused groups must cost nothing. So a group without members is checked every few seconds only for a while
+after a change, such as the end of its last member; and a partition whose ledgers have not changed since the last
+check is not asked again.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,14 +27,14 @@ from goqueue.storage.log.volume import TEMPORARY, Volume
 
 SECONDS, IDLE_SECONDS = 5.0, 55.0
 LOOKS_AFTERWARDS = 12
-"""After the last that was done to a group without members: who was expelled may settle until its leases end."""
+"""Checks after the last change of a group without members: an expelled member may settle until its leases end."""
 END_SECONDS_MAX = 3.0
-"""Less than a stop may take: the file is not worth that a group is cut off."""
+"""Less than the time limit of a stop: the file is not worth the cancellation of a group."""
 
 
 class OffsetsFile:
     def __init__(self, volume: Volume, data: str, group: str, report: Callable[[str], None]) -> None:
-        """The name of a group is safe as a part of a path."""
+        """The name of a group is safe as part of a path."""
         self._volume = volume
         self._group = group
         self._report = report
@@ -43,18 +43,18 @@ class OffsetsFile:
         self._uuids: dict[str, str] = {}
         self._is_recalled = False
         self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
-        """Each partition, another one after its topic was made again; and how often its ledgers had changed."""
+        """The ref of each partition, which changes when its topic is created again, and its count of changes."""
         self._is_written = False
         self._looks_left = 0
         self._roused, self._ending, self._ended = trio.Event(), trio.Event(), trio.Event()
 
     def expect_changes(self) -> None:
-        """Something was done to the group."""
+        """The group has changed: check the offsets for a while."""
         self._looks_left = LOOKS_AFTERWARDS
         self._roused.set()
 
     async def keep(self, attachments: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
-        """Up to date, until the end is asked for."""
+        """Keep the file up to date, until `end` is called."""
         while not self._ending.is_set():
             if is_idle() and not self._looks_left:
                 await self._rest()
@@ -65,7 +65,7 @@ class OffsetsFile:
         self._ended.set()
 
     async def end(self) -> None:
-        """Once more, if anything may have changed."""
+        """Write once more, if anything may have changed."""
         self._ending.set()
         self._roused.set()
         with trio.move_on_after(END_SECONDS_MAX):
@@ -86,7 +86,7 @@ class OffsetsFile:
     async def _show(self, attachments: Sequence[Attachment]) -> None:
         if not self._is_recalled:
             await self._recall(attachments)
-        # Noted before they are asked: what changes while others are asked is not in their answer.
+        # Noted before the question: a change during the question may not be in the answer.
         seen = {
             attachment.key: (attachment.ref, attachment.ref.changes)
             for attachment in attachments
@@ -115,7 +115,7 @@ class OffsetsFile:
             self._is_written = True
 
     async def _recall(self, attachments: Sequence[Attachment]) -> None:
-        """Keep what the file says of partitions that do not answer: of a lost one, it says how far it had come."""
+        """Keep the file's offsets of partitions that do not answer: for a lost one it says how long its log was."""
         fields = await read_offsets(self._volume, f"{self._directory}/{NAME}")
         for attachment in attachments:
             offset = offset_in(fields, attachment.topic.name, attachment.topic.uuid, attachment.number)
@@ -133,7 +133,7 @@ class OffsetsFile:
 
 
 def remove_offsets(volume: Volume, data: str, group: str) -> None:
-    """The group is gone. What else lies in its folder stays."""
+    """The group is deleted. Other files in its folder stay."""
     folder = f"{data}/{OFFSETS}/{group}"
     for name in (NAME, NAME + TEMPORARY):
         if volume.disk.exists(f"{folder}/{name}"):

@@ -1,7 +1,7 @@
-"""What a group tells its partitions on behalf of others.
+"""What a group tells its partitions for its members, and for readers outside of the group.
 
-A member whose consumer ended gives back what it holds. A partition that cannot be reached keeps it until the leases
-end. Readers outside of the group commit offsets through it.
+When the consumer of a member ends, its deliveries are released. A partition that cannot be reached keeps them until
+the leases end. Readers outside of the group commit offsets through it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,12 +25,12 @@ COMMIT_SECONDS_MAX = 2.0
 async def release(
     group: str, left: Leave, attachments: Sequence[Attachment], report: Report, *, stays: bool
 ) -> None:
-    """It comes again at once, uncounted. Who closed and stays a member keeps its partitions."""
+    """Release a member's deliveries: they are ready at once, uncounted. With `stays` it keeps its partitions."""
     await _tell_each(attachments, ReleaseMember(group, left.member, True, left.instance, stays), report)
 
 
 async def replace(group: str, replaced: Replaced, attachments: Sequence[Attachment], report: Report) -> None:
-    """It comes again at once, and counts: who knows what became of the consumer that held it."""
+    """End a member's leases: messages are ready at once, and count, as the fate of its consumer is unknown."""
     message = ReplaceMember(group, replaced.member, replaced.instance, replaced.before)
     await _tell_each(attachments, message, report)
 
@@ -49,7 +49,7 @@ async def _tell_each(
 
 
 def check_open_to_outsiders(group: str, members: int, settings: GroupSettings | None) -> None:
-    """Members commit by themselves; and to a queue an offset says nothing."""
+    """Members commit for themselves; and a queue has no committed offset to set."""
     if members:
         raise GroupConflict(
             f"group {group} has {members} members, who commit by themselves; stop them first", members=members
@@ -72,7 +72,7 @@ def keys_of(commits: Sequence[OutsideCommit], there: Iterable[TopicOutline]) -> 
 async def commit_each(
     group: str, commits: Sequence[OutsideCommit], attachments: Sequence[Attachment | None]
 ) -> tuple[GoQueueError | None, ...]:
-    """What became of each: an error, or None when it is journaled."""
+    """The outcome of each commit: an error, or None when it is journaled."""
     outcomes: list[GoQueueError | None] = [None] * len(commits)
 
     async def commit(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What a group can be asked, and the groups of a node."""
+"""The requests of a group, and of the groups of a node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class Join(Request[MemberState]):
     session_timeout: float
     is_static: bool
     connection: int
-    """Whose end is the loss of this member, unless it came back on another."""
+    """When this connection ends the member is lost, unless it came back on another."""
     instance: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitMembership(Request[MemberState]):
-    """A heartbeat: answered when the member has something else than in `generation`, or at `deadline`."""
+    """A heartbeat: answered when the assignment differs from that of `generation`, or at `deadline`."""
 
     member: str
     generation: int
@@ -46,12 +46,12 @@ class Leave(Request[None]):
     member: str
     instance: int = 0
     keeps_place: bool = False
-    """If it is static: its partitions stay its own for a session."""
+    """A static member keeps its partitions for a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberLost(Request[None]):
-    """The connection ended without a word; to be cast."""
+    """The connection ended without a `Leave`; sent as a cast."""
 
     member: str
     connection: int
@@ -90,7 +90,8 @@ class OutsideCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitFromOutside(Request[tuple[GoQueueError | None, ...]]):
-    """Of readers that are no members: what became of each. `GroupConflict` while there are members."""
+    """Commits of readers that are no members; answered with the outcome of each. `GroupConflict` while there are
+    members."""
 
     commits: tuple[OutsideCommit, ...]
 
@@ -100,7 +101,7 @@ class CommitFromOutside(Request[tuple[GoQueueError | None, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class FindGroup(Request[ActorRef]):
-    """The group of this name, made if need be; `UnknownGroup` if it is not to be made."""
+    """The group of this name. With `create` it is created if need be, else `UnknownGroup`."""
 
     name: str
     create: bool = False
@@ -113,13 +114,13 @@ class ListGroups(Request[Sequence[str]]):
 
 @dataclass(frozen=True, slots=True)
 class RemoveGroup(Request[None]):
-    """`GroupConflict` while it has members."""
+    """Delete a group. `GroupConflict` while it has members."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class GatherFacts(Request[GroupFacts]):
-    """To a group: of all of it, or what concerns one member. `UnknownMember`."""
+    """To a group: the facts about all of it, or about one member. `UnknownMember` if there is no such member."""
 
     member: str | None

@@ -1,7 +1,7 @@
-"""The members of a group as those to be spoken to: what each was told last, and the heartbeat in which it waits.
+"""The group's side of its members' heartbeats: what each member was told last, and the heartbeat that waits.
 
-A heartbeat is answered when there is something new, or at its deadline. It comes often enough for the shortest
-session, whatever the member asked for. One member has one that waits: a newer one lets the older go.
+A heartbeat is answered when there is something new, or at its deadline, which is early enough for the member's
+session, whatever it asked for. A member has one heartbeat that waits: a newer one ends the older.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -34,12 +34,12 @@ class _Seat:
     connection: int
     instance: int
     is_away: bool = False
-    """It closed, and its place is kept."""
+    """It closed, and its assignment is kept."""
     told: Tell | None = None
     is_confirmed: bool = True
-    """It was not asked to let go of anything, or has said that it did."""
+    """Nothing was revoked from it, or it has confirmed that."""
     had: set[TopicPartition] = field(default_factory=set)
-    """Whatever it may hold messages of."""
+    """The partitions of which it may hold deliveries."""
     waiting: _Waiting | None = None
 
 
@@ -69,13 +69,13 @@ class Seats:
         seat.connection, seat.instance, seat.is_away = message.connection, message.instance, False
 
     def leave(self, member: str, reason: str) -> Set[TopicPartition]:
-        """It is no member any more; of what it may hold messages."""
+        """Remove a member. Returns the partitions of which it may hold deliveries."""
         seat = self._seats.pop(member)
         _refuse(seat, UnknownMember(f"{member} is no member any more: {reason}; join again"))
         return seat.had
 
     def close(self, member: str) -> Set[TopicPartition]:
-        """Its place is kept; of what it may hold messages."""
+        """The member is away and keeps its assignment. Returns the partitions of which it may hold deliveries."""
         seat = self._seats[member]
         seat.is_away = True
         _refuse(seat, UnknownMember(f"{member} has closed; join again"))
@@ -89,7 +89,7 @@ class Seats:
 
     @property
     def present(self) -> int:
-        """How many are not away."""
+        """The number of members that are not away."""
         return sum(not seat.is_away for seat in self._seats.values())
 
     def is_on(self, member: str, connection: int) -> bool:
@@ -100,7 +100,7 @@ class Seats:
         subscriptions = {seat.subscription for seat in self._seats.values()}
         return frozenset[str]().union(*(each.resolve(topics) for each in subscriptions))
 
-    # What they are told
+    # Assignments
 
     def tell(self, told: Tell) -> None:
         seat = self._seats.get(told.member)
@@ -115,7 +115,7 @@ class Seats:
         return self._as_membership(told)
 
     def confirms(self, message: AwaitMembership) -> bool:
-        """Whether it knows the newest that it was told, and has thereby let go of what that took from it."""
+        """Whether the heartbeat names the newest generation, and so confirms the revoked partitions."""
         seat = self._seats.get(message.member)
         if seat is None or seat.told is None:
             return False

@@ -1,4 +1,4 @@
-"""The facts of a group, gathered from all of its partitions side by side: for who asks why nothing is delivered."""
+"""Gathers the facts of a group from all of its partitions, to explain why nothing is delivered."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ ANSWER_SECONDS_MAX = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MemberStanding:
-    """What the group itself knows."""
+    """The facts that the group itself knows."""
 
     name: str
     view: GroupView
     now: float
     waits_since: float | None
-    """Since when a rebalance waits for somebody to let go."""
+    """Since when a rebalance waits for members to give up partitions."""
     topics: tuple[str, ...]
-    """All there are."""
+    """All topics of the broker."""
 
 
 async def tell_facts(
@@ -40,7 +40,7 @@ async def tell_facts(
 
 
 async def _gather(standing: MemberStanding, attachments: Sequence[Attachment]) -> GroupFacts:
-    """A partition that does not answer is a fact too. Who has closed is no member any more."""
+    """A partition that does not answer is a fact, too. A member that has closed does not count."""
     ledgers = await _ledgers_of(standing.name, attachments)
     known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
     members, settings = [each for each in standing.view.members if not each.has_closed], standing.view.settings
@@ -59,7 +59,7 @@ async def _gather(standing: MemberStanding, attachments: Sequence[Attachment]) -
 
 
 async def _ledgers_of(group: str, attachments: Sequence[Attachment]) -> dict[TopicPartition, LedgerFacts | str]:
-    """Of each place what it knows, or why it does not say."""
+    """The facts of each partition, or why it does not answer."""
     found: dict[TopicPartition, LedgerFacts | str] = {}
 
     async def ask(attachment: Attachment) -> None:
