@@ -1,1 +1,1 @@
-"""What clients talk to: ports, connections, and a function for each request."""
+"""The side of the broker that clients talk to: ports, connections, and a function for each request."""

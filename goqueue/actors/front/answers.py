@@ -1,7 +1,7 @@
-"""What a connection has to say, on its way to the client.
+"""Sends the answers of a connection to the client.
 
-Answers are put into the session; one task sends them. When the client does not take them, whoever would make more
-of them waits for room, so that memory stays bounded.
+Answers are put into the session; one task sends them. When the client does not take them, tasks that would add more
+wait for room, so that memory stays bounded.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ from goqueue.net.wire.errors import ConnectionLost, ProtocolError
 from goqueue.net.wire.kinds import Answer
 
 BYTES_WAITING_MAX = 2 * 1024 * 1024
-"""Of answers that the client has not taken; then nothing more is read from it."""
+"""Limit of answers that the client has not taken; beyond it nothing more is read from the client."""
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
 
 
@@ -54,7 +54,7 @@ class AnswerWriter:
         self._something_to_send.set()
 
     def speak_up(self) -> None:
-        """The session may have said something of its own."""
+        """The session may have frames of its own to send."""
         if self._session.bytes_waiting:
             self._something_to_send.set()
 
@@ -63,7 +63,7 @@ class AnswerWriter:
             await self._waiting_for_sent.park()
 
     async def wait_until_drained(self) -> None:
-        """Until every request is answered and every answer is gone, or the connection is."""
+        """Until every request is answered and every answer is sent, or the connection has ended."""
         while not (self._has_ended or (self._session.is_drained and not self._is_sending)):
             await self._waiting_for_sent.park()
 

@@ -1,10 +1,10 @@
 """A connection of a client: requests in, answers out, as the session allows.
 
-Three things run side by side. The reader takes frames and puts each request where it belongs: batches, and what
-consumers settle or commit, go to their partitions in the order in which they came, and a partition without room
-makes the reader wait, which in the end makes the client wait. Every other request waits for its answer in a task of
-its own, so a long poll delays nobody. The writer sends what the session has to say; when the client does not read,
-the reader stops reading, so memory stays bounded.
+Three things run concurrently. The reader takes frames and passes each request on: batches, settlements and commits
+go to their partitions in the order in which they came, and a partition without room makes the reader wait, which in
+the end makes the client wait. Every other request waits for its answer in a task of its own, so a long poll delays
+nobody. The writer sends the answers; when the client does not read, the reader stops reading, so memory stays
+bounded.
 
 Whatever a client sends, it harms only itself: an error goes to its request or ends its connection (G14).
 """
@@ -32,9 +32,9 @@ from goqueue.net.wire.messages import Produce
 from goqueue.net.wire.parts import Room
 
 LEAVING_MAX = 16
-"""Connections that end in one turn of the event loop: thousands that end at once hold up nobody."""
+"""Limit of connections that end in one turn of the event loop: thousands that end at once delay nobody."""
 UNFINISHED_BYTES_MAX = 256 * 1024 * 1024
-"""Of messages that come in parts and are not whole, of all connections together."""
+"""Limit of messages that arrive in parts and are not complete, for all connections together."""
 HELLO_SECONDS_MAX = 10.0
 LAST_WORDS_SECONDS_MAX = 1.0
 
@@ -45,11 +45,11 @@ ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Awaitable[Answer]]] = {
     **streams.ANSWERED,
     **delays.ANSWERED,
 }
-"""Those that wait in tasks of their own."""
+"""The requests that are answered in tasks of their own."""
 
 
 class Common:
-    """What all connections of a broker share, so that many of them are no more of a burden than they may be."""
+    """The limits that all connections of a broker share."""
 
     def __init__(self) -> None:
         self.leaving = trio.CapacityLimiter(LEAVING_MAX)
@@ -67,7 +67,7 @@ class Connection:
         self._broker_session = BrokerSession(broker, self._answers, next(self._common.numbers))
 
     async def run(self) -> None:
-        """Until either end closes. Never raises for what the other end does."""
+        """Runs until either end closes. Never raises for what the other end does."""
         self._statistics.accepted += 1
         self._statistics.connections += 1
         try:
@@ -89,11 +89,11 @@ class Connection:
 
     @property
     def bytes_waiting(self) -> int:
-        """Of answers that the client has not taken."""
+        """Bytes of answers that the client has not taken."""
         return self._answers.bytes_waiting
 
     async def go_away(self, reason: str) -> None:
-        """Take no more requests; return when those under way are answered. Who waits for more is sent away."""
+        """Take no more requests; return when those under way are answered. Long polls end at once."""
         if self._session.state is SessionState.OPEN:
             self._answers.go_away(reason)
             self._broker_session.polls.send_away()
@@ -114,7 +114,7 @@ class Connection:
                 await self._answers.wait_for_room()
 
     async def _take(self, correlation: int, request: Request, nursery: trio.Nursery) -> None:
-        """What has an order is handed on here, in the order of the frames; everything else may take its time."""
+        """Requests with an order are passed on here, in the order of the frames; others get a task of their own."""
         self._statistics.requests += 1
         if isinstance(request, Produce):
             await records.take_produce(self._broker_session, correlation, request)

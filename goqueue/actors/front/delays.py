@@ -1,4 +1,4 @@
-"""What clients ask about delayed messages."""
+"""The requests of clients about delayed messages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from goqueue.net.wire import delays as wire
 
 
 async def list_delayed(session: BrokerSession, request: wire.ListDelayed) -> wire.DelayedEntries:
-    """One at a time on a connection, as with descriptions: each reads the messages themselves."""
+    """One at a time on a connection, as with descriptions: each reads messages from the log."""
     ref = await session.partition(request.topic, request.partition)
     async with session.describing:
         page = await ref.call(ListDelayed(request.first, request.count_max, request.finished))
@@ -41,7 +41,7 @@ async def move_delayed(session: BrokerSession, request: wire.MoveDelayed) -> wir
 
 
 def _due(request: wire.MoveDelayed) -> int:
-    """As records say it."""
+    """In the format of records."""
     if (request.due is None) == (request.delay is None):
         raise InvalidMessage("a delayed message is moved to a time or by a delay; give one of them")
     if request.due is not None and request.due <= TIMESTAMP_MAX:

@@ -1,7 +1,7 @@
-"""Receiving and settling: how messages reach the members of groups, and what becomes of them there.
+"""Receives and settlements of the members of groups.
 
-What is settled goes to its partition in the order of the frames, straight from the reader: neither a receive nor
-anything else that waits stands before it. A thousand messages are one run, and cost what one costs.
+Settlements go to their partition in the order of the frames, straight from the reader: no receive or other request
+that waits delays them. A thousand messages are one run, and cost what one costs.
 """
 
 import math
@@ -40,9 +40,9 @@ from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.groups import count_named
 
 MESSAGES_MAX = 10_000
-"""Of one receive."""
+"""Maximum number of messages of one receive."""
 FIRST_SECONDS_MAX = 0.1
-"""Who waited for messages of a thousand partitions gets the first of them, and need not wait for the last."""
+"""Limit of the time for taking, once something was taken: of a thousand partitions the first few will do."""
 LEASE_MS_MAX = 12 * 60 * 60 * 1_000
 DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 
@@ -71,7 +71,7 @@ async def _receive(session: BrokerSession, correlation: int, request: wire.Recei
         is_answered = await _answered(session, correlation, request, look)
         while not is_answered:
             asked = await _ready(session, places, request, deadline)
-            patience = deadline if request.at_once else -math.inf  # it is not kept for what nobody gets ahead
+            patience = deadline if request.at_once else -math.inf  # a prefetch does not wait for last deliveries
             look = Look(places, poll, patience, asked, given)
             is_answered, tries = await _answered(session, correlation, request, look), tries + 1
             if not is_answered and tries > 2:
@@ -80,14 +80,14 @@ async def _receive(session: BrokerSession, correlation: int, request: wire.Recei
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Where to look for messages, within which wait, until when it may go on, and which of the places to ask."""
+    """Which partitions to ask for messages, within which poll, and until when."""
 
     places: Sequence[Place]
     poll: trio.CancelScope
     deadline: float
     asked: set[int] | None
     given: int
-    """How often the member had been given something when it asked: later on it may be busy though it was not."""
+    """The number of the member's deliveries when it asked: with a later one it is busy, though it was not then."""
 
 
 async def _answered(session: BrokerSession, correlation: int, request: wire.Receive, look: Look) -> bool:
@@ -95,7 +95,7 @@ async def _answered(session: BrokerSession, correlation: int, request: wire.Rece
     async with session.members.taking(name):
         if session.members.given(name) != look.given:
             request = request._replace(is_busy=True)
-        if session.members.holds_alone(name, is_busy=request.is_busy):  # what it asked for before it knew of that
+        if session.members.holds_alone(name, is_busy=request.is_busy):  # it asked before it knew that
             answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
             answer = await _received(session, request, look)
@@ -109,7 +109,7 @@ def _name(request: wire.Receive) -> tuple[str, str]:
 
 
 def _takes_at_once(session: BrokerSession, request: wire.Receive, places: Sequence[Place]) -> bool:
-    """Without asking who has something: there is nobody to choose from, or no time, or likely much everywhere."""
+    """Take without asking which partitions have messages: there is one, or no time, or probably all have some."""
     if len(places) < 2 or not request.max_wait_ms:
         return True
     is_refused = any(isinstance(place, GoQueueError) for place in places)
@@ -125,8 +125,8 @@ async def _ready(
 
 
 async def _received(session: BrokerSession, request: wire.Receive, look: Look) -> wire.Received | None:
-    """What is there; None when nobody has anything and there is time to wait. As with fetches few read at once, and
-    only when the client takes its answers. What is taken is answered: nobody is sent away in between."""
+    """A delivery; None when no partition has messages and there is time to wait. As with fetches few read at once,
+    and only when the client takes its answers. What is taken is answered: the poll cannot end in between."""
     name = _name(request)
     first = session.members.next_turn(name, request.partitions)
     async with session.polls.reads:
@@ -148,7 +148,7 @@ async def _received(session: BrokerSession, request: wire.Receive, look: Look) -
 
 
 def _wish(request: wire.Receive, seconds_max: float) -> Wish:
-    """Of none there would never be anything, so at least one."""
+    """At least one message and one byte: a request for none would wait for ever."""
     return Wish(
         request.group,
         request.member,
@@ -233,7 +233,7 @@ def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
 
 
 def _runs_in(sets: Sequence[wire.DeliverySet]) -> AttemptRuns:
-    """A few bytes may name millions: what no delivery ever had is refused before it is taken apart (G14)."""
+    """A few bytes may name millions: more than any delivery has is refused before it is unpacked (G14)."""
     for chunk in (chunk for each in sets for chunk in each.chunks):
         if len(chunk.mask) > CHUNK_SIZE // 8 or chunk.number > OFFSET_MAX >> CHUNK_BITS:
             raise ProtocolError(f"chunk {chunk.number} is not one of {CHUNK_SIZE} offsets, a bit for each")

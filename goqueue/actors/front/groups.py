@@ -1,7 +1,7 @@
-"""What members say to their groups, and what operators ask of them.
+"""The requests of members and operators to groups.
 
-Names are checked here, once. A member is counted as one of this connection from before its group hears of it, so
-that whatever cuts the connection, the group is told behind it.
+Names are checked here, once. A member counts as one of this connection before its group gets the request, so that
+the group is told whenever the connection ends.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,9 +41,9 @@ from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
 
 HEARTBEAT_SECONDS_MAX = 10.0
-"""However long a heartbeat would wait: the next one is a sign of life too."""
+"""Limit of the wait of a heartbeat, whatever it asks for: the next one is a sign of life, too."""
 ROWS_MAX = 100_000
-"""Members and partitions of all groups in one answer."""
+"""Limit of members and partitions of all groups in one answer."""
 
 
 # Members
@@ -55,7 +55,7 @@ async def join(session: BrokerSession, request: wire.JoinGroup) -> wire.Membersh
         asked = _join_of(session, request)
         group = await session.broker.groups.call(FindGroup(request.group, create=True))
     finally:
-        session.joins.end(name)  # who waits for that runs later, when the next line has reached the mailbox
+        session.joins.end(name)  # a waiting leave runs later, when the join is in the mailbox
     return await _speak(session, name, group, asked)
 
 
@@ -127,7 +127,7 @@ def _subscription(asked: Sequence[str]) -> Subscription:
 
 
 async def describe_groups(session: BrokerSession, request: wire.DescribeGroups) -> wire.Groups:
-    """One at a time on a connection, and no more than an answer holds."""
+    """One at a time on a connection, and no more than fits into an answer."""
     async with session.describing:
         if request.names is not None:
             return wire.Groups(await _described(session, list(dict.fromkeys(request.names)), are_wanted=True))
@@ -138,7 +138,7 @@ async def describe_groups(session: BrokerSession, request: wire.DescribeGroups) 
 async def _described(
     session: BrokerSession, names: Sequence[str], *, are_wanted: bool
 ) -> tuple[wire.GroupDescription, ...]:
-    """Of those that nobody named, the ones that went meanwhile are left out."""
+    """Without names in the request, groups that were deleted meanwhile are left out."""
     groups: list[DescribedGroup] = []
     rows = 0
     for name in names:
@@ -206,7 +206,7 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
     group = await _describe(session, request.group)
     is_stream = group.settings.get("mode") == "stream"
     members = sum(not member.is_away for member in group.members)
-    if is_stream and members and not request.dry_run:  # they know their place, and would go back to it
+    if is_stream and members and not request.dry_run:  # they know their positions, and would commit them
         raise GroupConflict(
             f"group {request.group} is a stream with {members} members; stop them first", members=members
         )
@@ -217,7 +217,7 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
 
 
 async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redriven:
-    """It may take its time, so there is one on a connection."""
+    """A redrive may take long, so there is one at a time on a connection."""
     _check_redrive(request)
     if session.is_redriving:
         raise TooManyRequests("a redrive is under way on this connection; wait for its answer")

@@ -1,7 +1,7 @@
 """Joins that were read from a connection and have not reached their groups yet.
 
-A group is looked for first, and made if need be, while the connection reads on. A member that leaves meanwhile must
-not be heard before it has joined: it would stay a member of which nobody hears again.
+A group is found first, or created, while the connection reads on. A leave that comes meanwhile must not overtake
+the join: the member would stay in the group for ever.
 """
 
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ class Joins:
         self._under_way: dict[Name, _UnderWay] = {}
 
     def begin(self, name: Name) -> None:
-        """When it is read, so in the order of the frames."""
+        """Called when the join is read, so in the order of the frames."""
         self._under_way.setdefault(name, _UnderWay()).count += 1
 
     def end(self, name: Name) -> None:
-        """Its group has it in its mailbox, or never will."""
+        """The join is in the mailbox of its group, or failed."""
         joining = self._under_way[name]
         joining.count -= 1
         if not joining.count:
@@ -34,7 +34,7 @@ class Joins:
             joining.over.set()
 
     async def wait(self, name: Name) -> None:
-        """Until those that were begun are ended."""
+        """Until all joins of this member that were begun have ended."""
         joining = self._under_way.get(name)
         if joining is not None:
             await joining.over.wait()

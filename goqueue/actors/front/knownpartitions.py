@@ -1,14 +1,14 @@
-"""The partitions that a connection has spoken to, so that it need not ask for each batch where one is.
+"""The partitions that a connection has used, so that it need not look them up for each batch.
 
-A connection may outlive thousands of topics: whenever there are twice as many as at the last look, those that are
-gone are forgotten, so that what is kept is in proportion to what is there.
+A connection may outlive thousands of topics: whenever there are twice as many as at the last cleanup, those of
+deleted topics are forgotten, so that memory is in proportion to the partitions that exist.
 """
 
 from goqueue.actors.runtime.ref import ActorRef
 
 KNOWN_MAX = 4_096
 LOOK_MIN = 64
-"""Fewer are not worth a look."""
+"""Minimum number for a cleanup."""
 
 
 class KnownPartitions:

@@ -1,7 +1,7 @@
 """The listeners: a port for websockets, and one that answers `/healthz` until the gateway stands there.
 
-Each takes so many connections and no more, so that who opens thousands of them takes neither the descriptors that
-the logs need nor memory without end. Those beyond are told so, as long as they are not very many at once.
+Each has a limit of connections, so that a client that opens thousands takes neither the descriptors that the logs
+need nor unlimited memory. Connections beyond it get an answer that says so, if they are not very many at once.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,7 @@ DRAIN_SECONDS_MAX = 10.0
 CONNECTIONS_MAX = 10_000
 PROBES_MAX = 256
 TURNED_AWAY_MAX = 64
-"""At once; beyond it connections are closed without a word."""
+"""Limit of refused connections that get an answer at once; beyond it they are closed without one."""
 FAREWELL_SECONDS_MAX = 1.0
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 1\r\ncontent-length: %d\r\n"
@@ -41,7 +41,7 @@ Serve: TypeAlias = Callable[[trio.abc.HalfCloseableStream], Awaitable[None]]
 
 
 class Door:
-    """Lets in so many connections at once, and turns away those beyond."""
+    """Admits at most `most` connections at once, and turns others away."""
 
     def __init__(self, most: int, serve: Serve) -> None:
         self._most = most
@@ -66,7 +66,7 @@ class Door:
             await trio.aclose_forcefully(stream)
 
     async def _turn_away(self, stream: trio.abc.HalfCloseableStream) -> None:
-        """Hear the question first: who closes before it may take back the answer that is on its way."""
+        """Read the request first: a close with unread bytes may drop the answer on its way."""
         reason = f"{self._most} connections are open here, which is all this broker takes; close some".encode()
         with trio.move_on_after(FAREWELL_SECONDS_MAX), suppress(trio.BrokenResourceError):
             await stream.receive_some(REQUEST_SIZE_MAX)
@@ -95,13 +95,13 @@ class WebsocketListener:
         try:
             await connection.run()
         finally:
-            del self._connections[connection]  # the stream is closed by who accepted it
+            del self._connections[connection]  # the caller closes the stream
 
     def _refusal(self, headers: Headers) -> str | None:
         return refusal_of(headers, self._own(), self._hosts)
 
     async def look_after_all(self) -> None:
-        """Notice those who are gone without a word, until cancelled."""
+        """Detect dead connections, until cancelled."""
         await keep_alive(self._connections.values, OF_BROKERS)
 
     async def drain(self) -> None:

@@ -1,7 +1,7 @@
-"""The members of groups that speak over one connection.
+"""The members of groups that use one connection.
 
-Their groups are told when it ends. A group that has no room for that word just then finds out by itself, when the
-member's session is over.
+Their groups are told when it ends. A group whose mailbox is full just then finds out by itself, when the member's
+session is over.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.groups import ReceivePartition
 
 MEMBERS_MAX = 1_024
-"""Of one connection."""
+"""Limit of members on one connection."""
 
 Name: TypeAlias = tuple[str, str]
 """A group, and a member of it."""
@@ -29,16 +29,16 @@ Name: TypeAlias = tuple[str, str]
 class _Seat:
     group: ActorRef
     served: ReceivePartition | None = None
-    """Which partition gave something last."""
+    """The partition of the last delivery."""
     served_at: float = 0.0
-    """When that was."""
+    """When that delivery was."""
     given: int = 0
-    """How often that was."""
+    """The number of deliveries."""
     has_backlog: bool = False
-    """It was given all that it wanted: there is likely to be more."""
+    """The last receive was filled: there are probably more messages."""
     taking: trio.Lock = field(default_factory=trio.Lock)
     holds_alone: bool = False
-    """It was given a message that is delivered alone, and has not said since that it holds nothing."""
+    """It holds a message that is delivered alone; reset when it says that it holds nothing."""
 
 
 class Members:
@@ -47,12 +47,12 @@ class Members:
         self._seats: dict[Name, _Seat] = {}
 
     def group_of(self, name: Name) -> ActorRef | None:
-        """None when it did not speak here before, or its group is no more."""
+        """None if the member was not here before, or its group was deleted."""
         seat = self._seats.get(name)
         return None if seat is None or seat.group.is_down else seat.group
 
     def add(self, name: Name, group: ActorRef) -> bool:
-        """Whether it was not here before."""
+        """Whether the member is new on this connection."""
         seat = self._seats.get(name)
         if seat is not None:
             seat.group = group
@@ -75,24 +75,24 @@ class Members:
         self._counts.members -= len(self._seats)
         self._seats.clear()
 
-    # Whose turn it is
+    # Fairness and deliveries
 
     def next_turn(self, name: Name, partitions: Sequence[ReceivePartition]) -> int:
-        """Which partition is asked first: the one behind that which gave last, so that none waits for ever."""
+        """The partition to ask first: the one after that of the last delivery, so that none waits for ever."""
         seat = self._seats.get(name)
         if seat is None or seat.served is None:
             return 0
-        with suppress(ValueError):  # it is not among them any more
+        with suppress(ValueError):  # it is no longer assigned
             return (partitions.index(seat.served) + 1) % len(partitions)
         return 0
 
     def taking(self, name: Name) -> trio.Lock:
-        """Of several receives of one member, one at a time takes and answers: so messages come in their order."""
+        """A lock: one receive of a member at a time takes and answers, so that messages come in order."""
         seat = self._seats.get(name)
         return trio.Lock() if seat is None else seat.taking
 
     def holds_alone(self, name: Name, *, is_busy: bool) -> bool:
-        """Whether it holds a message alone, as far as it has not said, by not being busy, that it holds nothing."""
+        """Whether it holds a message that is delivered alone. A receive that is not busy says that it does not."""
         seat = self._seats.get(name)
         if seat is not None and not is_busy:
             seat.holds_alone = False
@@ -118,11 +118,11 @@ class Members:
             seat.served, seat.served_at, seat.given = partition, trio.current_time(), seat.given + 1
 
     def given(self, name: Name) -> int:
-        """How often it was given something: what it had asked for before knows nothing of that."""
+        """The number of deliveries to it. A receive compares it, to notice a delivery that came meanwhile."""
         seat = self._seats.get(name)
         return 0 if seat is None else seat.given
 
     def served_at(self, name: Name) -> float:
-        """When it was given something last; long ago, if that was not over this connection."""
+        """When it last got a delivery on this connection; 0 if it never did."""
         seat = self._seats.get(name)
         return 0.0 if seat is None else seat.served_at

@@ -1,7 +1,7 @@
-"""The requests of one connection that may wait long, and what they may ask at once.
+"""The long polls of one connection, and the limits on what they ask at once.
 
-Who waits when the broker goes away is sent away at once: nothing was done for it, and it asks again elsewhere. What
-must not be broken off, since something is done by it, runs `undisturbed`, and the going waits for that.
+When the broker goes away, polls that wait end at once: nothing was done for them, and the client asks again
+elsewhere. The part of a poll that takes messages runs `undisturbed`, and the broker waits for it.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ import trio
 from goqueue.net.wire.errors import GoingAway, TooManyRequests
 
 READS_MAX = 2
-"""Fetches and receives of one connection that read at once."""
+"""Limit of fetches and receives of one connection that read at once."""
 QUESTIONS_MAX = 16_384
-"""Partitions that the requests of one connection ask at once; each may wait long, in a task of its own."""
+"""Limit of partitions that the requests of one connection ask at once; each may wait long, in a task of its own."""
 
 
 class Polls:
@@ -25,14 +25,14 @@ class Polls:
         self._is_leaving = False
 
     def send_away(self) -> None:
-        """Everybody who waits now, or would from now on."""
+        """End all polls that wait now, and those that would from now on."""
         self._is_leaving = True
         for poll in list(self._waiting):
             poll.cancel()
 
     @contextmanager
     def asking(self, count: int) -> Iterator[trio.CancelScope]:
-        """For as long as a request asks so many. `TooManyRequests` beyond the bound, `GoingAway` when sent away."""
+        """While a request asks `count` partitions. `TooManyRequests` beyond the limit, `GoingAway` if sent away."""
         self._questions += count
         poll = trio.CancelScope()
         try:

@@ -1,4 +1,4 @@
-"""A broker with its ports open: what `goqueue serve` runs."""
+"""A broker with open ports, as `goqueue serve` runs it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -88,7 +88,7 @@ def _cannot_listen(address: Address, option: str, error: OSError) -> CannotListe
 
 
 async def _accept(accepting: trio.CancelScope, doors: Mapping[Door, Listeners], clients: trio.Nursery) -> None:
-    """Take in clients until told to stop; those taken in live on."""
+    """Accept clients until cancelled; accepted ones go on."""
     with accepting:
         async with trio.open_nursery() as nursery:
             for door, listeners in doors.items():
@@ -98,6 +98,6 @@ async def _accept(accepting: trio.CancelScope, doors: Mapping[Door, Listeners], 
 
 
 def _address(listeners: Listeners, asked: Address) -> Address:
-    """Port 0 means any; which one it is, the socket knows."""
+    """Port 0 means any free port; the socket knows its number."""
     [listener, *_] = listeners
     return Address(asked.host, listener.port) if isinstance(listener, TcpListener) else asked

@@ -1,12 +1,13 @@
-"""One receive from many partitions: answered as soon as one of them has something.
+"""One receive from many partitions: answered as soon as one of them has messages.
 
-All are asked at once to say when they have something, and those that do are asked in turn for it, each for what is
-left of the messages and bytes that the member wants. Waiting takes no lease: what is there is asked for when there
-is room for the answer. Where all are likely to have something, or there is no time to wait, nobody is asked twice.
+All partitions are asked at once to report when they have messages, and those that do are asked in turn for a
+delivery, each for the rest of the messages and bytes that the member wants. Waiting takes no lease: messages are
+taken when there is room for the answer. Where all partitions probably have messages, or there is no time to wait,
+they are asked for a delivery at once.
 
-What is taken is under a lease and cannot be dropped, as a fetch may drop what does not fit. So nobody is asked any
-more once the bytes or messages are used up, and behind a message that is handed out alone. A batch that would make
-the answer too large to be sent is given back, uncounted.
+Messages of a delivery have a lease and cannot be dropped, as a fetch may drop what does not fit. So no further
+partition is asked once the bytes or messages are used up, or after a message that is delivered alone. A delivery
+that would make the answer too large is released, uncounted.
 """
 
 import math
@@ -24,21 +25,21 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.errors import GoQueueError
 
 TOGETHER_BYTES_MAX = 16 * 1024 * 1024
-"""Of deliveries from several partitions in one answer; a batch alone may have twice that."""
+"""Limit of deliveries from several partitions in one answer; a single batch may have twice that."""
 FURTHER_SECONDS_MAX = 0.05
-"""So long others are waited for once something was taken: its lease runs already."""
+"""Limit of the wait for each further partition once something was taken: its lease is already running."""
 PAUSE_SECONDS = 0.01
-"""Before somebody who was told of something, and did not find it, asks again: others may be faster every time."""
+"""The pause before a member that was woken and found nothing asks again: others may be faster every time."""
 NOTHING = Taken(0, (), b"", is_alone=False, alone_waits=False)
 
 Place: TypeAlias = ActorRef | GoQueueError
-"""A partition, or why there is none."""
+"""A partition, or the error for it."""
 Outcome: TypeAlias = Taken | GoQueueError
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a member wants, of all partitions together."""
+    """The limits of a receive, for all partitions together."""
 
     group: str
     member: str
@@ -48,16 +49,16 @@ class Wish:
     visibility: float
     is_busy: bool
     lasts_max: int
-    """So many may be on their last permitted delivery: with 0 it asks ahead of its need."""
+    """Limit of messages on their last permitted delivery: 0 for a prefetch."""
     instance: int = 0
     seconds_max: float = math.inf
-    """So long it is gone on to further partitions, once something was taken."""
+    """Limit of the time for further partitions, once something was taken."""
 
 
 async def take_what_is_there(
     places: Sequence[Place], wish: Wish, first: int = 0, asked: Container[int] | None = None
 ) -> "Takings":
-    """Those from `first` on are asked before the others; with `asked`, only these."""
+    """Ask the partitions from `first` on before the others; with `asked`, only these."""
     outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
     hand, end = _Hand(wish), trio.current_time() + wish.seconds_max
     for number in (*range(first, len(places)), *range(first)):
@@ -70,13 +71,13 @@ async def take_what_is_there(
 
 class Takings(NamedTuple):
     outcomes: list[Outcome]
-    """One for each place, in order."""
+    """One for each partition, in order."""
     is_full: bool
-    """Of some there may be more."""
+    """The limits were reached: some partitions may have more."""
 
 
 class _Hand:
-    """What has been taken so far, and what is left to take."""
+    """The deliveries taken so far, and the rest of the limits."""
 
     def __init__(self, wish: Wish) -> None:
         self._wish = wish
@@ -124,18 +125,18 @@ class _Hand:
 
     async def _give_back(self, partition: ActorRef, taken: Taken) -> Outcome:
         self.is_full = True
-        with suppress(GoQueueError):  # then its lease ends by itself
+        with suppress(GoQueueError):  # else its lease ends by itself
             await partition.call(SettleRuns(self._wish.group, taken.nonce, Action.RELEASE, taken.all_runs))
         return NOTHING
 
 
 def leads_on(outcome: Outcome) -> bool:
-    """Whether there is something to tell: messages, an error, or that the member is to settle what it holds."""
+    """Whether to answer: with messages, an error, or that the member has to settle what it holds."""
     return isinstance(outcome, GoQueueError) or bool(outcome.size) or outcome.alone_waits
 
 
 async def await_deliverable(places: Sequence[Place], question: AwaitDeliverable) -> set[int]:
-    """Those that may have something, or an error to tell, as soon as there are any; all, at the deadline."""
+    """The partitions that may have messages or an error, as soon as there are any; at the deadline all."""
     some_are, found = trio.Event(), set[int]()
     replies = list[Reply[None]]()
 
@@ -149,7 +150,7 @@ async def await_deliverable(places: Sequence[Place], question: AwaitDeliverable)
             try:
                 reply = await place.ask(question)
             except GoQueueError:
-                note(number)  # who takes next will hear it
+                note(number)  # the next take will get it
             else:
                 replies.append(reply)
                 reply.then(lambda _, number=number: note(number))  # type: ignore[misc]

@@ -1,8 +1,8 @@
-"""Producing and fetching: how records come into partitions and how they are read, without groups.
+"""Produce and fetch requests, without groups.
 
-A fetch asks all of its partitions for what is there. If none has anything, all are asked to say when they do, and
-the first that does ends the waiting of the others. A waiting fetch holds no bytes: it asks again once there is room
-for the answer.
+A fetch asks all of its partitions for batches. If none has any, all are asked to report when they do, and the first
+that does ends the wait of the others. A waiting fetch holds no bytes: it asks again once there is room for the
+answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class FetchQuestion:
 
 
 async def fetch_what_is_there(questions: Sequence[FetchQuestion], bytes_max: int) -> list[LogSlice | GoQueueError]:
-    """An answer or an error for each, in order. Those of the later ones get what the earlier leave of the bytes."""
+    """An answer or an error for each, in order. Later ones get the bytes that earlier ones leave."""
     answers: list[LogSlice | GoQueueError] = []
     room = bytes_max
     for question in questions:
@@ -56,13 +56,13 @@ async def _fetch(question: FetchQuestion, bytes_max: int) -> LogSlice | GoQueueE
 
 
 def leads_on(question: FetchQuestion, answer: LogSlice | GoQueueError) -> bool:
-    """Whether there is something to tell: batches, an error, or that nothing is left at this offset."""
+    """Whether to answer: with batches, an error, or that nothing is left at this offset."""
     return isinstance(answer, GoQueueError) or answer.next_offset != question.offset
 
 
 async def await_the_first(questions: Sequence[FetchQuestion], deadline: float) -> None:
-    """Return when one of them has something, or an error to tell, or at the deadline."""
-    if len(questions) == 1:  # most often; and without a task
+    """Return when one of them has batches or an error, or at the deadline."""
+    if len(questions) == 1:  # the common case, without a task
         await _await_more(questions[0], deadline)
         return
 
@@ -81,13 +81,13 @@ async def _await_more(question: FetchQuestion, deadline: float) -> None:
 
 
 FETCH_BYTES_MAX = 1024 * 1024
-"""Of one answer, unless its first batch alone is larger."""
+"""Limit of one answer, unless its first batch alone is larger."""
 
 PieceT = TypeVar("PieceT")
 
 
 class AnswerGathering(Generic[PieceT]):
-    """An answer with a piece for each thing that was asked, put together as they come."""
+    """An answer with a part for each item of the request, put together as they come."""
 
     __slots__ = ("_finish", "_pieces", "_remaining")
 
@@ -111,7 +111,7 @@ _UNKNOWN = wire.ProducedBatch(None, 0)
 
 
 async def take_produce(session: BrokerSession, correlation: int, request: wire.Produce) -> None:
-    """Hand the batches to their partitions, in order; a partition without room makes the reader wait."""
+    """Pass the batches to their partitions, in order; a partition without room makes the reader wait."""
     size = sum(len(batch.body) for batch in request.batches)
     await session.batches.add(size)
     gathering = AnswerGathering(len(request.batches), _UNKNOWN, partial(_answer, session, correlation, size))
@@ -195,8 +195,8 @@ def _reader(request: wire.Fetch) -> StreamReader | None:
 async def _fetched(
     session: BrokerSession, questions: Sequence[FetchQuestion], bytes_max: int, deadline: float
 ) -> wire.Fetched | None:
-    """What is there; None when that is nothing and there is time to wait. Few read at once, and only when the
-    client takes its answers: however many fetches are asked, those served hold a bounded number of bytes."""
+    """The answer; None when there is nothing and there is time to wait. Few read at once, and only when the client
+    takes its answers: however many fetches there are, their answers hold a bounded number of bytes."""
     async with session.polls.reads:
         await session.speaker.wait_for_room()
         answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))

@@ -1,6 +1,6 @@
-"""Where the requests of one connection are worked on: what they need of the broker, and what they share.
+"""The broker's session of one connection: what its requests need of the broker, and what they share.
 
-The files `serving…` have the work, one function for each request.
+The other files of this folder have a function for each request.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from goqueue.actors.topics.requests import FindPartition, FindPartitions
 from goqueue.errors import GoQueueError
 
 UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
-"""Of batches that are not answered yet; then nothing more is read from the connection."""
+"""Limit of batches that are not answered yet; beyond it nothing more is read from the connection."""
 SETTLING_RUNS_MAX = 65_536
-"""The same of runs that are being settled."""
+"""Limit of runs that are being settled, in the same way."""
 
 
 class RequestLoad:
-    """What was handed on and is not answered yet. Who hands on more than it may hold waits."""
+    """The amount of requests that are not answered yet. Adding more than the limit waits."""
 
     __slots__ = ("_most", "_waiting", "amount")
 
@@ -36,7 +36,7 @@ class RequestLoad:
         self.amount = 0
 
     async def add(self, more: int) -> None:
-        """One that is larger than all that is held goes alone."""
+        """A request larger than the limit waits until it is alone."""
         while self.amount and self.amount + more > self._most:
             await self._waiting.park()
         self.amount += more
@@ -52,7 +52,7 @@ class BrokerSession:
         self.statistics = broker.statistics
         self.speaker = speaker
         self.number = number
-        """Of the connection, among all of this broker."""
+        """The number of the connection, unique in this broker."""
         self.polls = Polls()
         self.batches = RequestLoad(UNSETTLED_BYTES_MAX)
         self.settles = RequestLoad(SETTLING_RUNS_MAX)
@@ -64,11 +64,11 @@ class BrokerSession:
 
     @property
     def is_settling(self) -> bool:
-        """Answers to batches or to what consumers settle are about to follow."""
+        """Answers to batches or settlements are about to follow."""
         return bool(self.batches.amount or self.settles.amount)
 
     async def partitions(self, wanted: Sequence[tuple[bytes, int]]) -> list[ActorRef | GoQueueError]:
-        """Each, or why there is none; those that are not known yet are asked for at once."""
+        """Each partition, or its error; unknown ones are looked up in one request."""
         found = [self._partitions.find(*each) for each in wanted]
         if all(found):
             return cast(list[ActorRef | GoQueueError], found)

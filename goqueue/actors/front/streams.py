@@ -1,4 +1,4 @@
-"""Streams: how members say how far they have come, and hear where their group goes on."""
+"""Streams: commits of members, and committed offsets of their group."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -68,7 +68,7 @@ def _committed(outcome: BaseException | None) -> wire.CommittedPartition:
 
 
 async def commit_from_outside(session: BrokerSession, request: wire.CommitOffsets) -> wire.OffsetsCommitted:
-    """A reader outside of the group speaks to the group."""
+    """A reader outside of the group commits through the group."""
     check_group_name(request.group)
     return _outcomes(await _commit_from_outside(session, request))
 

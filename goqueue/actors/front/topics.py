@@ -1,8 +1,8 @@
-"""What clients ask about topics, and about the broker as a whole.
+"""The requests of clients about topics, and about the broker as a whole.
 
-Restoring a lost partition first reads the dead letters of the topic, which name offsets of the partition too. They
-lie in other partitions and are read before the list of topics is asked, so that no other request waits for the
-reading.
+To restore a lost partition, the dead letters of the topic are read first, as they name offsets of the partition,
+too. They are in other partitions and are read before the list of topics is asked, so that no other request waits
+for the reading.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ from goqueue.storage.backup.groups import pack_with
 from goqueue.types import Buffer, Offset
 
 METADATA_SIZE_MAX = 32 * 1024 * 1024
-"""Of a snapshot: an answer takes a little more."""
+"""Limit of the metadata in a snapshot; the answer takes a little more."""
 
 
 async def create_topic(session: BrokerSession, request: wire.CreateTopic) -> wire.Topics:
@@ -78,7 +78,7 @@ async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wir
 async def purge(session: BrokerSession, request: wire.Purge) -> wire.Done:
     [topic] = await session.broker.topics.call(DescribeTopics((request.name,)))
     for view in topic.partitions:
-        if not isinstance(view.error, PartitionLost):  # of a lost one nothing is left to delete
+        if not isinstance(view.error, PartitionLost):  # a lost one has nothing left to delete
             ref = await session.partition(topic.uuid.bytes, view.partition)
             await ref.call(DeleteBefore(None))
     return wire.Done()
@@ -113,7 +113,7 @@ async def _names_of_groups(session: BrokerSession) -> Sequence[str]:
     try:
         return await session.broker.groups.call(ListGroups())
     except UnknownFormat:
-        return []  # the register cannot be read; whoever asks for a group hears why
+        return []  # the register cannot be read; a request for a group says why
 
 
 def _topics(*views: TopicView) -> wire.Topics:
@@ -182,7 +182,7 @@ def _answer(view: RestorationView) -> wire.PartitionRestored:
 
 
 async def _highest_dead_letter(session: BrokerSession, topic: str, number: int) -> Offset:
-    """The highest offset of this partition that a dead letter names; 0 where none does."""
+    """The highest offset of this partition that a dead letter names; 0 if none does."""
     try:
         [letters] = await session.broker.topics.call(DescribeTopics((dead_letter_topic(topic),)))
     except (UnknownTopic, InvalidName):
@@ -207,7 +207,7 @@ async def _highest_in(ref: ActorRef, offset: Offset, end: Offset, topic: str, nu
             break
         highest = max([highest, *_offsets_in(found.data, topic, number)])
         if found.next_offset <= offset:
-            break  # what follows is not durable yet, and so is nobody's
+            break  # the rest is not durable yet
         offset = found.next_offset
     return highest
 
