@@ -1,32 +1,27 @@
 """The client for asyncio."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any
 
-from goqueue.aio.asking import ask, leave, wait_for
+from goqueue.aio.asking import leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
 from goqueue.aio.consumer import Consumer
+from goqueue.aio.forwarding import forwarded
 from goqueue.aio.producer import Producer
 from goqueue.aio.reader import Reader
 from goqueue.client.client import Client as TrioClient
 from goqueue.client.client import connect as connect_in_trio
-from goqueue.client.consuming.options import OnPartitions
-from goqueue.client.delayed import DelayedPage, DueCount
-from goqueue.client.groups import DamagedSkipped, Group, Redriven, ResetPartition
+from goqueue.client.consuming.options import CALLBACKS
 from goqueue.client.link.address import address_of
-from goqueue.client.link.moments import Moment
-from goqueue.client.link.topics import RestoredPartition, Topic
-from goqueue.client.reading.message import Published
-from goqueue.client.reading.reader import Start
 from goqueue.environment import Network, WallClock
+from goqueue.portal.forwarding import like
 from goqueue.portal.host import Host
 from goqueue.portal.thread import borrow, give_back
 from goqueue.portal.waiting import ask_now
 from goqueue.portal.waiting import opened as opened_host
-from goqueue.types import Acks, Offset, Priority
 
 
 class Client:
@@ -34,336 +29,63 @@ class Client:
 
     def __init__(self, host: Host[TrioClient], client: TrioClient) -> None:
         self._host = host
-        self._client = client
+        self._inner = client
 
     # Topics
 
-    async def create_topic(self, name: str, partitions: int = 3, config: Mapping[str, Any] | None = None) -> Topic:
-        return await ask(self._host, self._client.create_topic, name, partitions, config)
-
-    async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
-        return await ask(self._host, self._client.alter_topic, name, config)
-
-    async def add_partitions(self, name: str, partitions: int) -> Topic:
-        """`partitions` is how many there shall be."""
-        return await ask(self._host, self._client.add_partitions, name, partitions)
-
-    async def delete_topic(self, name: str) -> None:
-        await ask(self._host, self._client.delete_topic, name)
-
-    async def topics(self) -> list[Topic]:
-        return await ask(self._host, self._client.topics)
-
-    async def topic(self, name: str) -> Topic:
-        return await ask(self._host, self._client.topic, name)
-
-    async def purge(self, name: str) -> None:
-        await ask(self._host, self._client.purge, name)
-
-    async def delete_before(self, topic: str, partition: int, offset: Offset) -> None:
-        await ask(self._host, self._client.delete_before, topic, partition, offset)
-
-    async def restore_partition(
-        self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
-    ) -> RestoredPartition:
-        """Restart a lost partition, empty, behind every offset that is known of. Without `accept_loss` a dry run.
-
-        `at_least` is an offset that the broker may not know of, such as the partition's end in a backup.
-        """
-        restore = partial(self._client.restore_partition, accept_loss=accept_loss, at_least=at_least)
-        return await ask(self._host, restore, topic, partition)
-
-    async def stats(self) -> Mapping[str, Any]:
-        return await ask(self._host, self._client.stats)
+    create_topic = forwarded(TrioClient.create_topic)
+    alter_topic = forwarded(TrioClient.alter_topic)
+    add_partitions = forwarded(TrioClient.add_partitions)
+    delete_topic = forwarded(TrioClient.delete_topic)
+    topics = forwarded(TrioClient.topics)
+    topic = forwarded(TrioClient.topic)
+    purge = forwarded(TrioClient.purge)
+    delete_before = forwarded(TrioClient.delete_before)
+    restore_partition = forwarded(TrioClient.restore_partition)
+    stats = forwarded(TrioClient.stats)
 
     # Publishing
 
-    async def publish(
-        self,
-        topic: str,
-        value: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-        acks: Acks | int | str = Acks.ALL,
-    ) -> Published:
-        """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
-        return await ask(
-            self._host,
-            self._client.publish,
-            topic,
-            value,
-            key=key,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-            acks=acks,
-        )
+    publish = forwarded(TrioClient.publish)
 
-    def producer(
-        self,
-        topic: str,
-        *,
-        acks: Acks | int | str = Acks.ALL,
-        linger_ms: float = 5,
-        batch_messages: int = 100,
-        batch_bytes: int = 64 * 1024,
-        buffer_messages: int = 100_000,
-        delivery_timeout: float = 120.0,
-        idempotent: bool = True,
-    ) -> Producer:
+    @like(TrioClient.producer)
+    def producer(self, topic: str, **options: Any) -> Producer:
         """The fast way to publish: `async with client.producer("orders") as producer`."""
-        producer = ask_now(
-            self._host,
-            self._client.producer,
-            topic,
-            acks=acks,
-            linger_ms=linger_ms,
-            batch_messages=batch_messages,
-            batch_bytes=batch_bytes,
-            buffer_messages=buffer_messages,
-            delivery_timeout=delivery_timeout,
-            idempotent=idempotent,
-        )
-        return Producer(self._host, producer)
+        return Producer(self._host, ask_now(self._host, self._inner.producer, topic, **options))
 
     # Delayed messages
 
-    async def delayed(
-        self,
-        topic: str,
-        *,
-        partition: int | None = None,
-        after: tuple[int, Offset] | None = None,
-        limit: int = 1_000,
-        state: str = "pending",
-    ) -> DelayedPage:
-        """Those that wait for their time, in order of partitions and offsets, or with "finished" what became of the
-        last ones that no longer do. The `next` of a page is the `after` of the following one.
-        """
-        return await ask(
-            self._host, self._client.delayed, topic, partition=partition, after=after, limit=limit, state=state
-        )
-
-    async def count_delayed(self, topic: str, *, partition: int | None = None) -> int:
-        """How many are pending."""
-        return await ask(self._host, self._client.count_delayed, topic, partition=partition)
-
-    async def delayed_by_due(self, topic: str, *, partition: int | None = None) -> list[DueCount]:
-        """How many are pending and due within a second from now, ten, a minute, and so on."""
-        return await ask(self._host, self._client.delayed_by_due, topic, partition=partition)
-
-    async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """True when it will never be delivered; False when it was, or there was none."""
-        return await ask(self._host, self._client.cancel_delayed, topic, partition, offset)
-
-    async def reschedule_delayed(
-        self,
-        topic: str,
-        partition: int,
-        offset: Offset,
-        *,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-    ) -> bool:
-        """To a time, or to so many seconds from now. False when it is not pending."""
-        return await ask(
-            self._host,
-            self._client.reschedule_delayed,
-            topic,
-            partition,
-            offset,
-            delay=delay,
-            deliver_at=deliver_at,
-        )
-
-    async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """At once. False when it is not pending."""
-        return await ask(self._host, self._client.deliver_delayed, topic, partition, offset)
+    delayed = forwarded(TrioClient.delayed)
+    count_delayed = forwarded(TrioClient.count_delayed)
+    delayed_by_due = forwarded(TrioClient.delayed_by_due)
+    cancel_delayed = forwarded(TrioClient.cancel_delayed)
+    reschedule_delayed = forwarded(TrioClient.reschedule_delayed)
+    deliver_delayed = forwarded(TrioClient.deliver_delayed)
 
     # Reading
 
-    def read(
-        self,
-        topic: str,
-        *,
-        partition: int | None = None,
-        start: Start = "earliest",
-        end: Offset | str | None = None,
-    ) -> Reader:
-        """The messages of a topic, without a group. Follows unless `end` is given."""
-        reader = ask_now(self._host, self._client.read, topic, partition=partition, start=start, end=end)
-        return Reader(self._host, reader)
+    @like(TrioClient.read)
+    def read(self, topic: str, **options: Any) -> Reader:
+        return Reader(self._host, ask_now(self._host, self._inner.read, topic, **options))
 
-    def consumer(
-        self,
-        topics: str | Sequence[str],
-        *,
-        group: str,
-        mode: str = "queue",
-        shared: bool | None = None,
-        key_order: bool | None = None,
-        lanes: str | None = None,
-        max_deliveries: int | None = None,
-        assignor: str | None = None,
-        rebalance: str | None = None,
-        start: Start = "earliest",
-        max_in_flight: int = 4_000,
-        max_in_flight_bytes: int = 16 * 1024 * 1024,
-        visibility_timeout: float = 30.0,
-        auto_extend: bool | None = None,
-        member_id: str | None = None,
-        auto_commit: bool = True,
-        on_assigned: OnPartitions | None = None,
-        on_revoked: OnPartitions | None = None,
-    ) -> Consumer:
-        """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
-
-        `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
-        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
-        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
-        """
+    @like(TrioClient.consumer)
+    def consumer(self, topics: Any, **options: Any) -> Consumer:
+        """A member of a group: `async with client.consumer("orders", group="billing") as consumer`."""
         loop = LoopCalls()
-        consumer = ask_now(
-            self._host,
-            self._client.consumer,
-            topics,
-            group=group,
-            mode=mode,
-            shared=shared,
-            key_order=key_order,
-            lanes=lanes,
-            max_deliveries=max_deliveries,
-            assignor=assignor,
-            rebalance=rebalance,
-            start=start,
-            max_in_flight=max_in_flight,
-            max_in_flight_bytes=max_in_flight_bytes,
-            visibility_timeout=visibility_timeout,
-            auto_extend=auto_extend,
-            member_id=member_id,
-            auto_commit=auto_commit,
-            on_assigned=loop.calling(on_assigned),
-            on_revoked=loop.calling(on_revoked),
-        )
-        return Consumer(self._host, consumer, loop)
+        options |= {name: loop.calling(options.get(name)) for name in CALLBACKS}
+        return Consumer(self._host, ask_now(self._host, self._inner.consumer, topics, **options), loop)
 
     # Groups
 
-    async def groups(self) -> list[Group]:
-        return await ask(self._host, self._client.groups)
-
-    async def group(self, name: str) -> Group:
-        """Its members, and for each partition how far it is."""
-        return await ask(self._host, self._client.group, name)
-
-    async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
-        """Other settings; None resets one. Of a group with members only by `force`."""
-        return await ask(self._host, self._client.alter_group, name, settings, force=force)
-
-    async def reset_group(
-        self,
-        name: str,
-        start: Start,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        dry_run: bool = False,
-        force: bool = False,
-    ) -> list[ResetPartition]:
-        """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
-        return await ask(
-            self._host,
-            self._client.reset_group,
-            name,
-            start,
-            topic=topic,
-            partition=partition,
-            dry_run=dry_run,
-            force=force,
-        )
-
-    async def skip_damaged(
-        self,
-        group: str,
-        topic: str,
-        partition: int,
-        first: Offset,
-        last: Offset,
-        *,
-        dry_run: bool = False,
-    ) -> DamagedSkipped:
-        """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
-        on behind them. A dry run says what would be. A stream must have no members."""
-        return await ask(
-            self._host,
-            self._client.skip_damaged,
-            group,
-            topic,
-            partition,
-            first,
-            last,
-            dry_run=dry_run,
-        )
-
-    async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
-        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
-
-        `GroupConflict` while it has members, who commit by themselves.
-        """
-        await ask(self._host, self._client.commit, group, topic, offsets)
-
-    async def delete_group(self, name: str) -> None:
-        """A group without members, and its progress."""
-        await ask(self._host, self._client.delete_group, name)
-
-    async def redrive(
-        self,
-        topic: str,
-        *,
-        group: str | None = None,
-        partition: int | None = None,
-        offsets: Sequence[Offset] | None = None,
-        reason: str | None = None,
-        to: str | None = None,
-        all_groups: bool = False,
-        max_messages: int | None = None,
-        per_second: int | None = None,
-        dry_run: bool = False,
-    ) -> Redriven:
-        """Send dead letters of a topic back, each once: those that fit all that is given.
-
-        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
-        They go to the group that gave them up, with `all_groups` to all, or to another topic.
-        """
-        return await ask(
-            self._host,
-            self._client.redrive,
-            topic,
-            group=group,
-            partition=partition,
-            offsets=offsets,
-            reason=reason,
-            to=to,
-            all_groups=all_groups,
-            max_messages=max_messages,
-            per_second=per_second,
-            dry_run=dry_run,
-        )
-
-    async def why(self, group: str, member: str | None = None) -> str:
-        """Why nothing is being delivered to a group, or to one of its members: one sentence with figures."""
-        return await ask(self._host, self._client.why, group, member)
+    groups = forwarded(TrioClient.groups)
+    group = forwarded(TrioClient.group)
+    alter_group = forwarded(TrioClient.alter_group)
+    reset_group = forwarded(TrioClient.reset_group)
+    skip_damaged = forwarded(TrioClient.skip_damaged)
+    commit = forwarded(TrioClient.commit)
+    delete_group = forwarded(TrioClient.delete_group)
+    redrive = forwarded(TrioClient.redrive)
+    why = forwarded(TrioClient.why)
 
 
 class Connecting:

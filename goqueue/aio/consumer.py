@@ -9,10 +9,9 @@ from weakref import WeakKeyDictionary
 
 from goqueue.aio.asking import ask, leave, wait_for
 from goqueue.aio.callbacks import LoopCalls
+from goqueue.aio.forwarding import forwarded
 from goqueue.client.consuming.consumer import Consumer as TrioConsumer
-from goqueue.client.consuming.consumer import Settled
 from goqueue.client.consuming.delivery import OF_TRIO, DeliveredMessage, LeasedMessage
-from goqueue.client.consuming.options import Start
 from goqueue.client.consuming.parcel import Parcel
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.streaming.consumer import StreamConsumer
@@ -27,7 +26,7 @@ class Consumer:
 
     def __init__(self, client: Host[Any], consumer: TrioConsumer, loop: LoopCalls) -> None:
         self._loop = loop
-        self._consumer = consumer
+        self._inner = consumer
         self._host = Host("consumer", lambda: consumer, client.thread, within=client)
         self._buffer: MessageBuffer[DeliveredMessage] = MessageBuffer(consumer.next_batch)
         self._at_work: MutableMapping[Any, LeasedMessage] = WeakKeyDictionary()
@@ -41,7 +40,7 @@ class Consumer:
     @property
     def member_id(self) -> str:
         """The name under which the group knows it."""
-        return self._consumer.member_id
+        return self._inner.member_id
 
     async def __aenter__(self) -> "Consumer":
         self._loop.run_here()
@@ -60,8 +59,8 @@ class Consumer:
         self, max_messages: int = 500, timeout: float = 30, *, visibility_timeout: float | None = None
     ) -> list[DeliveredMessage]:
         """What is there, at least one message; [] after `timeout` seconds. Cancelling it loses nothing."""
-        receive = partial(self._consumer.receive, max_messages, timeout, visibility_timeout=visibility_timeout)
-        parcel = Parcel(self._consumer)
+        receive = partial(self._inner.receive, max_messages, timeout, visibility_timeout=visibility_timeout)
+        parcel = Parcel(self._inner)
         try:
             await ask(self._host, parcel.fill, receive)
         except BaseException:
@@ -78,7 +77,7 @@ class Consumer:
         worker = asyncio.current_task()
         self._at_work.pop(worker, None)
         message = await self._next()
-        if self._consumer.extends_at_work:
+        if self._inner.extends_at_work:
             self._at_work[worker] = message
         return message
 
@@ -107,47 +106,22 @@ class Consumer:
 
     # Settling
 
-    async def ack(self, messages: Settled) -> None:
-        """They are done. `StaleReceipt` names those whose leases had ended; the others are settled."""
-        await ask(self._host, self._consumer.ack, messages)
+    ack = forwarded(TrioConsumer.ack)
+    nack = forwarded(TrioConsumer.nack)
+    reject = forwarded(TrioConsumer.reject)
+    release = forwarded(TrioConsumer.release)
+    extend = forwarded(TrioConsumer.extend)
 
-    async def nack(self, messages: Settled, *, delay: float | None = None, reason: str = "") -> None:
-        """They failed: try again after `delay` seconds, or after 1 s, 2 s, 4 s … 60 s."""
-        await ask(self._host, self._consumer.nack, messages, delay=delay, reason=reason)
+    # Streams
 
-    async def reject(self, messages: Settled, reason: str = "") -> None:
-        """They can never succeed: to the dead-letter topic, now."""
-        await ask(self._host, self._consumer.reject, messages, reason)
-
-    async def release(self, messages: Settled) -> None:
-        """Give them back at once; this delivery does not count."""
-        await ask(self._host, self._consumer.release, messages)
-
-    async def extend(self, messages: Settled, seconds: float) -> None:
-        """Their leases end so many seconds from now."""
-        await ask(self._host, self._consumer.extend, messages, seconds)
-
-    # For streams
-
-    async def commit(self, message: LeasedMessage | None = None) -> None:
-        """Stream mode: all that was handed out so far is done, or up to this message of its partition."""
-        await ask(self._host, self._consumer.commit, message)
-
-    async def seek(self, partition: int, to: Start, *, topic: str | None = None) -> None:
-        """Stream mode: go on at an offset, `earliest`, `latest` or a time."""
-        await ask(self._host, self._consumer.seek, partition, to, topic=topic)
-
-    async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:
-        """Stream mode: hand out nothing of this partition, or of all that it has, until `resume`."""
-        await ask(self._host, self._consumer.pause, partition, topic=topic)
-
-    async def resume(self, partition: int | None = None, *, topic: str | None = None) -> None:
-        """Stream mode: hand out messages of this partition again, or of all that it has."""
-        await ask(self._host, self._consumer.resume, partition, topic=topic)
+    commit = forwarded(TrioConsumer.commit)
+    seek = forwarded(TrioConsumer.seek)
+    pause = forwarded(TrioConsumer.pause)
+    resume = forwarded(TrioConsumer.resume)
 
 
 async def run_worker(consumer: Consumer, working: Working, handle: Handle) -> Worked:
     """The rules of a worker, in the Trio thread, with this consumer, which is entered and left for it."""
-    consumer._consumer.be_patient()
+    consumer._inner.be_patient()
     async with consumer:
-        return await ask(consumer._host, working.run, consumer._consumer, handle)
+        return await ask(consumer._host, working.run, consumer._inner, handle)

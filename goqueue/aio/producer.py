@@ -1,23 +1,20 @@
 """The producer for asyncio."""
 
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from goqueue.aio.asking import ask, leave, wait_for
-from goqueue.client.link.moments import Moment
+from goqueue.aio.asking import leave, wait_for
+from goqueue.aio.forwarding import forwarded
 from goqueue.client.producing.producer import Producer as TrioProducer
-from goqueue.client.reading.message import Published
+from goqueue.portal.forwarding import forwarded_now
 from goqueue.portal.host import Host
-from goqueue.portal.waiting import ask_now
-from goqueue.types import Priority
 
 
 class Producer:
     """Made by `client.producer`; enter it to send."""
 
     def __init__(self, client: Host[Any], producer: TrioProducer) -> None:
-        self._producer = producer
+        self._inner = producer
         self._host = Host("producer", lambda: producer, client.thread, within=client, farewell=TrioProducer.flush)
 
     async def __aenter__(self) -> "Producer":
@@ -29,123 +26,8 @@ class Producer:
     ) -> None:
         await leave(self._host, failed=kind is not None)
 
-    async def send(
-        self,
-        value: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> Published:
-        """Send one message and wait until it is confirmed."""
-        return await ask(
-            self._host,
-            self._producer.send,
-            value,
-            key=key,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-        )
-
-    def send_nowait(
-        self,
-        value: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> None:
-        """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
-        ask_now(
-            self._host,
-            self._producer.send_nowait,
-            value,
-            key=key,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-        )
-
-    async def send_many(
-        self,
-        values: Sequence[bytes],
-        keys: Sequence[bytes | None] | None = None,
-        *,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> Sequence[Published]:
-        """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
-
-        `message_id` names the call: each message is known by it and its number.
-        """
-        return await ask(
-            self._host,
-            self._producer.send_many,
-            values,
-            keys,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-        )
-
-    def send_many_nowait(
-        self,
-        values: Sequence[bytes],
-        keys: Sequence[bytes | None] | None = None,
-        *,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> None:
-        """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
-        room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
-        """
-        ask_now(
-            self._host,
-            self._producer.send_many_nowait,
-            values,
-            keys,
-            headers=headers,
-            priority=priority,
-            partition=partition,
-            delay=delay,
-            deliver_at=deliver_at,
-            ttl=ttl,
-            message_id=message_id,
-        )
-
-    async def flush(self) -> None:
-        """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
-        await ask(self._host, self._producer.flush)
+    send = forwarded(TrioProducer.send)
+    send_nowait = forwarded_now(TrioProducer.send_nowait)
+    send_many = forwarded(TrioProducer.send_many)
+    send_many_nowait = forwarded_now(TrioProducer.send_many_nowait)
+    flush = forwarded(TrioProducer.flush)

@@ -22,21 +22,21 @@ ManyMessages: TypeAlias = tuple[
 
 def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
     """One request, asked again as the client's own calls are."""
-    return ask(client._host, client._client.call, request, kind)
+    return ask(client._host, client._inner.call, request, kind)
 
 
 def be_patient(client: Client, seconds: float) -> None:
     """So long its calls wait for a broker that is away."""
-    client._client.patience_seconds = seconds
+    client._inner.patience_seconds = seconds
 
 
 def now(client: Client) -> Microseconds:
-    return client._client.clock.now()
+    return client._inner.clock.now()
 
 
 def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True) -> Iterator[FetchedSlice]:
     """Whole batches as they lie in the log, the next ones under way while one is looked at."""
-    fetcher = SliceFetcher(client._client, wanted, fail_on_data_loss=fail_on_data_loss)
+    fetcher = SliceFetcher(client._inner, wanted, fail_on_data_loss=fail_on_data_loss)
     ask(client._host, _start, client, fetcher)
     try:
         while taken := ask(client._host, fetcher.next):
@@ -46,12 +46,12 @@ def slices(client: Client, wanted: SliceRange, *, fail_on_data_loss: bool = True
 
 
 async def _start(client: Client, fetcher: SliceFetcher) -> None:
-    client._client.spawn(fetcher.run)
+    client._inner.spawn(fetcher.run)
 
 
 def begin_keyless_anywhere(producer: Producer) -> None:
     """Not at partition 0: many producers that live for one batch without keys each spread by it."""
-    ask_now(producer._host, producer._producer._sender.begin_keyless_anywhere)
+    ask_now(producer._host, producer._inner._sender.begin_keyless_anywhere)
 
 
 def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:
@@ -59,7 +59,7 @@ def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:
 
     The first call that is refused ends it; its number is in the error's details as `call`.
     """
-    ask_now(producer._host, _send_all, producer._producer, calls)
+    ask_now(producer._host, _send_all, producer._inner, calls)
 
 
 def _send_all(producer: TrioProducer, calls: Iterable[ManyMessages]) -> None:

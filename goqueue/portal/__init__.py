@@ -1,1 +1,1 @@
-"""From threads that know nothing of Trio into one that runs it: what `goqueue.blocking` and `goqueue.aio` share."""
+"""Calls from threads without Trio into a thread that runs it, for `goqueue.blocking` and `goqueue.aio`."""

@@ -1,7 +1,7 @@
-"""Where a reader's messages lie for other threads: a batch comes at once, and is taken one by one.
+"""A buffer of a reader's messages for other threads: filled with whole batches, and taken from one by one.
 
-Whoever waits for the next batch may be cancelled or give up at any time. So a batch is not a call's answer, which
-might find nobody; it is laid here, for whoever comes next. Threads that read from one shelf share the messages.
+A thread that waits for the next batch may be cancelled or give up at any time. So a batch is not the answer of a
+call, which might be lost; it is put here, for the next thread. Threads that read from one buffer share messages.
 """
 
 from collections import deque
@@ -39,7 +39,7 @@ class MessageBuffer(Generic[ItemT]):
         self.items.clear()
 
     def close(self, thread: TrioThread) -> None:
-        """Those who wait hear of it."""
+        """Waiting threads get `Closed`."""
         self._is_closed = True
         self.clear()
         thread.tell(self._wake)
@@ -47,7 +47,7 @@ class MessageBuffer(Generic[ItemT]):
     # In the Trio thread
 
     async def fill(self) -> bool:
-        """Wait until something is there; False when nothing will come any more."""
+        """Wait until there are messages; False when none will come any more."""
         if self._is_closed:
             raise self._closed()
         with trio.CancelScope() as scope:
@@ -64,7 +64,7 @@ class MessageBuffer(Generic[ItemT]):
                 return True
             fetched = await self._fetch()
             self.items.extend(fetched)
-            return bool(fetched)  # not whether they are still there: other threads take them
+            return bool(fetched)  # other threads may have taken them already
 
     def _wake(self) -> None:
         self.clear()

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Call(Generic[T]):
-    """Settled once, by the Trio thread, which then runs `on_settled`. The first word holds."""
+    """Settled once, by the Trio thread, which then runs `on_settled`. The first settlement holds."""
 
     __slots__ = ("_error", "_is_settled", "_on_settled", "_value", "scope", "unsettled")
 
@@ -19,9 +19,9 @@ class Call(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         self.scope = trio.CancelScope()
-        """Around what is done for it. Only the Trio thread may cancel it."""
+        """The scope of its work. Only the Trio thread may cancel it."""
         self.unsettled: set[Call[Any]] = set()
-        """The row in which it stands, until it is settled."""
+        """The set that holds it until it is settled."""
 
     def succeed(self, value: T) -> None:
         self._settle(value, None)
@@ -37,7 +37,7 @@ class Call(Generic[T]):
             self._on_settled()
 
     def result(self) -> T:
-        """Of a settled call, once."""
+        """The result of a settled call; called once."""
         if self._error is not None:
             error, self._error = self._error, None
             try:

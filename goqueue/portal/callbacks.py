@@ -10,7 +10,7 @@ ArgT = TypeVar("ArgT")
 
 
 def in_thread(function: Callable[[ArgT], object] | None) -> Callable[[ArgT], Awaitable[object]] | None:
-    """What is no function is left to be refused."""
+    """Anything but a function is passed on, and refused later."""
     if not callable(function):
         return function
 

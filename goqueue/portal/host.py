@@ -1,13 +1,12 @@
 """An async context manager that other threads enter, use and leave.
 
 Trio wants a nursery to be opened and closed by one task. So each context that is entered from outside has a task of
-its own in the Trio thread: it enters, runs whatever calls come, waits for the word to leave, and leaves.
+its own in the Trio thread: it enters, runs the calls that come, waits until it is asked to leave, and leaves.
 
     enter ─► open: calls run beside each other ─► leave ─► farewell (a producer flushes) ─► over: calls are Closed
 
-A host may stand within another one, as a producer within its client. When the outer one is left, the inner one ends
-as by a cancellation. The program's own exception never enters the Trio thread: two threads would write into its
-traceback.
+A host may be within another one, as a producer within its client. When the outer one is left, the inner one is
+cancelled. The program's own exception never enters the Trio thread: two threads would write into its traceback.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +25,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class _Left(Exception):
-    """Stands for the way out of the block, however that came."""
+    """Leaves the block, however that came about."""
 
 
 class Host(Generic[T]):
@@ -45,11 +44,11 @@ class Host(Generic[T]):
         self._within = within
         self._farewell = farewell
         self._tasks: trio.Nursery | None = None
-        """While it is open."""
+        """None unless it is open."""
         self._leave_asked = trio.Event()
         self._leaving: list[Call[None]] = []
         self._error: BaseException | None = None
-        """What ended it before anybody left."""
+        """The error that ended it before it was left."""
         self._has_failed = self.is_over = False
 
     # From any thread
@@ -61,11 +60,11 @@ class Host(Generic[T]):
         self.thread.begin(call, lambda: self._start(call, function))
 
     def begin_now(self, call: Call[AnswerT], function: Callable[[], AnswerT]) -> None:
-        """For what does not wait: no task is needed, and calls keep their order."""
+        """For functions that do not wait: no task is needed, and calls keep their order."""
         self.thread.begin(call, lambda: self._perform(call, function))
 
     def leave(self, call: Call[None], *, failed: bool) -> None:
-        """Settled when it is over. Cancelling it ends the farewell, and what was left to do is dropped."""
+        """Settled when it is over. Cancelling the call ends the farewell, and its rest is dropped."""
         self.thread.begin(call, lambda: self._note_leaving(call, failed))
 
     # In the Trio thread
@@ -101,11 +100,11 @@ class Host(Generic[T]):
         except BaseException as error:
             call.fail(error)
         finally:
-            call.fail(self._closed())  # cancelled: by its caller, who has gone, or because all is over
+            call.fail(self._closed())  # cancelled: by its caller, or as the host ends
 
     async def _live(self, entering: Call[T]) -> None:
         try:
-            with entering.scope:  # whoever gives up entering is out again, also when just in
+            with entering.scope:  # a caller that gives up entering leaves, even if it is just in
                 async with self._make() as value:
                     await self._be_open(entering, value)
                     if self._has_failed or self._farewell is not None:
@@ -158,7 +157,7 @@ class Host(Generic[T]):
             self._leave_asked.set()
 
     def _settle_leaving(self, call: Call[None]) -> None:
-        """Whoever leaves by an exception need not hear that there was nothing left to leave."""
+        """A block that ends with an exception does not get `Closed` on top of it."""
         if self._error is None or (self._has_failed and isinstance(self._error, Closed)):
             call.succeed(None)
         else:

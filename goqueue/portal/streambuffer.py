@@ -1,7 +1,7 @@
-"""Where a stream's messages lie for other threads: in order, and it is known which of them are handled.
+"""A buffer of a stream's messages for other threads, which knows the messages that are handled.
 
-A message that was taken is at work until the next one is asked for. Trio's thread looks here for what it may
-commit, and takes back what is not to be handed out any more. So both hold a lock, for a moment.
+A message that was taken is at work until the next one is taken. Trio's thread looks here for messages that it may
+commit, and takes back those that must not be handed out any more. So both hold a lock, for a moment.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ class StreamBuffer(MessageBuffer[ItemT]):
     # From any thread
 
     def take(self) -> ItemT | None:
-        """The next one; those before are handled. None: there is none, fill it."""
+        """The next message; those before it are handled. None: there is none, call `fill`."""
         with self._lock:
             if self._is_closed:
                 raise self._closed()
@@ -31,7 +31,7 @@ class StreamBuffer(MessageBuffer[ItemT]):
             return self._at_work[0] if self._at_work else None
 
     def close(self, thread: TrioThread) -> None:
-        """What lies here or is at work stays known: it is not handled."""
+        """Messages that are here or at work stay known: they are not handled."""
         with self._lock:
             self._is_closed = True
         thread.tell(self._wake)

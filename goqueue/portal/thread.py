@@ -1,10 +1,10 @@
 """The thread that runs Trio for programs that do not.
 
-There is one for each process, shared by all clients: started for the first that opens, ended when the last has
-closed, so that nothing runs on. A program that ends without closing its clients has them closed at its exit.
+There is one in each process, shared by all clients: started by the first that opens, ended when the last has
+closed, so that nothing runs on. When a program ends without closing its clients, they are closed at its exit.
 
-Threads do not survive a fork. What was opened before is of no use in the child, and says so; a client that is
-opened in the child gets a thread there.
+Threads do not survive a fork. A client that was opened before is of no use in the child, and says so; a client that
+is opened in the child gets a thread there.
 """
 
 import atexit
@@ -60,7 +60,7 @@ class TrioThread:
             self.nursery.cancel_scope.cancel()
 
     def begin(self, call: Call[Any], start: Callable[[], object]) -> None:
-        """Let the Trio thread run `start`, which never raises. The call is settled, whatever becomes of it."""
+        """Let the Trio thread run `start`, which never raises. The call is settled in any case."""
         self._check_usable()
         call.unsettled = self._unsettled
         self._unsettled.add(call)
@@ -71,12 +71,12 @@ class TrioThread:
             raise Closed("the client is closed, and with it goqueue's thread") from None
 
     def give_up(self, call: Call[Any]) -> None:
-        """Nobody waits for it any more."""
+        """The caller no longer waits: cancel the call."""
         self._unsettled.discard(call)
         self.tell(call.scope.cancel)
 
     def tell(self, what: Callable[[], object]) -> None:
-        """Let the Trio thread run this, which never raises, without waiting; it is no matter when all is over."""
+        """Let the Trio thread run this, which never raises, without waiting. After its end it does nothing."""
         if not self.is_lost:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(what)
@@ -89,7 +89,7 @@ class TrioThread:
 
     @property
     def is_lost(self) -> bool:
-        """We are in a child of the process that has the thread."""
+        """This is a child of the process that has the thread."""
         return os.getpid() != self._pid
 
     @property
@@ -97,7 +97,7 @@ class TrioThread:
         return self._thread.is_alive()
 
     def stop(self, seconds_max: float | None = None) -> None:
-        """Cancel whatever runs there, and wait for its end."""
+        """Cancel everything that runs there, and wait for its end."""
         self._ready.wait(seconds_max)
         if self._failure is None:
             self.tell(self._stopping.set)
@@ -105,7 +105,7 @@ class TrioThread:
 
 
 class _Shared:
-    """The one of this process, and by how many it is used."""
+    """The thread of this process, and the number of its users."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -122,7 +122,7 @@ class _Shared:
             return self._thread
 
     def give_back(self, thread: TrioThread) -> None:
-        """The last one ends it."""
+        """The last user ends the thread."""
         with self._lock:
             if thread is self._thread:
                 self._users -= 1
@@ -137,7 +137,7 @@ class _Shared:
             thread.stop(EXIT_SECONDS_MAX)
 
     def begin_anew(self) -> None:
-        """In a child. Somebody may have held the lock in the parent."""
+        """In a child: a thread of the parent may have held the lock."""
         self.__init__()  # type: ignore[misc]
         for each in list(emptied_in_children):
             each.clear()
@@ -148,10 +148,10 @@ class Clearable(Protocol):
 
 
 new_lock = threading.Lock
-"""For what Trio's thread and others look at together, for a moment."""
+"""A lock for state that Trio's thread shares with others; held for a moment."""
 
 emptied_in_children: "WeakSet[Clearable]" = WeakSet()
-"""What was fetched is for the parent."""
+"""Cleared in a child: what was fetched belongs to the parent."""
 
 _shared = _Shared()
 borrow, give_back = _shared.borrow, _shared.give_back

@@ -1,4 +1,4 @@
-"""How a thread without an event loop waits for a call: so that Ctrl-C and a time limit can end it."""
+"""Waits for a call in a thread without an event loop, so that Ctrl-C and a time limit can end the wait."""
 
 import math
 import threading
@@ -21,9 +21,9 @@ _deadline: ContextVar[float] = ContextVar("goqueue_deadline", default=math.inf)
 
 @contextmanager
 def fail_after(seconds: float) -> Iterator[None]:
-    """Whatever waits for goqueue in this block, in this thread, raises `TimeoutError` after so many seconds.
+    """Calls that wait for goqueue in this block, in this thread, raise `TimeoutError` after this number of seconds.
 
-    What it waited for is cancelled; a message that was being published may have been written or not.
+    The call is cancelled; a message that was being published may have been written or not.
     """
     token = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
     try:
@@ -33,7 +33,7 @@ def fail_after(seconds: float) -> Iterator[None]:
 
 
 def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None], deadline: float | None = None) -> T:
-    """Begin a call and wait for its result. Who is interrupted, at whatever moment, cancels it."""
+    """Begin a call and wait for its result. An interruption, at any moment, cancels it."""
     settled = threading.Lock()
     settled.acquire()
     call: Call[T] = Call(settled.release)
@@ -47,25 +47,25 @@ def wait_for(thread: TrioThread, begin: Callable[[Call[T]], None], deadline: flo
 
 
 def ask_now(host: Host[Any], function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What does not wait in Trio waits here for its turn there, and no longer."""
+    """Run a function that does not wait in the Trio thread."""
     return wait_for(host.thread, lambda call: host.begin_now(call, partial(function, *arguments, **named)))
 
 
 def leave(host: Host[Any], *, failed: bool) -> None:
-    """However it is left, nothing of it runs afterwards. In a child of the process there is nothing to leave."""
+    """Leave the host; nothing of it runs afterwards. In a child of the process there is nothing to leave."""
     if host.thread.is_lost or (failed and not host.thread.is_alive):
         return
     try:
         wait_for(host.thread, partial(host.leave, failed=failed), math.inf if failed else None)
     finally:
-        if not host.is_over:  # interrupted: what is left to do is dropped, which takes no time
+        if not host.is_over:  # interrupted: the rest of its work is dropped, which takes no time
             with suppress(Exception):
                 wait_for(host.thread, partial(host.leave, failed=True), math.inf)
 
 
 @contextmanager
 def opened(host: Host[T]) -> Iterator[T]:
-    """What it gives, for a block."""
+    """The value of the host, for a block."""
     value = wait_for(host.thread, host.enter)
     try:
         yield value

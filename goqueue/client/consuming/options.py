@@ -62,7 +62,7 @@ class ConsumerOptions:
         if self.member_id is not None:
             _check_member_id(self.member_id)
         check_flag("auto_commit", self.auto_commit)
-        for name in ("on_assigned", "on_revoked"):
+        for name in CALLBACKS:
             _check_callback(name, getattr(self, name))
         _check_of_mode(self)
 
@@ -89,8 +89,9 @@ class ConsumerOptions:
         return {"mode": self.mode} | {name: value for name, value in asked.items() if value is not None}
 
 
+CALLBACKS = ("on_assigned", "on_revoked")
 OF_QUEUES = ("visibility_timeout", "auto_extend", "max_deliveries", "max_in_flight", "lanes")
-OF_STREAMS = ("auto_commit", "on_assigned", "on_revoked")
+OF_STREAMS = ("auto_commit", *CALLBACKS)
 _DEFAULTS = {field.name: field.default for field in fields(ConsumerOptions)}
 
 
