@@ -149,7 +149,7 @@ class Attachments:
         return begun
 
     def add(self, topic: SeenTopic, partitions: int) -> None:
-        """The group reads this topic, which has so many partitions now. One made again replaces the old one."""
+        """The group reads this topic, now with `partitions`. One that was created again replaces the old one."""
         for number in range(partitions):
             key = TopicPartition(topic.name, number)
             attachment = self._attached.get(key)

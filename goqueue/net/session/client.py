@@ -17,12 +17,12 @@ class ClientSession(Session):
     _last_correlation = 0
 
     def hello(self, hello: Hello) -> None:
-        """Say it once, first. Requests may follow when the welcome has come."""
+        """Send it once, first. Requests may follow when the welcome has come."""
         self._step(Step.HELLO)
         self._send(hello)
 
     def request(self, request: Request) -> int:
-        """Ask; the id under which the answer will come. What raises has changed nothing."""
+        """Send a request. Returns the correlation id of its answer. A call that raises has changed nothing."""
         self._check_may_ask()
         correlation = self._next_correlation()
         self._send(request, correlation)
@@ -70,7 +70,7 @@ class ClientSession(Session):
             raise ProtocolError("the sizes in the welcome are too small to be true")
 
     def _adopt(self, welcome: Welcome) -> None:
-        """Send nothing that the broker would refuse for its size; take what this end always took."""
+        """Send nothing that the broker would refuse for its size; this end's own limits stay."""
         self._outbox.frame_size_max = min(self.limits.frame_size_max, welcome.frame_size_max)
         self.limits = replace(
             self.limits, message_size_max=min(self.limits.message_size_max, welcome.message_size_max)
@@ -109,7 +109,7 @@ class ClientSession(Session):
         return None if correlation in self._under_way else Refused(correlation, _nobody_asked(correlation))
 
     def _turn_down(self, correlation: int, error: GoQueueError) -> Event:
-        """The request is settled, badly: what its answer said is lost."""
+        """The request fails, since its answer cannot be read."""
         del self._under_way[correlation]
         return RequestFailed(correlation, error)
 

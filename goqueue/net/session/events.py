@@ -1,4 +1,4 @@
-"""What a session tells its owner. At most one comes of each frame."""
+"""The events of a session for its owner. A frame causes at most one."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

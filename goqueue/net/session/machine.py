@@ -1,11 +1,11 @@
 """The rules of a connection, without the connection: frames in, events out; calls in, frames out.
 
-Both ends run this machine. `receive` takes one frame and gives at most one event; `next_frame` gives what is to be
-sent. Nothing here waits, reads a clock or knows a socket, so that a test can join two of them in any order.
+Both ends run this machine. `receive` takes one frame and returns at most one event; `next_frame` returns the next
+frame to send. Nothing here waits, reads a clock or knows a socket, so that a test can join two in any order.
 
-What is bad is answered by its reach (G14). A body that cannot be read, an unknown kind, too many requests: an error
-to that request, and the session goes on. A frame that cannot be told to belong to anyone, a second request under an
-id that is still in use, anything but hello at the start: an error with correlation id 0, and the session is closed.
+The answer to bad input depends on its reach (G14). A body that cannot be read, an unknown kind, too many requests:
+an error to that request, and the session goes on. A frame that belongs to no request, a second request with an id
+that is still in use, anything but hello at the start: an error with correlation id 0, and the session is closed.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class SessionState(Enum):
 
 
 class Step(Enum):
-    """What moves a session on; sent by one end and received by the other, it moves both alike."""
+    """A step of the session; sent by one end and received by the other, it moves both alike."""
 
     HELLO = auto()
     WELCOME = auto()
@@ -57,7 +57,7 @@ GREETED = (SessionState.OPEN, SessionState.LEAVING)
 
 
 class Session(ABC):
-    """What both ends share: framing, parts, state, the requests under way, and the end."""
+    """The part that both ends share: framing, parts, state, the requests under way, and the end."""
 
     def __init__(self, limits: Limits | None = None, room: Room | None = None) -> None:
         self.limits = limits or Limits()
@@ -73,19 +73,19 @@ class Session(ABC):
 
     @property
     def bytes_waiting(self) -> int:
-        """What `next_frame` has still to give. Who reads on while this grows has no bound on memory."""
+        """Bytes that `next_frame` still has to return. To bound memory, the owner stops reading while it grows."""
         return self._outbox.bytes_waiting
 
     @property
     def is_drained(self) -> bool:
-        """Said go-away, answered everything and sent it: time to close the transport."""
+        """Go-away was said, and everything is answered and sent: time to close the transport."""
         return self.state is SessionState.LEAVING and not self._under_way and not self._outbox
 
     def next_frame(self) -> bytes | None:
         return self._outbox.next_frame()
 
     def receive(self, data: bytes) -> Event | None:
-        """One frame of the other end. Never raises for what is in it."""
+        """Take one frame of the other end. Never raises for its contents."""
         if self.state is SessionState.CLOSED:
             return None
         try:
@@ -95,11 +95,11 @@ class Session(ABC):
             return self.close(error)
 
     def forget_parts(self) -> None:
-        """Nothing more will come: what is not whole never will be."""
+        """Drop incomplete messages: nothing more will come."""
         self._assembly.clear()
 
     def close(self, error: GoQueueError | None = None) -> SessionClosed:
-        """End the session; with an error, tell the other end why. What waited to be sent is dropped."""
+        """End the session; with an error, tell the other end why. Unsent frames are dropped."""
         self._outbox.clear()
         if error is not None and self.state is not SessionState.CLOSED:
             self._send_error(error, size_max=self.limits.hello_size_max)
@@ -116,15 +116,15 @@ class Session(ABC):
 
     @abstractmethod
     def _take_message(self, opening: Opening) -> Event:
-        """A request or an answer, whole."""
+        """A whole request or answer."""
 
     @abstractmethod
     def _take_part_of(self, correlation: int) -> Event | None:
-        """May parts come under this id? The event that says no."""
+        """The event that refuses parts with this id; None if they are allowed."""
 
     @abstractmethod
     def _turn_down(self, correlation: int, error: GoQueueError) -> Event:
-        """What came under this id is bad."""
+        """Refuse a bad message with this id."""
 
     def _take(self, opening: Opening) -> Event | None:
         if opening.correlation == NOBODY:
@@ -175,7 +175,7 @@ class Session(ABC):
     def _send_error(
         self, error: GoQueueError, correlation: int = NOBODY, throttle_ms: int = 0, size_max: int | None = None
     ) -> None:
-        """Send it in any case: where there is no room for its details, without them."""
+        """Send the error in any case: without its details if they are too large."""
         body = error_body(error)
         message = encode(body, correlation, throttle_ms)
         if len(message) > (size_max or self.limits.message_size_max):

@@ -1,1 +1,1 @@
-"""What carries frames: websockets over a stream."""
+"""Transports of frames: websockets over a stream."""

@@ -9,9 +9,9 @@
     | payload, each byte XOR the key's                              |
     +---------------------------------------------------------------+
 
-A general parser takes as many steps for one of our frames as all else that is done with it, and most frames are
-alike: whole, binary, alone in what was received. A frame's length is compared with the limit before its payload is
-waited for. Whatever breaks the rules raises `Breach`, with the code to close with, and nothing else is raised.
+A general parser takes as many steps for one of our frames as everything else that is done with it, and most frames
+are alike: whole, binary, alone in what was received. A frame's length is compared with the limit before its payload
+is awaited. A breach of the rules raises `Breach`, with the code to close with, and nothing else is raised.
 """
 
 from struct import Struct
@@ -25,12 +25,12 @@ _CONTROL = (CLOSE, PING, PONG)
 FINAL, RESERVED, MASKED = 0x80, 0x70, 0x80
 CONTROL_SIZE_MAX = 125
 PIECES_MAX = 1_024
-"""Of one message: however small they are, taking them has an end."""
+"""Limit of frames of one message, however small they are, so that receiving it has an end."""
 NO_MASK = bytes(4)
 """The key with which our clients mask: XOR with it changes nothing, and costs nothing. Masks keep scripts in
-browsers from writing what a proxy takes for HTTP; a client that runs nobody else's scripts has no such guest."""
+browsers from writing bytes that a proxy takes for HTTP; our clients run no such scripts."""
 SMALL_SIZE_MAX = 512
-"""Up to here one large number is unmasked faster than four rows of bytes."""
+"""Up to this size it is faster to unmask one large number than four slices of bytes."""
 
 PROTOCOL_ERROR, TOO_LARGE = 1002, 1009
 NO_CODE = 1005
@@ -87,7 +87,7 @@ def decode_close(payload: bytes) -> tuple[int, str]:
 
 
 def mask(payload: Buffer, key: bytes) -> bytes:
-    """Masked, or unmasked: it is the same."""
+    """Mask or unmask: it is the same operation."""
     if key == NO_MASK:
         return bytes(payload)
     size = len(payload)
@@ -103,7 +103,7 @@ def mask(payload: Buffer, key: bytes) -> bytes:
 
 
 class FrameReader:
-    """What the other end sends, in pieces of any size. `masked`: it is a client, and must mask."""
+    """Parses the bytes of the other end, in pieces of any size. `masked`: it is a client, and must mask."""
 
     def __init__(self, *, masked: bool, size_max: int) -> None:
         self._mask_bit = MASKED if masked else 0
@@ -111,11 +111,11 @@ class FrameReader:
         self._buffer: bytes | bytearray = b""
         self._position = 0
         self.steps = 0
-        """Frames looked at; who reads on and on lets others run after so many, and sets it back."""
+        """The number of frames parsed. A task that reads on lets others run after some, and resets it."""
         self._message = bytearray()
         self._pieces = 0
         self._opcode: int | None = None
-        """Of a message of which some frames have come."""
+        """The opcode of a message of which some frames have come."""
 
     def feed(self, data: bytes) -> None:
         if self._position == len(self._buffer):
@@ -127,7 +127,7 @@ class FrameReader:
         self._position = 0
 
     def next(self) -> ReceivedFrame | None:
-        """The next one that is whole, or None until more was fed. `Breach` ends it."""
+        """The next whole message or control frame, or None until more is fed. `Breach` ends it."""
         while (frame := self._next_frame()) is not None:
             first, payload = frame
             opcode = first & 0x0F

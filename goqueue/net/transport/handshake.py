@@ -1,7 +1,7 @@
 """The opening of a websocket: an HTTP request to upgrade, and its answer. wsproto knows the rules.
 
-What the other end sends may confuse the parsers below in ways of their own. Whatever they raise, it is the end of
-this connection and of nothing else. Both return what came behind the handshake: the first bytes of frames.
+The other end may send bytes that make the parsers below raise any error. Whatever they raise, it ends this
+connection and nothing else. Both functions return the bytes behind the handshake: the first bytes of frames.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,7 +41,7 @@ async def shake_hands_as_client(stream: trio.abc.Stream, host: str, path: str, h
 
 
 async def shake_hands_as_server(stream: trio.abc.Stream, refusal_of: Callable[[Headers], str | None]) -> bytes:
-    """`refusal_of` sees the headers and says why not: answered with 403."""
+    """`refusal_of` gets the headers and returns the reason for a refusal, which is answered with 403."""
     websocket = WSConnection(ConnectionType.SERVER)
 
     async def shake_hands() -> bytes:
@@ -77,7 +77,7 @@ async def _in_time(stream: trio.abc.Stream, shake_hands: Callable[[], Awaitable[
 
 
 async def _first_event(websocket: WSConnection, stream: trio.abc.Stream) -> tuple[Event, bytes]:
-    """What the head says, and what came behind it. Frames are not for wsproto to read."""
+    """The event of the head, and the bytes behind it: wsproto must not read frames."""
     received = b""
     while END_OF_HEAD not in received and len(received) <= HEAD_SIZE_MAX:
         received += await _receive(stream)

@@ -1,13 +1,13 @@
-"""Noticing that the other end is gone although nobody said so.
+"""Detects dead connections, whose other end is gone without a close.
 
-A machine that lost its power, a cable, a firewall that forgot: no byte comes, and none says that none will come. So
-an end that has heard nothing for a while asks for a sign of life, a websocket ping, and gives up when none comes.
-The same holds when what was sent is not taken; a ping would not be taken either then.
+A machine that lost its power, a cable, a firewall that forgot: no byte comes, and nothing says that none will come.
+So an end that has heard nothing for a while asks for a sign of life, a websocket ping, and gives up when none
+comes. It also gives up when the other end does not take what was sent; then it would not take a ping either.
 
-Time counts only while this end waits for the other: one that is busy elsewhere learns nothing from the silence, and
-neither does one that was held up as a whole.
+Time counts only while this end waits for the other: a task that is busy elsewhere learns nothing from the silence,
+and neither does a process that was stopped as a whole.
 
-One task looks after any number of connections, now and then, so that an idle one costs next to nothing.
+One task checks any number of connections, now and then, so that an idle one costs next to nothing.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -24,7 +24,7 @@ LOOK_EACH_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long the other end may be silent, in seconds; noticed at the next look."""
+    """Limits of the other end's silence, in seconds; checked at the next look."""
 
     ping_after: float
     gone_after: float
@@ -32,11 +32,11 @@ class Patience:
 
 OF_BROKERS = Patience(ping_after=30.0, gone_after=60.0)
 OF_CLIENTS = Patience(ping_after=10.0, gone_after=20.0)
-"""Less than a call has: there is time to ask again on a new connection."""
+"""Less than the time limit of a call: there is time to ask again on a new connection."""
 
 
 async def keep_alive(transports: Callable[[], Iterable[WebsocketTransport]], patience: Patience) -> None:
-    """Look after these until cancelled."""
+    """Check these until cancelled."""
     async with trio.open_nursery() as nursery:
         looked_at = trio.current_time()
         while True:
@@ -58,7 +58,7 @@ def _look(transports: Iterable[WebsocketTransport], patience: Patience, now: flo
 
 @asynccontextmanager
 async def kept_alive(transport: WebsocketTransport, patience: Patience) -> AsyncIterator[None]:
-    """Look after one connection for as long as the block lasts."""
+    """Check one connection during the block."""
     async with PlainNursery() as nursery:
         nursery.start_soon(keep_alive, lambda: [transport], patience)
         yield

@@ -1,8 +1,8 @@
-"""Who may talk to a broker from a browser: the check of Host and Origin.
+"""Checks Host and Origin: which pages in a browser may talk to a broker.
 
 A web page can make its visitor's browser connect to 127.0.0.1. Two headers that a page cannot forge give it away.
 `Origin` names the page: it must be of the broker's own making. `Host` names what the browser believes to talk to:
-there a page shows that points its own name at 127.0.0.1 (DNS rebinding). Programs that are no browsers send no
+it betrays a page that points its own name at 127.0.0.1 (DNS rebinding). Programs that are no browsers send no
 Origin, and need none.
 """
 
@@ -75,7 +75,7 @@ def _is_own(host: str, listening: Sequence[Address], configured_hosts: Sequence[
 
 
 def _is_loopback(host: str) -> bool:
-    """By its letters, never by asking DNS: who answers there may be the attacker."""
+    """By its letters, never by asking DNS: the attacker may answer there."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -83,7 +83,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_listened_on(host: str, listening: Sequence[Address]) -> bool:
-    """The operator chose this address; that of every interface is nobody's name."""
+    """The operator chose this address; the address of all interfaces is no name of a host."""
     return any(host == each.host.lower() and not _is_every_interface(host) for each in listening)
 
 

@@ -1,4 +1,4 @@
-"""What carries frames: whole, in order, until it ends."""
+"""Transports carry frames: whole, in order, until they end."""
 
 from typing import Protocol
 
@@ -12,23 +12,23 @@ class Transport(Protocol):
     """One end of a connection. One task may send while another receives; two may not do the same."""
 
     async def send(self, frame: bytes) -> None:
-        """Hand over a frame; waits while the other end takes nothing. `ConnectionLost`, or `Closed` by us.
+        """Send a frame; waits while the other end takes nothing. `ConnectionLost`, or `Closed` by this end.
 
-        One that was cancelled may have sent half a frame, so the transport is lost after it.
+        A cancelled call may have sent half a frame, so the transport is lost after it.
         """
         ...
 
     @property
     def is_clear(self) -> bool:
-        """Whether a frame may be posted: nothing is on its way out before it."""
+        """Whether a frame may be posted: nothing else is being sent."""
         ...
 
     def post(self, frame: bytes) -> bool:
-        """Hand over a frame without waiting; whether all of it is gone. Else `drain` soon."""
+        """Send a frame without waiting. Returns whether all of it was sent; else call `drain` soon."""
         ...
 
     async def drain(self) -> None:
-        """Hand over what is left of what was posted, as `send` does."""
+        """Send the rest of a posted frame, as `send` does."""
         ...
 
     async def receive(self) -> bytes | None:
@@ -36,12 +36,12 @@ class Transport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close in order, within a bounded time. Twice is once."""
+        """Close in order, within a bounded time. A second call does nothing."""
         ...
 
 
 class Frames(Protocol):
-    """A session, as far as frames leave it."""
+    """The side of a session that frames are sent from."""
 
     @property
     def bytes_waiting(self) -> int: ...
@@ -50,9 +50,9 @@ class Frames(Protocol):
 
 
 def post_lone_frame(frames: Frames, transport: Transport) -> bool:
-    """Send what waits now, and not after one more turn of the event loop; whether nothing is left to send.
+    """Send the waiting frame now, not after one more turn of the event loop. Returns whether nothing is left.
 
-    For those who wait for this one frame alone. Where more may follow in the same turn, all go together later.
+    For a frame that is awaited alone. Where more may follow in the same turn, all are sent together later.
     """
     if not transport.is_clear:
         return False

@@ -1,11 +1,11 @@
 """Frames as binary websocket messages, over any stream.
 
-`frames.py` has the frames, `handshake.py` the opening; here is what moves bytes between them and a stream.
-There is no task of its own and no queue: whoever receives reads the stream, and pings are answered on the way. So
-nothing is read that nobody waits for, and a small request and its answer take as few turns of the event loop as
-they can (docs/decisions has the figures).
+`frames.py` has the frames, `handshake.py` the opening; this file moves bytes between them and a stream.
+There is no task of its own and no queue: `receive` reads the stream, and answers pings on the way. So nothing is
+read that no task waits for, and a small request and its answer take as few turns of the event loop as they can
+(docs/decisions has the figures).
 
-One who sends without end has its turns like everybody: the streams below do not let others run by themselves, so
+A peer that sends without end must not starve other tasks: the streams below do not let them run by themselves, so
 this does, every few frames.
 """
 
@@ -37,9 +37,9 @@ __all__ = ["HANDSHAKE_TIMEOUT", "Headers", "WebsocketTransport", "accept_websock
 
 RECEIVE_SIZE = 256 * 1024
 SEND_SIZE = 256 * 1024
-"""Sent in one go; how long the other end takes for it tells whether it is there."""
+"""Size of one send; the time that the other end takes for it tells whether it is alive."""
 TURN_STEPS_MAX = 32
-"""Frames looked at in a row; then others have their turn."""
+"""Limit of frames that are parsed in a row; then other tasks run."""
 CLOSE_TIMEOUT = 5
 
 ORDERLY_CODES = (1000, 1001, 1005)
@@ -50,27 +50,27 @@ STREAM_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 class WebsocketTransport:
     def __init__(self, stream: trio.abc.Stream, first: bytes, *, is_client: bool, frame_size_max: int) -> None:
-        """`first` came behind the handshake."""
+        """`first` are the bytes behind the handshake."""
         self._stream = stream
         self._masks = is_client
         self._frames = FrameReader(masked=not is_client, size_max=frame_size_max)
         self._frames.feed(first)
         self._has_said_goodbye = False
         self._is_closed = False
-        """By us."""
+        """Closed by this end."""
         self._loss: ConnectionLost | None = None
         self._has_ended = trio.Event()
         self._is_receiving = False
         self._is_sending = False
         self._is_torn = False
         self._rest = b""
-        """Of what was posted."""
+        """The unsent rest of a posted frame."""
         self._send_now: Callable[[bytes], int] | None = getattr(stream, "send_now", None)
         self._senders = trio.lowlevel.ParkingLot()
         self._receiving_since = math.inf
         self._sending_since = math.inf
         self._taken_at = -math.inf
-        """When the other end last took a piece of something large."""
+        """When the other end last took a part of a large frame."""
 
     async def send(self, frame: bytes) -> None:
         if self._is_closed:
@@ -117,25 +117,25 @@ class WebsocketTransport:
 
     @property
     def silent_since(self) -> float:
-        """Since when this end waits for the other: to take what it was given, else for a word. It may be never."""
+        """Since when this end waits for the other, to take what is sent or to send. Infinity if it does not."""
         if self._is_sending:
             return self._sending_since
         return max(self._receiving_since, self._taken_at)
 
     async def ping(self) -> None:
-        """Ask for a sign of life. Who is given something to send already waits for one."""
+        """Ask for a sign of life. While this end is sending, it waits for one already."""
         if not self._is_sending and not self._has_ended.is_set():
             await self._say(PING, b"")
 
     async def give_up(self, reason: str) -> None:
-        """The other end is gone without a word: nobody waits for it any more."""
+        """The other end is gone without a close: end the connection."""
         self._end(ConnectionLost(reason))
         await trio.aclose_forcefully(self._stream)
 
     # In
 
     async def _next_frame(self) -> bytes | None:
-        """One step: a frame, if it has led to one."""
+        """One step; the frame, if it is complete."""
         await self._let_others_run()
         received = await self._next_received()
         if received is None:
@@ -215,7 +215,7 @@ class WebsocketTransport:
             self._senders.unpark()
 
     async def _send_all(self, data: bytes) -> None:
-        """What is large goes piece by piece. A small one proves nothing when it is taken: the system has room."""
+        """A large frame is sent in pieces. A small send proves nothing: the system's buffer has room for it."""
         self._sending_since = trio.current_time()
         if len(data) <= SEND_SIZE:
             await self._stream.send_all(data)
@@ -226,12 +226,12 @@ class WebsocketTransport:
             self._sending_since = self._taken_at = trio.current_time()
 
     async def _say(self, opcode: int, payload: bytes) -> None:
-        """If it can still be said."""
+        """Send a control frame, if that is still possible."""
         with suppress(ConnectionLost):
             await self._send(encode_frame(opcode, payload, masked=self._masks))
 
     async def _say_goodbye(self, code: int, reason: str) -> None:
-        """Once, and nothing after it."""
+        """Send the close frame once, and nothing after it."""
         with suppress(ConnectionLost):
             await self._send(encode_close(code, reason, masked=self._masks))
             self._has_said_goodbye = True
@@ -246,7 +246,7 @@ class WebsocketTransport:
         await trio.aclose_forcefully(self._stream)
 
     async def _wait_for_the_end(self) -> None:
-        """What comes before the other end's goodbye is of no use any more."""
+        """Frames before the other end's close are dropped."""
         if not self._has_said_goodbye:
             return
         if self._is_receiving:
@@ -267,7 +267,7 @@ async def connect_websocket(
     headers: Headers = (),
     frame_size_max: int = FRAME_SIZE_MAX,
 ) -> WebsocketTransport:
-    """Shake hands as the client. `host` is what the Host header says, port included."""
+    """Shake hands as the client. `host` is the Host header, with the port."""
     first = await shake_hands_as_client(stream, host, path, headers)
     return WebsocketTransport(stream, first, is_client=True, frame_size_max=frame_size_max)
 
@@ -278,7 +278,7 @@ async def accept_websocket(
     *,
     frame_size_max: int = FRAME_SIZE_MAX,
 ) -> WebsocketTransport:
-    """Shake hands as the server. `refusal_of` sees the headers and says why not: answered with 403."""
+    """Shake hands as the server. `refusal_of` gets the headers and returns the reason for a refusal (403)."""
     first = await shake_hands_as_server(stream, refusal_of)
     return WebsocketTransport(stream, first, is_client=False, frame_size_max=frame_size_max)
 
