@@ -1,8 +1,7 @@
-"""The seams between goqueue and the machine: disk, network, wall clock, chance.
+"""The interfaces between goqueue and the machine: disk, network, wall clock, chance.
 
-Everything that the operating system can do to us comes through an `Environment`, so that a simulation can
-put its own in place and replay a run from a seed. Monotonic time is Trio's clock, which a simulation
-replaces as a whole.
+Everything that the operating system can do to us comes through an `Environment`, so that a simulation can use its
+own and replay a run from a seed. Monotonic time is Trio's clock, which a simulation replaces as a whole.
 
 Rules of the disk, which every implementation keeps and the simulated one exploits:
 
@@ -32,12 +31,12 @@ class File(Protocol):
     """An open file, read and written by position."""
 
     path: str
-    """As errors name it. Who gives the file another name says so here."""
+    """The name in errors. Code that renames the file updates it."""
 
     def size(self) -> int: ...
 
     def write(self, position: int, buffers: Sequence[Buffer]) -> int:
-        """Write the buffers one after the other; the number of bytes. On an error some may be written."""
+        """Write the buffers one after the other. Returns the number of bytes. On an error some may be written."""
         ...
 
     async def read(self, position: int, length: int) -> Buffer:
@@ -47,11 +46,11 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     async def sync(self) -> None:
-        """Return once everything written so far is durable. Begun, it goes on to its end, cancelled or not."""
+        """Return once everything written so far is durable. Once begun, it goes on to its end, cancelled or not."""
         ...
 
     def close(self) -> None:
-        """Give the descriptor back, once reads and syncs under way have ended. Twice is once."""
+        """Close the descriptor, once reads and syncs under way have ended. A second call does nothing."""
         ...
 
 
@@ -97,16 +96,16 @@ class Disk(Protocol):
     async def replace(self, old: str, new: str) -> None:
         """Rename a file over another that may be there. No cancellation comes between.
 
-        It waits, which `rename` must not: freeing what was there takes the file system milliseconds while others
-        are being synced.
+        It waits, which `rename` must not: freeing the old file takes the file system milliseconds while others are
+        being synced.
         """
         ...
 
     async def put(self, temporary: str, path: str, contents: Sequence[Buffer]) -> File:
-        """Make a file of these contents, whole and durable before it gets its name, and the name durable too.
+        """Make a file of these contents, whole and durable before it gets its name, and the name durable, too.
 
-        What had the name before stays when it fails, and nothing is left of the new one; only when the name
-        could not be synced may either be there. Begun, it goes on to its end, as `sync` of a file.
+        When it fails, the old file of that name stays, and nothing is left of the new one; only when the name
+        could not be synced may either be there. Once begun, it goes on to its end, as `sync` of a file.
         """
         ...
 
@@ -117,17 +116,17 @@ class Disk(Protocol):
         ...
 
     async def sync_directory(self, path: str) -> None:
-        """Return once the names in this folder are durable; to its end, as `sync` of a file."""
+        """Return once the names in this folder are durable. Once begun, it goes on to its end."""
         ...
 
     async def sync_all(self, targets: "Sequence[SyncTarget]") -> "dict[SyncTarget, Exception]":
-        """All of these, side by side and each to its end; those that failed, and why."""
+        """Sync all of these concurrently, each to its end. Returns the failures."""
         ...
 
     def space(self, path: str) -> Space: ...
 
     def rest(self) -> None:
-        """Nobody uses the disk for now: keep nothing that runs. It may be used again."""
+        """The disk is not used for now: end its threads. It may be used again."""
         ...
 
     def lock(self, path: str) -> DirectoryLock:
@@ -143,7 +142,7 @@ class Network(Protocol):
 
 class WallClock(Protocol):
     def now(self) -> Microseconds:
-        """What people call the time. It may jump either way."""
+        """The wall time. It may jump either way."""
         ...
 
 

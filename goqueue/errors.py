@@ -1,8 +1,8 @@
 """Every error that goqueue raises on purpose.
 
-Two kinds of failure exist. What is here is the expected kind: something outside was wrong, nothing was
-changed, and the caller is told what, why and what to do next. Everything else (an assertion, a KeyError of
-our own) is a bug and crashes the actor that met it.
+Two kinds of failure exist. These are the expected kind: something outside was wrong, nothing was changed, and the
+caller is told what, why and what to do next. Everything else (an assertion, a KeyError of our own) is a bug and
+crashes the actor that met it.
 """
 
 from collections.abc import Sequence
@@ -45,10 +45,10 @@ class CorruptMessage(InvalidMessage):
 
 
 class DuplicateMessage(InvalidMessage):
-    """A message with this id is there already, within two minutes; it need not, and must not, be sent again.
+    """A message with this id was published within the last two minutes; this one must not be sent again.
 
-    `offset` is where the first one lies. It is None when that one stands in the same batch: send the others first,
-    then this one again, and its offset is known.
+    `offset` is that of the first one. It is None when that one is in the same batch: send the others first, then
+    this one again, and its offset is known.
     """
 
     code = "duplicate_message"
@@ -104,7 +104,7 @@ class TopicExists(GoQueueError):
 
 
 class TopicFull(GoQueueError):
-    """The topic holds as much as it may, and `overflow=reject`. It works again once something has gone."""
+    """The topic has reached its limit, and `overflow=reject`. It works again once messages were removed."""
 
     code = "topic_full"
     retryable = True
@@ -116,11 +116,11 @@ class UnknownPartition(GoQueueError):
     code = "unknown_partition"
 
 
-# What a producer sent out of its turn. Nothing of it was written now.
+# Refusals of an idempotent producer. Nothing of the batch was written now.
 
 
 class ProducerRefused(GoQueueError):
-    """The root of what an idempotent producer may hear."""
+    """The root of the errors of an idempotent producer."""
 
     code = "producer_refused"
 
@@ -151,13 +151,13 @@ class RepeatTooOld(ProducerRefused):
 
 
 class OffsetOutOfRange(GoQueueError):
-    """The offset lies outside what the partition holds; `details` has `start` and `end`."""
+    """The offset lies outside the partition's log; `details` has `start` and `end`."""
 
     code = "offset_out_of_range"
 
 
 class DataLost(GoQueueError):
-    """Messages that were to be read are gone: retention removed them, or their topic was deleted or made anew."""
+    """Messages that were to be read are gone: retention removed them, or their topic was deleted, or made anew."""
 
     code = "data_lost"
 
@@ -166,15 +166,15 @@ class DataLost(GoQueueError):
 
 
 class UnknownGroup(GoQueueError):
-    """There is no group of this name. The first consumer that joins makes it."""
+    """There is no group of this name. The first consumer that joins creates it."""
 
     code = "unknown_group"
 
 
 class GroupConflict(GoQueueError):
-    """The group works in another way, or has members that stand against it; nothing was changed.
+    """The group has other settings, or has members while it must have none; nothing was changed.
 
-    `details` has `settings`, the names of what differs, or `members`, how many there are.
+    `details` has `settings`, the names of those that differ, or `members`, their number.
     """
 
     code = "group_conflict"
@@ -187,7 +187,7 @@ class UnknownMember(GoQueueError):
 
 
 class StaleGeneration(GoQueueError):
-    """What was said rests on an assignment that does not hold. Nothing was changed; await the newest."""
+    """The request relies on an assignment that is no longer valid. Nothing was changed; await the newest."""
 
     code = "stale_generation"
 
@@ -209,13 +209,13 @@ class StaleReceipt(GoQueueError):
 
 
 class StorageError(GoQueueError):
-    """The disk, or what lies on it, is not as it must be."""
+    """The disk, or a file on it, is not as it must be."""
 
     code = "storage_error"
 
 
 class DiskFull(StorageError):
-    """No room. What was begun is undone; it works again once there is room."""
+    """The disk is full. The operation was undone; it works again once there is room."""
 
     code = "disk_full"
     retryable = True
@@ -234,7 +234,7 @@ class DiskFailed(StorageError):
 
 
 class UnexpectedFile(DiskFailed):
-    """A file stands where a directory is expected, or something that is no file where a file is expected."""
+    """There is a file where a directory is expected, or something that is no file where a file is expected."""
 
     code = "unexpected_file"
 
@@ -294,13 +294,13 @@ class PartitionLost(PartitionUnavailable):
 
 
 class DirectoryNotEmpty(StorageError):
-    """A backup or a restore goes into an empty or a missing directory, and this one holds something."""
+    """A backup or a restore needs an empty or a missing directory, and this one is not empty."""
 
     code = "directory_not_empty"
 
 
 class IncompleteCopy(StorageError):
-    """A backup or a restore that was cut short, or a backup that is not as it was made. Nobody is to use it."""
+    """A backup or a restore that was cut short, or a backup that was changed. It must not be used."""
 
     code = "incomplete_copy"
 
@@ -373,7 +373,7 @@ class DeliveryTimeout(Unavailable):
 
 
 class DeliveryUnknown(OutcomeUnknown, DeliveryTimeout):
-    """Both: it was sent, no answer came within `delivery_timeout`, and it may have been written or not."""
+    """The message was sent, no answer came within `delivery_timeout`, and it may have been written or not."""
 
     code = "delivery_unknown"
     retryable = False
@@ -386,7 +386,7 @@ class SparkNotReady(GoQueueError):
 
 
 class RowRefused(InvalidMessage):
-    """A row of a table cannot be a message. `details` has `row`, counted from 0 among those of its task."""
+    """A table row cannot be a message. `details` has `row`, counted from 0 among those of its task."""
 
     code = "row_refused"
 
@@ -410,7 +410,7 @@ class MailboxFull(Unavailable):
 
 
 class CallCycle(GoQueueError):
-    """An actor called, directly or through others, itself: a bug that would have been a deadlock."""
+    """An actor called itself, directly or through others: a bug that would have been a deadlock."""
 
     code = "call_cycle"
 

@@ -1,8 +1,8 @@
-"""A nursery that hands on the one error that happened, and not a group with one error in it.
+"""A nursery that raises a single error as it is, not as a group with one error in it.
 
-Trio wraps whatever leaves a nursery in an exception group. Most often one thing went wrong and the rest are
-cancellations that followed from it; then that one error is what callers, supervisors and people want to see.
-Two errors that happened both stay a group.
+Trio wraps every exception that leaves a nursery in an exception group. Most often one thing went wrong and the rest
+are cancellations that followed from it; then callers, supervisors and people want to see that one error. Two errors
+stay a group.
 """
 
 from types import TracebackType
@@ -11,14 +11,14 @@ import trio
 
 
 def errors_in(error: BaseException) -> list[BaseException]:
-    """The errors that a group, and the groups in it, hold; a plain error is its own only one."""
+    """The errors in a group and in the groups within it; a plain error is the only one."""
     if isinstance(error, BaseExceptionGroup):
         return [leaf for part in error.exceptions for leaf in errors_in(part)]
     return [error]
 
 
 def lone_error(error: BaseException) -> BaseException:
-    """What happened, when but one thing did; else the group of what did. Cancellations are consequences."""
+    """The error, if there is only one, else the group of all. Cancellations are consequences and do not count."""
     if isinstance(error, BaseExceptionGroup):
         error = error.split(trio.Cancelled)[1] or errors_in(error)[0]
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
@@ -49,7 +49,7 @@ class PlainNursery:
 
 
 def _raise_as_it_was(error: BaseException) -> None:
-    """Raise without making what is handled just now the error's context: it is no part of its story."""
+    """Raise without the exception that is being handled as the error's context: they are not related."""
     context = error.__context__
     try:
         raise error

@@ -1,8 +1,8 @@
-"""What a broker is told before it starts, and by whom.
+"""The settings of a broker, and where each value comes from.
 
 `Settings` is the one table: each field carries its default, what it accepts and what it does. Values come from a
-TOML file, from the environment (`GOQUEUE_DATA`, …) and from flags; later ones win. Every place is checked by
-itself, so that a bad value is found also where another one hides it, and all faults are told at once, before
+TOML file, from the environment (`GOQUEUE_DATA`, …) and from flags; later ones win. Every source is checked by
+itself, so that a bad value is found even if another one overrides it, and all faults are reported at once, before
 anything is opened.
 """
 
@@ -27,10 +27,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 PORT_MAX = 65_535
 GIBIBYTE = 1024**3
 DEFAULT = "default"
-"""Who said so when nobody did."""
+"""The origin of a value that no source sets."""
 PREFIX = "GOQUEUE_"
 OTHER_NAMES = ("config", "url", "timeout")
-"""Of commands, not of brokers: they stand in the environment beside the settings."""
+"""Names of the commands' own settings in the environment, which are not a broker's."""
 
 
 def flag_of(name: str) -> str:
@@ -53,14 +53,14 @@ def _on_loopback(text: str) -> str:
 
 
 def _whole_size(given: object) -> object:
-    """What follows a size it does not know, `ByteSize` passes over: 5% would be five bytes."""
+    """`ByteSize` ignores a suffix that it does not know: 5% would be five bytes."""
     if isinstance(given, str) and not re.fullmatch(r"\d+(\.\d+)?\s*[A-Za-z]*", given.strip(), re.ASCII):
         raise ValueError(f"{given!r} is not a size like 1073741824, 500MB or 2GiB")
     return given
 
 
 def _no_truth(given: object) -> object:
-    """`true` counts as 1 in Python; as a number of something nobody means it."""
+    """`true` counts as 1 in Python, but nobody means it as a number."""
     if isinstance(given, bool):
         raise ValueError(f"{str(given).lower()} is not a number")
     return given
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """`load` looks at the other places itself: it has to remember which value came from where."""
+        """`load` reads the other sources itself: it has to remember where each value came from."""
         return (init_settings,)
 
 
@@ -114,14 +114,14 @@ class Settings(BaseSettings):
 class LoadedSettings:
     settings: Settings
     origins: Mapping[str, str]
-    """Of each setting: who said so."""
+    """The source of each setting's value."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     values: Mapping[str, Any]
     named: Callable[[str], str]
-    """How the one who wrote a setting there would call it."""
+    """The name of a setting in this source, for messages."""
     file: str | None = None
 
     def origin(self, key: str) -> str:
@@ -129,7 +129,7 @@ class _Place:
 
 
 def load(flags: Mapping[str, str], file: str | None = None) -> LoadedSettings:
-    """The settings that hold. `InvalidConfig` names every unknown key and bad value at once."""
+    """The effective settings. `InvalidConfig` names every unknown key and bad value at once."""
     faults: list[str] = []
     places = [_file_place(file, faults), _environment_place(faults), _Place(flags, flag_of)]
     faults += [fault for place in places for fault in _faults_of(place)]

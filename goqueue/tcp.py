@@ -2,7 +2,7 @@
 
 Trio's own stream lets every other task run after each send and each receive, also when the system took or gave the
 bytes at once. That is one turn of the event loop in each direction, a tenth of what a small request and its answer
-take. Whoever uses these streams waits elsewhere: for the next frame, for something to send.
+take. The users of these streams wait elsewhere: for the next frame, for something to send.
 """
 
 import os
@@ -11,7 +11,7 @@ import trio
 
 RECEIVE_SIZE = 64 * 1024
 SMALL = 4 * 1024
-"""Whoever sends no more than this at a time most likely has nothing more under way."""
+"""Up to this number of bytes received, the other end probably has nothing more under way."""
 
 
 class TcpStream(trio.abc.HalfCloseableStream):
@@ -21,7 +21,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
 
     @property
     def connects_itself(self) -> bool:
-        """A socket to a free port of its own machine may connect to itself, and then hears what it says."""
+        """A socket to a free port of its own machine may connect to itself, and then receives what it sends."""
         return bool(self._inner.socket.getsockname() == self._inner.socket.getpeername())
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
@@ -30,11 +30,11 @@ class TcpStream(trio.abc.HalfCloseableStream):
             await self._inner.send_all(memoryview(data)[sent:])
 
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
-        """How many of the bytes the system took at once; the rest is for `send_all`."""
+        """The number of bytes that the system took at once; the rest is for `send_all`."""
         try:
             return os.write(self._inner.socket.fileno(), data)
         except OSError:
-            return 0  # no room, or no connection: the slow way waits for the one and names the other
+            return 0  # no room, or no connection: `send_all` waits, or raises
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._inner.wait_send_all_might_not_block()
@@ -46,7 +46,7 @@ class TcpStream(trio.abc.HalfCloseableStream):
         descriptor = self._inner.socket.fileno()
         while True:
             try:
-                if not self._may_have_more and descriptor >= 0:  # to try first would most often be for nothing
+                if not self._may_have_more and descriptor >= 0:  # a read would most often be in vain
                     await trio.lowlevel.wait_readable(descriptor)
                 received = os.read(descriptor, max_bytes or RECEIVE_SIZE)
                 self._may_have_more = len(received) > SMALL

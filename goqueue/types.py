@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 Offset: TypeAlias = int
-"""A record's place in its partition, from 0."""
+"""The number of a record in its partition, from 0."""
 
 Microseconds: TypeAlias = int
 """Wall time as microseconds since 1970, or a length of time."""
