@@ -2,7 +2,7 @@
 
 - `async with goqueue.testing.broker() as client`: for Trio, all in memory
 - `async with goqueue.testing.machine(seed=7) as machine`: the same, with faults by name
-- `with goqueue.testing.loopback_broker() as address`: on real sockets, for whatever connects
+- `with goqueue.testing.loopback_broker() as address`: on real sockets, for any client
 """
 
 from goqueue.testing.clock import SimulatedClock

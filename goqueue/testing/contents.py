@@ -1,9 +1,9 @@
 """The bytes of one simulated file, kept twice.
 
-The view is what every read sees: the page cache. The durable image is what the platter holds. Between them lies
-the list of operations that were done and not yet synced, in their order. A sync performs the first so many of
-them on the image, a failed sync strikes them from the list without performing them, and a power loss draws the
-fate of each (`powerloss`). Operations are frozen: a copied disk shares them.
+The view is what every read sees: the page cache. The durable image is what the platter holds. Between them is the
+list of operations that were done and not yet synced, in order. A sync performs those before its mark on the image,
+a failed sync removes them from the list without performing them, and a power loss draws the fate of each
+(`powerloss`). Operations are frozen: a copied disk shares them.
 
 Marks count the operations ever begun on the file, so that a sync knows what came before it although others
 finish while it waits.
@@ -40,7 +40,7 @@ Operation: TypeAlias = Write | Truncate
 
 
 def lengthen(image: bytearray, size: int) -> None:
-    """What lies between the old end and the new reads as zeros."""
+    """The bytes between the old end and the new read as zeros."""
     if size > len(image):
         image.extend(bytes(size - len(image)))
 
@@ -57,7 +57,7 @@ class FileContents:
     _begun: int = 0
 
     def __deepcopy__(self, memo: dict[int, object]) -> "FileContents":
-        """What another process finds: the same bytes; no handles, no locks."""
+        """The file as another process finds it: the same bytes; no handles, no locks."""
         copied = FileContents(bytearray(self.view), bytearray(self.durable), list(self.unsynced))
         copied.linked = self.linked
         return copied
@@ -84,20 +84,20 @@ class FileContents:
         self.failed_syncs += 1
 
     def show_durable(self) -> None:
-        """After a power loss: the platter is all there is."""
+        """After a power loss: only the durable image is left."""
         self.view = bytearray(self.durable)
         self.unsynced.clear()
         self.linked = True
 
     def flip_bit(self, position: int, bit: int) -> None:
-        """Damage the byte wherever it lies, so that neither a sync nor a crash heals it."""
+        """Damage the byte in both images, so that neither a sync nor a crash heals it."""
         for image in (self.view, self.durable):
             if position < len(image):
                 image[position] ^= 1 << bit
         self.unsynced = [_flipped(operation, position, bit) for operation in self.unsynced]
 
     def cut(self, size: int) -> None:
-        """Shorten the file wherever it lies, so that neither a sync nor a crash brings the rest back."""
+        """Shorten the file in both images, so that neither a sync nor a crash brings the rest back."""
         del self.view[size:]
         del self.durable[size:]
         self.unsynced = [_cut(operation, size) for operation in self.unsynced]

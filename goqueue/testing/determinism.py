@@ -1,9 +1,9 @@
 """Run a Trio program so that its seed decides everything, and tell two runs apart by their trace.
 
-Trio promises no order among tasks that become ready at once: those that wait for one event lie in a set, and whole
-batches are turned round by chance. Two of its private switches together make the order a matter of the seed. The
-first sorts each batch by the tasks' age and shuffles it, the second is the generator that shuffles; the generator
-alone is not enough, since a set has another order in each process. This is the one file that may touch them.
+Trio promises no order among tasks that become ready at once: those that wait for one event are in a set, and whole
+batches are reversed at random. Two of its private switches together make the order depend on the seed. The first
+sorts each batch by the tasks' age and shuffles it, the second is the generator that shuffles; the generator alone
+is not enough, since a set has another order in each process. This is the only file that may touch them.
 
 The clock is virtual and jumps when all tasks wait. A thread would be a task that the clock can not see, and its end
 would come at no particular time: starting one raises here.
@@ -45,7 +45,7 @@ class Trace(trio.abc.Instrument):
         self._born = 0
 
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        name = sub("0x[0-9a-f]+", "", task.name)  # where an object lies differs from process to process
+        name = sub("0x[0-9a-f]+", "", task.name)  # addresses differ from process to process
         self._labels[task] = f"{self._born} {name}"
         self._born += 1
 

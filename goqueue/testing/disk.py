@@ -2,10 +2,10 @@
 
 One `SimulatedDisk` is the disk as one process sees it. `kill` and `crash` end that process: they return the disk
 that the next process finds, after a kill with the page cache intact, after a crash with what the platter held. The
-old object goes on working on its own copy, so the last words of a dying node reach nobody.
+old object goes on working on its own copy, so the last writes of a dying node reach nobody.
 
-The theory is in three files: `contents` has the bytes of a file and what of them is durable, `names` the same for
-folders, and `powerloss` draws what remains of the rest. Everything drawn comes from the generator given at the
+The theory is in three files: `contents` has the bytes of a file and which of them are durable, `names` the same for
+folders, and `powerloss` draws what survives of the rest. Everything drawn comes from the generator given at the
 start, so a run replays from its seed.
 """
 
@@ -133,7 +133,7 @@ class SimulatedDisk:
         self._names.find_file(path).flip_bit(position, bit)
 
     def damage(self, path: str) -> int:
-        """Flip a bit somewhere in the file; the position of its byte."""
+        """Flip a bit somewhere in the file. Returns the position of its byte."""
         position = self._medium.random.randrange(self.size(path))
         self.flip_bit(path, position, self._medium.random.randrange(8))
         return position

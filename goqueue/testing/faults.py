@@ -1,4 +1,4 @@
-"""What a simulated disk may do to its users, and what they did to it."""
+"""The faults of a simulated disk, and the counts of its calls."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,7 +26,7 @@ class Faults:
 
 @dataclass(slots=True)
 class Counts:
-    """What was asked of the disk since its process began, failed calls included."""
+    """The calls of the disk since its process began, failed ones included."""
 
     writes: int = 0
     bytes_written: int = 0

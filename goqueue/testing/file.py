@@ -59,7 +59,7 @@ class SimulatedFile:
             self._medium.close(self._contents)
 
     def _report_failure(self, contents: FileContents) -> None:
-        """Once per open file, as Linux does: whoever asks again is told that all is well."""
+        """Once per open file, as Linux does: the next sync reports success."""
         if self._failures_seen < contents.failed_syncs:
             self._failures_seen = contents.failed_syncs
             raise DiskFailed(f"{self.path} could not be synced", path=self.path)

@@ -1,4 +1,4 @@
-"""A broker on real sockets, for tests that know nothing of Trio, and for clients that cannot be given a network."""
+"""A broker on real sockets, for tests without Trio, and for clients that cannot be given a network."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -25,7 +25,7 @@ class Pathlike(Protocol):
 def loopback_broker(data: str | Pathlike | None = None, *, port: int = 0) -> Iterator[str]:
     """The address of a broker that runs in a thread of its own; port 0 picks a free one.
 
-    Without `data` it keeps everything in memory. With it, a broker that is started there again finds what it kept.
+    Without `data` it keeps everything in memory. With it, a broker that is started there again finds its data.
     """
     disk: Disk = SimulatedDisk(Random(0)) if data is None else RealDisk()
     directory = "/data" if data is None else str(data)

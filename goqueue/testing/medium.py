@@ -1,4 +1,4 @@
-"""What all open files of a simulated disk share: its room, its moods, its counts."""
+"""The medium that all open files of a simulated disk share: its room, its faults, its counts."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ class Medium:
             raise DiskFull(f"no room to create {path}", path=path)
 
     def part_that_fits(self, file: FileContents, position: int, data: bytes) -> bytes:
-        """All of it, or on a full disk a part of what there is room for. Overwriting needs no room."""
+        """All of the data, or on a full disk a part that fits. Overwriting needs no room."""
         end_max = len(file.view) + self.free
         if position + len(data) <= end_max:
             return data
@@ -54,7 +54,7 @@ class Medium:
         self._syncs_to_fail.append(path)
 
     async def wait_for_sync(self, path: str) -> bool:
-        """Wait as long as the platter takes; whether it succeeded."""
+        """Wait as long as the platter takes. Returns whether it succeeded."""
         seconds = self.random.uniform(*self.faults.sync_seconds)
         fails = self.random.random() < self.faults.sync_failure_odds or self._is_to_fail(path)
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,4 +1,4 @@
-"""A machine in memory on which a broker runs: with a disk, a network and a clock that do what a test wants.
+"""A machine in memory on which a broker runs, with a disk, a network and a clock that a test controls.
 
 Everything is drawn from the seed. Time is Trio's: with `trio.testing.MockClock(autojump_threshold=0)` a day of
 waiting takes a moment, with the ordinary clock it takes a day.
@@ -42,7 +42,7 @@ class _Life:
 
 
 class Machine:
-    """Its disk and network outlive the broker, and may be looked at and meddled with."""
+    """Its disk and network outlive the broker, and a test may inspect and change them."""
 
     url = f"ws://{HOST}:{PORT}"
 
@@ -56,18 +56,18 @@ class Machine:
         self._lives = 0
 
     def _generator(self, name: str) -> Random:
-        """For each part its own, so that a change in one does not change the others."""
+        """Each part has its own generator, so that a change in one does not change the others."""
         return Random(f"{self._seed} {name}")
 
     def client(self, name: str = "client") -> Connecting:
-        """A client for Trio, on a machine of this name. It may be there before the broker is."""
+        """A client for Trio, on a machine of this name. It may start before the broker."""
         return connect(self.url, name=name, network=self.network.machine(name), clock=self.clock)
 
     # The broker
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Machine"]:
-        """With a broker that is ready; afterwards it stops in order. It may be stopped and started in between."""
+        """Run a broker during the block, and stop it in order. It may be stopped and started in between."""
         async with PlainNursery() as tasks:
             self._tasks = tasks
             try:
@@ -90,7 +90,7 @@ class Machine:
         await self._tasks.start(self._serve, self._life)
 
     async def stop(self) -> None:
-        """In order: everything accepted is on disk. One that does not run is left alone."""
+        """Stop in order: everything accepted is on disk. Without a running broker it does nothing."""
         life, self._life = self._life, None
         if life is not None:
             life.stopping.set()
@@ -101,15 +101,15 @@ class Machine:
         await self.start()
 
     async def kill(self) -> None:
-        """As by `kill -9`: nothing is lost that was written, synced or not."""
+        """As by `kill -9`: nothing that was written is lost, synced or not."""
         await self._end(self.disk.kill())
 
     async def crash(self) -> None:
-        """The power fails. What was not synced is kept, lost or torn, as the seed has it."""
+        """The power fails. Unsynced writes are kept, lost or torn, as the seed decides."""
         await self._end(self.disk.crash())
 
     async def _end(self, image: SimulatedDisk) -> None:
-        """The disk is taken first, then the line is cut: last words of the broker reach nobody."""
+        """The disk is copied first, then the network is cut: the broker's last writes and frames reach nobody."""
         life, self._life = self._life, None
         self.network.crash(BROKER)
         if life is not None:
@@ -136,15 +136,15 @@ class Machine:
             connection.cut()
 
     def isolate(self) -> None:
-        """Nothing reaches the broker any more, and nobody is told; until `heal`."""
+        """Bytes to and from the broker vanish without an error, until `heal`."""
         self.network.isolate(BROKER, refuses=False)
 
     def slow(self, seconds: float) -> None:
-        """Whatever is sent takes so long to arrive, in each direction."""
+        """Everything that is sent takes this long to arrive, in each direction."""
         self.network.conditions.latency = (seconds, seconds)
 
     def slow_disk(self, seconds: float) -> None:
-        """Each sync takes so long, and with it each confirmed publish."""
+        """Each sync takes this long, and with it each confirmed publish."""
         self.disk.faults.sync_seconds = (seconds, seconds)
 
     def fill_disk(self) -> None:
@@ -155,7 +155,7 @@ class Machine:
         self.disk.capacity = CAPACITY
 
     def heal(self) -> None:
-        """All of the above is over. A broker that does not run is not started."""
+        """End all of the above. A broker that does not run is not started."""
         self.network.conditions.latency = NO_TIME
         self.disk.faults.sync_seconds = NORMAL_SYNC
         self.free_disk()
@@ -171,6 +171,6 @@ async def machine(seed: int = 0, *, clock: WallClock | None = None) -> AsyncIter
 
 @asynccontextmanager
 async def broker(seed: int = 0, *, clock: WallClock | None = None) -> AsyncIterator[Client]:
-    """A client of a broker that is there for this block alone."""
+    """A client of a broker that exists for this block only."""
     async with machine(seed, clock=clock) as made, made.client() as client:
         yield client

@@ -1,20 +1,20 @@
 """The names on the simulated disk, kept twice, and the changes between.
 
-Each folder holds its entries as they are and as the platter has them. What was done since the last
-`sync_directory` is a list of changes in their order: a name gained, a name lost, or both at once (a rename). What
-may be on the platter after a power loss follows from three rules:
+Each folder holds its entries as they are and as the platter has them. Changes since the last `sync_directory` are a
+list in order: a name gained, a name lost, or both at once (a rename). What may be on the platter after a power loss
+follows from three rules:
 
-- Changes of one name reach the platter in their order: some of them and none that follows.
-- A rename is one change of two names. It happened or it did not: the file is never without a name, never under two.
-- Changes of different names know nothing of each other. But a rename out of reach would lose a file that was
-  durable, so it also waits for the folders above its target, and for what moved out of a folder it replaces. So
-  does the removal of a folder.
+- Changes of one name reach the platter in order: some of them, and none after the first that does not.
+- A rename is one change of two names. It happened or it did not: the file always has exactly one name.
+- Changes of different names are independent. But a rename out of reach would lose a durable file, so it also waits
+  for the folders above its target, and for files that moved out of a folder it replaces. So does the removal of a
+  folder.
 
 So each change lists the names it touches, and the names it needs: a change can be on the platter only if all
-earlier changes that touch what it needs are there too.
+earlier changes that touch the names it needs are there, too.
 
-A `sync_directory` settles the changes of its folder and what these need; a rename belongs to the folder that the
-name moved to. A failed one dooms them: they stay undone unless a later change that needs them is settled.
+A `sync_directory` settles the changes of its folder and those that they need; a rename belongs to the folder that
+the name moved to. A failed one dooms them: they stay undone unless a later change that needs them is settled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ Node: TypeAlias = FileContents | Folder
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A name in a folder, whatever it stands for."""
+    """A name in a folder, whatever it names."""
 
     folder: Folder
     name: str
@@ -94,7 +94,7 @@ class Names:
         return node
 
     def place(self, path: str) -> NamePlace:
-        """Where the path's last name stands or would stand; the folders above it exist."""
+        """The path's last name and its folder; the folders above it exist."""
         return self._way(path)[-1]
 
     def link(self, place: NamePlace, node: Node) -> None:
@@ -113,7 +113,7 @@ class Names:
         self._note(folder, place, None, [place, *_left_behind(folder)])
 
     def move(self, old: str, new: str) -> Node | None:
-        """Rename in one step; what stood under the new name before."""
+        """Rename in one step. Returns what had the new name before."""
         node, left, way = self.find(old), self.place(old), self._way(new)
         taken = way[-1]
         if left == taken:
@@ -132,7 +132,7 @@ class Names:
         return self._begun
 
     def settle(self, folder: Folder, mark: int) -> None:
-        """What was changed in the folder before the mark is on the platter, with all that it needs."""
+        """Changes in the folder before the mark are on the platter, with all changes that they need."""
         covered = self._covered(folder, mark)
         for change in covered:
             change.settle()
@@ -145,7 +145,7 @@ class Names:
                 change.doomed = True
 
     def show_durable(self) -> None:
-        """After a power loss: the platter is all there is."""
+        """After a power loss: only the durable names are left."""
         self.changes.clear()
         _show_durable(self.root)
 
@@ -175,7 +175,7 @@ class Names:
         return way
 
     def _walk(self, path: str) -> Iterator[NamePlace]:
-        """The places from the root to the path's own, which alone may be empty."""
+        """The names from the root to the path's own, which is the only one that may not exist."""
         node: Node | None = self.root
         for name in _parts(path):
             folder = _folder_on_the_way(node, path)
@@ -205,7 +205,7 @@ def _check_move(new: str, node: Node, way: Sequence[NamePlace], replaced: Node |
 
 
 def _left_behind(folder: Folder) -> list[NamePlace]:
-    """What the platter still has in an empty folder: it may have moved on, and must not go with the folder."""
+    """Names that an empty folder still has on the platter: their files may have moved, and must not be lost."""
     return [NamePlace(folder, name) for name in folder.durable]
 
 

@@ -1,16 +1,16 @@
-"""A network in memory: listeners, connections, and everything that happens to them.
+"""A network in memory: listeners, connections, and their faults.
 
-`SimulatedNetwork` is a whole network. `machine(name)` is one machine's view of it, which is what a broker or a
-client gets as its network; the network itself serves those to whom names do not matter. Without a generator and
-conditions it is a perfect one: bytes arrive at once, and nothing is lost that a test does not cut.
+`SimulatedNetwork` is a whole network. `machine(name)` is one machine's view of it, which a broker or a client gets
+as its network; tests without names of machines use the network itself. Without a generator and conditions it is
+perfect: bytes arrive at once, and nothing is lost that a test does not cut.
 
-What may happen, all of it by a test's call and drawn from the generator given at the start:
+Faults, all of them by a test's call and drawn from the generator given at the start:
 
 - a connection is cut: both ends see a reset, at once or each at its own time, also in the middle of a frame
 - one direction goes silent: its bytes vanish until the connection is cut
 - an end reads slowly, so that the other end has to wait
 - a machine is isolated: its connections go silent, new ones are refused or hang until it is back
-- a machine crashes: its listeners are gone and its connections cut; what it had said and had not arrived is lost
+- a machine crashes: its listeners are gone and its connections cut; bytes that had not arrived are lost
 """
 
 import errno
@@ -25,12 +25,12 @@ from goqueue.testing.faults import Seconds
 from goqueue.testing.stream import Conditions, Pipe, SimulatedStream
 
 CONNECT_SECONDS_MAX = 127.0
-"""How long Linux tries."""
+"""The time for which Linux tries to connect."""
 BACKLOG_MAX = 128
 BURNT_SECONDS = 0.001
-"""How long after the last byte a reset follows."""
+"""The time between the last byte and the reset."""
 ANYWHERE = "anywhere"
-"""The machine of those who name none."""
+"""The machine of callers that name none."""
 
 
 class SimulatedListener(trio.abc.Listener[SimulatedStream]):
@@ -61,7 +61,7 @@ class SimulatedListener(trio.abc.Listener[SimulatedStream]):
         await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Those who are connected and not yet accepted are sent away."""
+        """Connections that are not yet accepted are closed."""
         self.is_open = False
         while self._arrived:
             self._arrived.popleft().close()
@@ -69,7 +69,7 @@ class SimulatedListener(trio.abc.Listener[SimulatedStream]):
 
 
 class SimulatedConnection:
-    """Both ends, and what can be done to what is between them."""
+    """Both ends of a connection, and its faults."""
 
     def __init__(self, client_machine: str, server_machine: str, random: Random, conditions: Conditions) -> None:
         self.machines = (client_machine, server_machine)
@@ -83,7 +83,7 @@ class SimulatedConnection:
         return all(end.is_closed or end.broken_at <= trio.current_time() for end in (self.client, self.server))
 
     def cut(self, client_after: float = 0.0, server_after: float = 0.0) -> None:
-        """Each end sees the reset so many seconds from now. What is sent from now on goes nowhere."""
+        """Each end sees the reset after this number of seconds. Bytes that are sent from now on vanish."""
         now = trio.current_time()
         for end, after in ((self.client, client_after), (self.server, server_after)):
             end.broken_at = min(end.broken_at, now + after)
@@ -92,12 +92,12 @@ class SimulatedConnection:
         self.server.wake()
 
     def silence(self, *, to_server: bool = False, to_client: bool = False) -> None:
-        """Bytes of this direction vanish from now on; nobody is told."""
+        """Bytes of this direction vanish from now on, without an error."""
         self._to_server.is_silent |= to_server
         self._to_client.is_silent |= to_client
 
     def cut_after(self, *, to_server: int | None = None, to_client: int | None = None) -> None:
-        """Cut once so many more bytes have passed in this direction: in the middle of whatever they belong to."""
+        """Cut once this number of bytes has passed in this direction, also in the middle of a frame."""
         for pipe, count in ((self._to_server, to_server), (self._to_client, to_client)):
             if count is not None:
                 pipe.fuse_bytes, pipe.on_burnt = max(1, count), self._burn
@@ -117,14 +117,14 @@ class SimulatedConnection:
             self.cut()
 
     def lose_words_of(self, machine: str) -> None:
-        """What this machine has said and has not arrived is lost."""
+        """Bytes that this machine has sent and that have not arrived are lost."""
         (self._to_server if self.machines[0] == machine else self._to_client).lose_all()
 
 
 @dataclass(slots=True)
 class Isolation:
     refuses: bool
-    """New connections: refused at once, or hanging."""
+    """New connections are refused at once; else they hang."""
     over: trio.Event = field(default_factory=trio.Event)
 
 
@@ -181,10 +181,10 @@ class SimulatedNetwork:
         listener.take(connection.server)
         return connection.client
 
-    # What happens to it
+    # Faults
 
     def live(self, machine: str | None = None) -> list[SimulatedConnection]:
-        """The connections that at least one end believes in; of one machine, or all."""
+        """The connections that are open for at least one end; of one machine, or all."""
         self._live = [each for each in self._live if not each.is_over]
         return [each for each in self._live if machine is None or machine in each.machines]
 
@@ -195,7 +195,7 @@ class SimulatedNetwork:
             connection.silence(to_server=True, to_client=True)
 
     def rejoin(self, machine: str) -> None:
-        """It is back; the connections from before are found to be lost."""
+        """End the isolation; the connections from before are cut."""
         isolation = self._isolated.pop(machine, None)
         if isolation is not None:
             isolation.over.set()
@@ -213,7 +213,7 @@ class SimulatedNetwork:
             connection.cut(0.0 if is_client else after, after if is_client else 0.0)
 
     def heal(self) -> None:
-        """Nobody is isolated or slow, and what was silent is cut. Faults that wait for their time are gone, too."""
+        """End isolation and slowness, and cut silent connections. Pending faults are cancelled, too."""
         for machine in list(self._isolated):
             self.rejoin(machine)
         for connection in self.live():

@@ -1,11 +1,11 @@
-"""What a power loss makes of everything that was not synced.
+"""A power loss: draws the fate of everything that was not synced.
 
-Each unsynced write is kept, lost or torn, whatever becomes of the others; so later writes may survive earlier ones.
-A torn write leaves a prefix, or some of its 512-byte sectors while the file has its new length. What was never
-written there reads as zeros, or as garbage where the file system does not clear its blocks.
+Each unsynced write is kept, lost or torn, independently of the others; so later writes may survive earlier ones. A
+torn write leaves a prefix, or some of its 512-byte sectors while the file has its new length. Bytes that were never
+written read as zeros, or as garbage where the file system does not clear its blocks.
 
-With the same odds for each write, a thousand writes would never all survive and never all be lost. So each file
-draws a mood first, and the extremes are among them.
+With the same odds for each write, a thousand writes would never all survive and never all be lost. So the odds are
+drawn for each file first, and the extremes are among them.
 """
 
 from random import Random
@@ -25,7 +25,7 @@ class PowerLoss:
         self._garbage_odds = garbage_odds
 
     def strike(self, names: Names) -> None:
-        """Leave only what is on the platter, and let it be all that anybody sees."""
+        """Draw what reaches the platter, and show only that."""
         self._strike_names(names)
         for file in names.files():
             self._strike_contents(file)

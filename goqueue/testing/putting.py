@@ -1,4 +1,4 @@
-"""How a simulated disk puts a file in place: step by step, so that a crash may come between any two of them."""
+"""`put` of a simulated disk: step by step, so that a crash may come between any two of them."""
 
 from collections.abc import Sequence
 

@@ -1,11 +1,11 @@
 """A connection in memory that keeps the promises of TCP and no others.
 
-Bytes come in order and without borders between the writes. Each direction is a `Pipe` with room for so many bytes:
-who writes faster than the other end reads has to wait. Bytes need a while to arrive. Three things may happen: bytes
-vanish, all from some moment on, while both ends believe that all is well; the connection is cut, which each end
-notices at its own time; or an end reads slowly.
+Bytes come in order and without borders between the writes. Each direction is a `Pipe` with limited room: an end
+that writes faster than the other reads has to wait. Bytes need a while to arrive. Three faults may happen: all
+bytes vanish from some moment on, while both ends see no error; the connection is cut, which each end notices at its
+own time; or an end reads slowly.
 
-No task runs here. Who waits, waits for the moment when the next thing happens, so a run replays from its seed.
+No task runs here. A call waits for the moment of the next change, so a run replays from its seed.
 """
 
 import math
@@ -23,21 +23,21 @@ from goqueue.types import Buffer
 
 NO_TIME: Seconds = (0.0, 0.0)
 WRITES_AT_ONE_MOMENT_MAX = 3_000
-"""Of one network. Ends that talk on and on while no time passes would do so for ever."""
+"""Limit of writes in a network at one moment. Ends that talk on while no time passes would do so for ever."""
 
 
 class Livelock(RuntimeError):
-    """Two ends keep each other busy and get nowhere."""
+    """Two ends keep each other busy without progress."""
 
 
 @dataclass(slots=True)
 class Conditions:
-    """How the lines of a network are; a test may change them at any time during a run."""
+    """The conditions of a network; a test may change them at any time during a run."""
 
     latency: Seconds = NO_TIME
-    """Of each write, in one direction; a later one never overtakes an earlier one."""
+    """The latency of each write, in one direction; a later write never overtakes an earlier one."""
     buffer_bytes: int = 64 * 1024
-    """On their way or unread, in each direction."""
+    """Limit of bytes that are under way or unread, in each direction."""
     _moment: float = -1.0
     _writes: int = 0
 
@@ -58,7 +58,7 @@ class Pipe:
     def __init__(self, random: Random, conditions: Conditions) -> None:
         self._random, self._conditions = random, conditions
         self._chunks: deque[tuple[float, bytes]] = deque()
-        """Each with the time when it arrives."""
+        """Each with its arrival time."""
         self._bytes = 0
         self._last_arrival = 0.0
         self._ends_at = math.inf
@@ -66,7 +66,7 @@ class Pipe:
         self.is_silent = False
         self.fuse_bytes: int | None = None
         self.on_burnt: Callable[[], None] = lambda: None
-        """Called when as many bytes as the fuse has have passed."""
+        """Called when `fuse_bytes` bytes have passed."""
         self.changed = trio.lowlevel.ParkingLot()
 
     @property
@@ -74,7 +74,7 @@ class Pipe:
         return self._conditions.buffer_bytes - self._bytes
 
     def put(self, data: bytes) -> None:
-        """What vanishes takes room as well: nobody ever says that it has arrived."""
+        """Bytes that vanish take room as well: no end ever confirms them."""
         self._conditions.note_write()
         self._bytes += len(data)
         if self.is_silent:
@@ -88,7 +88,7 @@ class Pipe:
             self.on_burnt()
 
     def arrival(self) -> float:
-        """When something that is sent now arrives."""
+        """The arrival time of bytes that are sent now."""
         latency = self._conditions.draw_latency(self._random)
         self._last_arrival = max(self._last_arrival, trio.current_time() + latency)
         return self._last_arrival
@@ -98,12 +98,12 @@ class Pipe:
         self.changed.unpark_all()
 
     def lose_all(self) -> None:
-        """What is on its way arrives nowhere."""
+        """Bytes that are under way are lost."""
         self.is_silent = True
         self._chunks.clear()
 
     def take(self, bytes_max: int) -> bytes | None:
-        """What has arrived; b"" at the end, None as long as there is nothing."""
+        """The bytes that have arrived; b"" at the end, None while there are none."""
         now = trio.current_time()
         if not self._chunks or self._chunks[0][0] > now:
             return b"" if not self._chunks and self._ends_at <= now else None
@@ -131,7 +131,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
         """When this end learns that the connection was cut."""
         self.pause_seconds = NO_TIME
         self.sip_bytes = 1 << 30
-        """A slow reader takes so many bytes at most, after a pause."""
+        """Limit of bytes that a slow reader takes after each pause."""
 
     async def send_all(self, data: Buffer) -> None:
         with self._sending_alone():
@@ -139,7 +139,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             await self._send(bytes(data))
 
     def send_now(self, data: Buffer) -> int:
-        """How many of the bytes are taken without waiting: all, none or some, as the seed has it."""
+        """The number of bytes taken without waiting: all, none or some, as the seed decides."""
         try:
             self._check_sending()
         except (trio.ClosedResourceError, trio.BrokenResourceError):
@@ -233,7 +233,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
         await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """The other end reads what is on its way, then the end, and may not send; unless nothing arrives."""
+        """The other end reads the bytes under way, then the end, and may not send; unless nothing arrives."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -243,6 +243,6 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
         self.wake()
 
     def wake(self) -> None:
-        """Whoever waits shall look again."""
+        """Wake the waiting calls of both directions."""
         self._incoming.changed.unpark_all()
         self._outgoing.changed.unpark_all()
