@@ -1,11 +1,10 @@
 """Methods of the client for Trio, called from a thread without an event loop."""
 
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate
 
 from goqueue.blocking.asking import ask
-from goqueue.portal.forwarding import InnerT, Method, P, T, like
+from goqueue.portal.forwarding import InnerT, Method, P, T, like, named_as
 
 
 def forwarded(method: Callable[Concatenate[InnerT, P], Awaitable[T]]) -> Method[P, T]:
@@ -15,5 +14,4 @@ def forwarded(method: Callable[Concatenate[InnerT, P], Awaitable[T]]) -> Method[
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
         return ask(self._host, getattr(self._inner, name), *arguments, **named)
 
-    call.__annotations__["return"] = inspect.signature(method).return_annotation
-    return like(method)(call)
+    return like(method)(named_as(method, call))

@@ -13,7 +13,7 @@ from uuid import uuid4
 import trio
 
 from goqueue.client.consuming.consumer import Consumer
-from goqueue.client.consuming.options import ConsumerOptions, OnPartitions
+from goqueue.client.consuming.options import ConsumerOptions
 from goqueue.client.consuming.queue import QueueConsumer
 from goqueue.client.delayed import DelayedPage, DelayedQuestions, DueCount
 from goqueue.client.groups import (
@@ -46,6 +46,7 @@ from goqueue.errors import Closed
 from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
+from goqueue.portal.forwarding import like, taking
 from goqueue.types import Acks, Offset, Priority
 
 
@@ -152,31 +153,11 @@ class Client(Connected):
                 )
             self._check_open()
 
-    def producer(
-        self,
-        topic: str,
-        *,
-        acks: Acks | int | str = Acks.ALL,
-        linger_ms: float = 5,
-        batch_messages: int = 100,
-        batch_bytes: int = 64 * 1024,
-        buffer_messages: int = 100_000,
-        delivery_timeout: float = 120.0,
-        idempotent: bool = True,
-    ) -> Producer:
+    @like(Producer)
+    def producer(self, topic: str, **options: Any) -> Producer:
         """The fast way to publish: `async with client.producer("orders") as producer`."""
         self._check_open()
-        return Producer(
-            self,
-            topic,
-            acks=acks,
-            linger_ms=linger_ms,
-            batch_messages=batch_messages,
-            batch_bytes=batch_bytes,
-            buffer_messages=buffer_messages,
-            delivery_timeout=delivery_timeout,
-            idempotent=idempotent,
-        )
+        return Producer(self, topic, **options)
 
     # Delayed messages
 
@@ -236,28 +217,8 @@ class Client(Connected):
         self._check_open()
         return Reader(self, topic, partition, start, end)
 
-    def consumer(
-        self,
-        topics: str | Sequence[str],
-        *,
-        group: str,
-        mode: str = "queue",
-        shared: bool | None = None,
-        key_order: bool | None = None,
-        lanes: str | None = None,
-        max_deliveries: int | None = None,
-        assignor: str | None = None,
-        rebalance: str | None = None,
-        start: Start = "earliest",
-        max_in_flight: int = 4_000,
-        max_in_flight_bytes: int = 16 * 1024 * 1024,
-        visibility_timeout: float = 30.0,
-        auto_extend: bool | None = None,
-        member_id: str | None = None,
-        auto_commit: bool = True,
-        on_assigned: OnPartitions | None = None,
-        on_revoked: OnPartitions | None = None,
-    ) -> Consumer:
+    @taking(ConsumerOptions)
+    def consumer(self, topics: str | Sequence[str], **options: Any) -> Consumer:
         """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
         `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
@@ -265,27 +226,8 @@ class Client(Connected):
         `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
         """
         self._check_open()
-        options = ConsumerOptions(
-            topics=topics,
-            group=group,
-            mode=mode,
-            shared=shared,
-            key_order=key_order,
-            lanes=lanes,
-            max_deliveries=max_deliveries,
-            assignor=assignor,
-            rebalance=rebalance,
-            start=start,
-            max_in_flight=max_in_flight,
-            max_in_flight_bytes=max_in_flight_bytes,
-            visibility_timeout=visibility_timeout,
-            auto_extend=auto_extend,
-            member_id=member_id,
-            auto_commit=auto_commit,
-            on_assigned=on_assigned,
-            on_revoked=on_revoked,
-        )
-        return StreamConsumer(self, options) if mode == "stream" else QueueConsumer(self, options)
+        asked = ConsumerOptions(topics, **options)
+        return StreamConsumer(self, asked) if asked.mode == "stream" else QueueConsumer(self, asked)
 
     # Groups
 

@@ -6,7 +6,7 @@ the group has it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from datetime import datetime
 from reprlib import repr as shortened
 from typing import Any, TypeAlias
@@ -30,9 +30,12 @@ VISIBILITY_SECONDS = 30.0
 VISIBILITY_SECONDS_MIN, VISIBILITY_SECONDS_MAX = 0.05, 12 * 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ConsumerOptions:
+    """What `client.consumer` takes, on every surface."""
+
     topics: str | Sequence[str]
+    _: KW_ONLY
     group: str
     mode: str = "queue"
     shared: bool | None = None

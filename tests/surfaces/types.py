@@ -1,0 +1,44 @@
+"""What a type checker sees on the three surfaces. Nothing here runs: mypy reads it with all other tests."""
+
+from collections.abc import Sequence
+from typing import assert_type
+
+import goqueue
+import goqueue.aio
+import goqueue.blocking
+from goqueue.client.reading.message import Published
+
+
+async def of_trio(client: goqueue.Client) -> None:
+    assert_type(await client.create_topic("orders", partitions=3), goqueue.Topic)
+    assert_type(await client.publish("orders", b"v", key=b"k", delay=1.5), Published)
+    async with client.producer("orders", linger_ms=0) as producer:
+        assert_type(await producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
+    async with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
+        assert_type(await consumer.receive(max_messages=5), list[goqueue.DeliveredMessage])
+
+
+def of_threads(client: goqueue.blocking.Client) -> None:
+    assert_type(client.create_topic("orders", partitions=3), goqueue.Topic)
+    assert_type(client.groups(), list[goqueue.Group])
+    assert_type(client.publish("orders", b"v", key=b"k", delay=1.5), Published)
+    with client.producer("orders", linger_ms=0) as producer:
+        assert_type(producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
+        assert_type(producer.send_nowait(b"a", priority="high"), None)
+    with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
+        assert_type(consumer.receive(max_messages=5), list[goqueue.blocking.DeliveredMessage])
+        consumer.nack([], delay=1.0, reason="busy")
+    client.create_topic(3)  # type: ignore[arg-type]
+    client.consumer("orders")  # type: ignore[call-arg]
+    client.producer("orders", linger=3)  # type: ignore[call-arg]
+
+
+async def of_asyncio(client: goqueue.aio.Client) -> None:
+    assert_type(await client.create_topic("orders", partitions=3), goqueue.Topic)
+    assert_type(await client.why("billing"), str)
+    assert_type(await client.publish("orders", b"v", key=b"k", delay=1.5), Published)
+    async with client.producer("orders", linger_ms=0) as producer:
+        assert_type(await producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
+    async with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
+        assert_type(await consumer.receive(max_messages=5), list[goqueue.DeliveredMessage])
+    await client.create_topic(3)  # type: ignore[arg-type]
