@@ -26,7 +26,7 @@ def call(client: Client, request: Request, kind: type[AnswerT]) -> AnswerT:
 
 
 def be_patient(client: Client, seconds: float) -> None:
-    """So long its calls wait for a broker that is away."""
+    """Set how long its calls wait for a broker that is away."""
     client._inner.patience_seconds = seconds
 
 

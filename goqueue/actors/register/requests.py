@@ -62,7 +62,7 @@ class NoteBegun(Request[KnownGroup]):
 
 @dataclass(frozen=True, slots=True)
 class NoteAttached(Request[KnownGroup]):
-    """So many partitions, from the first on, have the group's ledger durably."""
+    """The first `partitions` partitions have the group's ledger durably."""
 
     name: str
     topic: str

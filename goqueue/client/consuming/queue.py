@@ -48,7 +48,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.errors import Closed, GoQueueError, InvalidMessage, StaleReceipt
 
 ROUNDS_MIN = 2
-"""So often in a row everything but the batch before was settled at a `receive`, before that fetches ahead."""
+"""Number of rounds in a row in which all but the last batch was settled, before `receive` prefetches."""
 REASON_LENGTH_MAX = 1_000
 EXTEND_SECONDS_MIN = 0.001
 

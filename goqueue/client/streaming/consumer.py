@@ -122,7 +122,7 @@ class StreamConsumer(Consumer):
         return message if message is not None else await self._next_of_any()
 
     def _next_of_the_same(self) -> DeliveredMessage | None:
-        """Of the partition that the loop is at, as long as nothing else has to be looked at."""
+        """The next message of the loop's partition, while nothing else has to be looked at."""
         is_plain = self._hands.is_nobody_waiting and self._failure is None and self._membership.fenced is None
         if self._loop_at is None or not is_plain or self._state is not ConsumerState.OPEN:
             return None
@@ -157,7 +157,7 @@ class StreamConsumer(Consumer):
             self._quiet.arrived(trio.current_time())
 
     def _take(self, count_max: int, is_work: bool) -> list[DeliveredMessage]:
-        """Of as many partitions as are needed. Who gave something goes behind the others."""
+        """Messages of as many partitions as are needed. A partition that gave some goes behind the others."""
         self._loop_at = None  # what others are given meanwhile is handled when the loop asks for more
         self._raise_failure()
         taken: list[DeliveredMessage] = []

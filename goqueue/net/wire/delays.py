@@ -54,7 +54,7 @@ class MoveDelayed(NamedTuple):
 
 
 class DelayChanged(NamedTuple):
-    """Of a cancel: it will never be delivered. Of a move: it was pending."""
+    """True after a cancel: it will never be delivered. True after a move: it was pending."""
 
     is_so: bool
 

@@ -26,7 +26,7 @@ DETAILS_MAX = 64
 NOTE_SIZE_MAX = 256
 
 PATIENCE_SECONDS = 30.0
-"""So long the broker, or a part of it, may be away before a program hears of it."""
+"""How long the broker, or a part of it, may be away before a call fails."""
 
 
 def _tree(root: type[GoQueueError]) -> Iterator[type[GoQueueError]]:

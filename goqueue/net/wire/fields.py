@@ -50,13 +50,13 @@ Blob = Annotated[bytes, Size(0, 2**31 - 1)]
 """Records. The frame or message around it bounds it before it is read."""
 
 SCALAR_SIZE_MAX = 65_536
-"""Of a text or of bytes in a map."""
+"""Limit of a text or of bytes in a map."""
 PROPERTIES_MAX = 1024
 Properties = Annotated[dict[Name, Scalar], Count(PROPERTIES_MAX)]
 """A map for what has no fixed shape: configuration, details of an error, counters."""
 
 LIST_COUNT_MAX = 16_384
-"""Of the items of one list: partitions, batches, topics."""
+"""Limit of the items of one list: partitions, batches, topics."""
 Many = Count(LIST_COUNT_MAX)
 
 SCALARS = (str, bytes, int, float, bool, NoneType)

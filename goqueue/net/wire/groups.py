@@ -218,7 +218,8 @@ class LaneDescription(NamedTuple):
 
 
 class DamagedMessages(NamedTuple):
-    """Of the offsets `first` to `last`, which `path` should hold, so many messages are damaged for the group."""
+    """The number of messages that are damaged for the group in the offsets `first` to `last`, which `path`
+    holds."""
 
     first: U63
     last: U63
@@ -322,7 +323,7 @@ class SkipDamaged(NamedTuple):
 
 
 class DamagedSkipped(NamedTuple):
-    """So many messages, and the committed offset before and after."""
+    """The number of messages that were given up, and the committed offset before and after."""
 
     messages: U63
     before: U63
@@ -350,7 +351,7 @@ class Redrive(NamedTuple):
 
 
 class Redriven(NamedTuple):
-    """So many were sent, or would be; so many dead letters remain."""
+    """The number of dead letters that were sent, or would be, and of those that remain."""
 
     redriven: U63
     remaining: U63

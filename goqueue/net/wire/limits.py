@@ -14,7 +14,7 @@ MESSAGE_SIZE_MAX = 33 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one session. The first three are part of the protocol, the others protect this end's memory."""
+    """The limits of one session. The first three are part of the protocol, the others protect this end's memory."""
 
     frame_size_max: int = FRAME_SIZE_MAX
     hello_size_max: int = HELLO_SIZE_MAX
@@ -26,4 +26,5 @@ class Limits:
     partial_bytes_max: int = 2 * MESSAGE_SIZE_MAX
     """What all of these will have together when they are whole."""
     items_max: int = 2 * LIST_COUNT_MAX
-    """Of all lists of a request together. Lists within lists would be millions, and reading them takes seconds."""
+    """Limit of the items of all lists of a request together: nested lists could hold millions and take seconds to
+    read."""

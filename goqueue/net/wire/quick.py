@@ -25,7 +25,7 @@ class Unfit(Exception):
 
 
 Checker: TypeAlias = Callable[[Any], Any]
-"""Of what msgpack built, the typed value; or `Unfit`."""
+"""Makes the typed value of what msgpack built, or raises `Unfit`."""
 
 
 def built_from(frame: Buffer) -> list[Any] | None:
