@@ -68,7 +68,7 @@ _COMPUTED = int(
     | Attribute.HOLDS_FIRED
 )
 ATTRIBUTES_FROM_BROKER = KNOWN_ATTRIBUTES & ~_COMPUTED
-ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD | Attribute.TRANSACTIONAL)
+ATTRIBUTES_FROM_CLIENTS = int(Attribute.ZSTD)
 """A client does not say what its batch holds: `accept` looks."""
 
 

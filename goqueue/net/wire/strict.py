@@ -138,10 +138,10 @@ def _integer(limit: Range) -> Reader:
 
 
 def _ranges_of(annotations: Iterable[Any]) -> tuple[Range, ...] | None:
-    """The limits of a body that holds only numbers. Such bodies come in long lists: they are read without a call
-    each.""" limits = [get_args(each)[1] if get_origin(each) is Annotated else None for each in annotations] ranges
-    = tuple(limit for limit in limits if isinstance(limit, Range)) return ranges if len(ranges) == len(limits) else
-    None
+    """The limits of a body of nothing but numbers. Lists of them are long: they are read without a call each."""
+    limits = [get_args(each)[1] if get_origin(each) is Annotated else None for each in annotations]
+    ranges = tuple(limit for limit in limits if isinstance(limit, Range))
+    return ranges if len(ranges) == len(limits) else None
 
 
 def _read_integers(source: Source, ranges: Iterable[Range], values: list[int]) -> None:

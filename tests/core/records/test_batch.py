@@ -148,7 +148,7 @@ def test_unknown_attributes_are_refused() -> None:
         accept(BODY, 2, attributes=1 << 15)
 
 
-@pytest.mark.parametrize("attribute", sorted(set(Attribute) - {Attribute.ZSTD, Attribute.TRANSACTIONAL}))
+@pytest.mark.parametrize("attribute", sorted(set(Attribute) - {Attribute.ZSTD}))
 def test_a_client_cannot_say_what_is_the_brokers_to_say(attribute: int) -> None:
     """Least of all that a batch is one of control records, which readers pass over."""
     with pytest.raises(InvalidMessage, match=f"attributes {attribute:#06x} are the broker's"):
