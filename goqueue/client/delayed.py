@@ -1,4 +1,4 @@
-"""Delayed messages as a client sees them, and what it asks about them."""
+"""Delayed messages for a client, and its requests about them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ AnswerT = TypeVar("AnswerT", bound=Answer)
 _MILLION = 1_000_000
 TOPICS_MAX = 1_000
 STRETCHES = (0, 1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 30 * 86_400)
-"""Of the histogram: seconds from now at which they end; 0 ends what is overdue."""
+"""The ends of the histogram's buckets, in seconds from now; the one that ends at 0 holds overdue messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """A message that waits for its time, or did. Partition and offset are its name."""
+    """A delayed message, pending or finished. Partition and offset name it."""
 
     topic: str
     partition: int
@@ -37,11 +37,11 @@ class Delayed:
     """"pending", "delivered", "cancelled", or "expired" when it was purged or dropped before its time, or
     its ttl had ended by then."""
     due: float | None
-    """When it is to be delivered, of one that is pending; in seconds."""
+    """When a pending message will be delivered, in seconds; else None."""
     finished_at: float | None
     """When it was delivered or cancelled."""
     delivered_offset: Offset | None
-    """Where the message lies that was delivered."""
+    """The offset of the message that was delivered."""
     priority: Priority
     key: bytes | None
 
@@ -52,26 +52,26 @@ class PagePosition(NamedTuple):
 
 
 class DelayedPage(list[Delayed]):
-    """Some of them, in order of partitions and offsets; `next` is where the following page begins."""
+    """Some delayed messages, in the order of partitions and offsets; `next` leads to the following page."""
 
     def __init__(self, entries: Sequence[Delayed], pending: int, following: PagePosition | None) -> None:
         super().__init__(entries)
         self.pending = pending
-        """How many there are in the partitions that were looked at."""
+        """The number of pending messages in these partitions."""
         self.next = following
-        """To be given as `after`; None when there is nothing behind it."""
+        """Pass it as `after`; None after the last page."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueCount:
-    """How many are due within so many seconds, and not within the stretch before; None: later."""
+    """The number of messages due within these seconds and not in the bucket before; None: later."""
 
     within: float | None
     count: int
 
 
 class DelayedQuestions:
-    """What is asked by a topic's name. Its id is remembered: a cancel costs one request, not two."""
+    """Requests by a topic's name. Its id is remembered: a cancel costs one request, not two."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
@@ -152,7 +152,7 @@ class DelayedQuestions:
         return [partition]
 
     async def _ask(self, topic: str, question: Callable[[bytes], Request], answer: type[AnswerT]) -> AnswerT:
-        """By the id that is known; a topic that was made again since has another one."""
+        """Ask by the known id; a topic that was created again has another one."""
         check_publishable(topic)
         if topic in self._topics:
             try:

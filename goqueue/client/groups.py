@@ -1,4 +1,4 @@
-"""What operators ask about groups, checked before it is sent, and what they are told."""
+"""The requests of operators about groups, checked before they are sent, and the answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,35 +34,35 @@ class GroupMember:
     """Topic and partition."""
     member_seconds: float
     silent_seconds: float
-    """Since its last sign of life."""
+    """Seconds since its last sign of life."""
     is_away: bool = False
-    """Its connection ended, or it closed: its place is kept for it."""
+    """Its connection ended, or it closed: its assignment is kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLane:
-    """One priority of a partition, as a group has it."""
+    """One lane of a partition, for a group."""
 
     priority: Priority
     ready: int | None
-    """To be handed out; None: some, and too many to be counted for who asks."""
+    """Messages that can be delivered; None: too many to be counted."""
     in_flight: int
     served: int
-    """Handed out since the partition was opened."""
+    """Messages delivered since the partition was opened."""
     share: float
-    """Of all that were served, from 0 to 1."""
+    """The lane's share of all served messages, from 0 to 1."""
     oldest_seconds: float | None
-    """How old the first message is that is not done; None when there is none."""
+    """The age of the first message that is not done; None when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPartition:
-    """How far a group is with a partition."""
+    """The progress of a group on a partition."""
 
     topic: str
     partition: int
     member_id: str | None
-    """Who takes from it."""
+    """The owner."""
     committed: Offset
     """Everything below it is done."""
     end: Offset
@@ -70,24 +70,24 @@ class GroupPartition:
     """Messages that can be delivered and are not done."""
     in_flight: int
     waiting: int
-    """For their retry."""
+    """Messages that wait for their retry."""
     leaving: int
-    """On their way to the dead-letter topic."""
+    """Dead letters that are not in the dead-letter topic yet."""
     removed_unacked: int
-    """By retention, or given up as damaged, before they were done."""
+    """Messages removed by retention, or given up as damaged, before they were done."""
     oldest_unacked_seconds: float | None
     error: GoQueueError | None = None
-    """Why nothing is known of it."""
+    """Why the partition does not answer."""
     lanes: list[GroupLane] = field(default_factory=list)
-    """The highest first."""
+    """The highest lane first."""
     damaged: int = 0
     """Messages that wait until the log can be read again; the lag does not count them."""
     damages: list[DamagedRange] = field(default_factory=list)
-    """Where they lie."""
+    """The ranges of the damaged messages."""
     progress_lost_at: float | None = None
-    """When the broker found that progress here was lost, in seconds: messages come again. A reset clears it."""
+    """When the broker found that progress was lost here, in seconds: messages come again. A reset clears it."""
     shown_before: Offset | None = None
-    """Where all progress was lost: the committed offset that `offsets.json` showed last, if it did."""
+    """If all progress was lost: the last committed offset in `offsets.json`, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ResetPartition:
-    """Where a group stood on a partition, and where it begins again."""
+    """The committed offset of a group on a partition, before and after a reset."""
 
     topic: str
     partition: int
@@ -120,7 +120,7 @@ class ResetPartition:
 
 @dataclass(frozen=True, slots=True)
 class DamagedSkipped:
-    """So many damaged messages were given up, or would be; the committed offset before and after."""
+    """The number of damaged messages that were given up, or would be, and the committed offset before and after."""
 
     messages: int
     before: Offset
@@ -129,7 +129,7 @@ class DamagedSkipped:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """So many dead letters were sent back, or would be; so many remain."""
+    """The number of dead letters that were sent back, or would be, and of those that remain."""
 
     redriven: int
     remaining: int
@@ -197,11 +197,11 @@ def _lanes_of(described: Sequence[LaneDescription]) -> list[GroupLane]:
 
 
 COUNT_MAX = 2**32 - 1
-"""Of messages, as far as the wire counts them."""
+"""Maximum of a number of messages on the wire."""
 
 
 def altering(group: object, settings: object, force: object) -> wire.AlterGroup:
-    """Which settings there are, and what they may be, the broker knows."""
+    """Only types are checked here: the broker knows the settings and their values."""
     name = check_group_name(group)
     if not isinstance(settings, Mapping):
         raise refusal(

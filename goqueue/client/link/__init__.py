@@ -1,1 +1,1 @@
-"""The connection of a client, and what programs hand over to it."""
+"""The connection of a client, and checks of its arguments."""

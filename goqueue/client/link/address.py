@@ -1,4 +1,4 @@
-"""The address of a broker, as programs give it."""
+"""Parses the address of a broker."""
 
 from reprlib import repr as shortened
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What a program gives, checked before anything is asked: whoever gives the wrong kind hears what to give.
+"""Checks a program's arguments before anything is sent: the error says what to pass instead.
 
 A bool is no number here: `max_in_flight=True` is a mistake, not a one.
 """
@@ -34,14 +34,14 @@ def check_whole(name: str, value: object, least: int = 0, most: int = INTEGER_MA
 
 
 def check_seconds_between(name: str, value: object, least: float, most: float) -> float:
-    """Nothing is between the ends but a number that can be compared: neither nan nor inf is."""
+    """The comparison refuses nan, too."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise refusal(f"{name}={shortened(value)} must be {least:g} to {most:g} seconds, as a number")
     return float(value)
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Of characters only: half of a pair, as JSON may bring it, cannot be sent."""
+    """Whether it is text that can be sent: a lone surrogate, as JSON may bring it, cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -61,14 +61,14 @@ def check_partition_count(value: object) -> int:
 
 
 def check_settings(name: str, value: object) -> dict[str, Any]:
-    """Which ones there are, and what they accept, the broker knows."""
+    """Only types are checked here: the broker knows the settings and their values."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise refusal(f"{name}={shortened(value)} must be a map of settings' names to their values")
     return dict(value)
 
 
 def check_any_partition(value: object) -> int:
-    """Whether the topic has it is asked elsewhere."""
+    """Whether the topic has this partition is checked elsewhere."""
     if type(value) is int and not 0 <= value < PARTITIONS_MAX:
         raise UnknownPartition(f"there is no partition {value}; they are numbered from 0")
     return check_partition(value, PARTITIONS_MAX)

@@ -1,4 +1,4 @@
-"""What the parts of a client need of it. One protocol, so that each part can be tested without a client."""
+"""The protocol that the parts of a client use, so that each can be tested without a client."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
@@ -12,16 +12,16 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Sending(Protocol):
-    """The sender of a producer, as its client knows it."""
+    """The sender of a producer, for its client."""
 
     @property
     def topic(self) -> Topic: ...
 
     def pump_all(self) -> None:
-        """There is a connection again: send what waits."""
+        """There is a connection again: send waiting batches."""
 
     async def refresh(self) -> None:
-        """Ask how the topic is now, and go by that."""
+        """Ask the broker for the topic, and use the answer."""
 
 
 class Caller(Protocol):
@@ -30,14 +30,14 @@ class Caller(Protocol):
     link: Link | None
     """The connection, while there is one."""
     why_away: str
-    """While there is none: why the last attempt failed."""
+    """Why the last attempt to connect failed, while there is no connection."""
     senders: dict[Sending, None]
-    """Those who want to know when there is a connection again."""
+    """The senders to notify when there is a connection again."""
 
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT:
-        """Ask; again when the connection is lost or the broker says that a repeat may help."""
+        """Send a request, again when the connection is lost or the broker answers with a retryable error."""
 
     async def topic(self, name: str) -> Topic: ...
 
     def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
-        """Run something beside the program, as long as the client is open."""
+        """Run a background task, as long as the client is open."""

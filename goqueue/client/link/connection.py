@@ -1,7 +1,7 @@
-"""The one connection of a client: kept, lost and found again, and calls that are repeated on it.
+"""The one connection of a client: reconnects, and repeats calls.
 
-When it is lost the client connects again by itself, 50 ms after the loss, then twice as long each time, up to 2 s;
-a call that was under way is asked again. What cannot be done within 30 s fails with `Unavailable`.
+When the connection is lost the client reconnects, 50 ms after the loss, then with twice the pause each time, up to
+2 s; a call that was under way is sent again. A call that is not answered within 30 s fails with `Unavailable`.
 """
 
 import logging
@@ -34,16 +34,16 @@ class Connected:
         self.link: Link | None = None
         """The connection, while there is one."""
         self.why_away = "the broker has not answered yet"
-        """While there is none: why the last attempt failed."""
+        """Why the last attempt to connect failed, while there is no connection."""
         self._connected = trio.Event()
         self._is_closed = False
         self.patience_seconds = PATIENCE_SECONDS
         self.senders: dict[Sending, None] = {}
-        """Those who want to know when there is a connection again."""
+        """The senders to notify when there is a connection again."""
         self._tasks: trio.Nursery | None = None
 
     async def call(self, request: Request, kind: type[AnswerT]) -> AnswerT:
-        """Ask; again when the connection is lost or the broker says that a repeat may help."""
+        """Send a request, again when the connection is lost or the broker answers with a retryable error."""
         self._check_open()
         deadline = trio.current_time() + self.patience_seconds
         pause = RECONNECT_SECONDS_MIN
@@ -72,7 +72,7 @@ class Connected:
         )
 
     def spawn(self, task: Callable[..., Awaitable[object]], *arguments: object) -> None:
-        """Run something beside the program, as long as the client is open."""
+        """Run a background task, as long as the client is open."""
         assert self._tasks is not None, "a client has tasks from its opening on"
         self._tasks.start_soon(task, *arguments)
 
@@ -109,7 +109,7 @@ class Connected:
             _refuse_itself(stream)
             await self._serve(stream)
         finally:
-            # Whoever hears our goodbye is cancelled with us, so it is not waited for.
+            # The task that would read the broker's close is cancelled, too, so it is not awaited.
             await trio.aclose_forcefully(stream)
 
     async def _serve(self, stream: trio.abc.HalfCloseableStream) -> None:

@@ -1,8 +1,7 @@
 """One connection of a client, from its welcome to its loss.
 
-Whoever asks waits for their own answer; answers come in any order. When the connection is lost everybody who
-waits is told, and whether their request was heard is not known: asking again is for those who know what a
-repeat does.
+Each caller waits for its own answer; answers come in any order. When the connection is lost every caller that waits
+gets an error, and whether its request was handled is not known: callers that know what a repeat does may ask again.
 """
 
 from collections import deque
@@ -24,16 +23,16 @@ from goqueue.net.wire.messages import Fetch, Hello, Produce, Welcome
 
 HELLO_SECONDS_MAX = 10.0
 BATCH_BYTES_WAITING_MAX = 16 * 1024 * 1024
-"""Of batches that the connection has not taken yet; beyond it producers keep theirs."""
+"""Limit of batches that the connection has not taken yet; beyond it producers keep theirs."""
 PATIENT = (Fetch, Receive, Heartbeat)
 """Requests that may wait long at the broker."""
 
 OnAnswer: TypeAlias = Callable[[Answer | GoQueueError], None]
-"""Told once, in the task that reads: it does not wait and does not raise."""
+"""Called once, in the task that reads: it does not wait and does not raise."""
 
 
 class Pending:
-    """A request that was asked, and its answer once it has come."""
+    """A request that was sent, and its answer once it has come."""
 
     __slots__ = ("done", "left", "number", "outcome")
 
@@ -41,11 +40,11 @@ class Pending:
 
     def __init__(self) -> None:
         self.number = -1
-        """Of its answer, among all that have come: those who wait for several wake in any order."""
+        """The number of its answer, in the order of arrival: tasks that wait for answers wake in any order."""
         self.done = trio.Event()
         self.outcome: Answer | GoQueueError | None = None
         self.left: Fetch | None = None
-        """What was asked, of a fetch whose reader was cancelled: who asks the same takes it over."""
+        """The request of an abandoned fetch, whose reader was cancelled; an identical request adopts its answer."""
 
     async def wait(self) -> Answer:
         await self.done.wait()
@@ -65,18 +64,18 @@ class Link:
         self._session = ClientSession()
         self._pending: dict[int, OnAnswer] = {}
         self._prompt: set[int] = set()
-        """Those of the pending that do not wait at the broker for something to happen."""
+        """The pending requests that the broker answers at once, without a long poll."""
         self._something_to_send = trio.Event()
         requests_max = self._session.limits.requests_max
         self._places = trio.CapacityLimiter(requests_max // 8 - 1)
         self._whys = trio.CapacityLimiter(1)
-        """Many consumers may ask at once, and what they settle does not wait behind that."""
+        """Many consumers may ask why at once, and their settlements must not wait behind that."""
         self._polls = trio.CapacityLimiter(requests_max // 4)
         self._receives = trio.CapacityLimiter(requests_max // 8)
         self._heartbeats = trio.CapacityLimiter(requests_max // 8)
         self._batches_max = requests_max * 3 // 8
-        """Fetches, receives and heartbeats may wait long at the broker and have places of their own, and so have
-        batches. So nobody starves the others."""
+        """Fetches, receives and heartbeats may wait long at the broker, so each kind has a limit of its own, and so
+        have batches. No kind starves the others."""
         self._batches = 0
         self._want_room: deque[Callable[[], None]] = deque()
         self._end_turn: list[Callable[[], None]] = []
@@ -97,7 +96,7 @@ class Link:
         raise ConnectionLost("the broker did not say welcome")
 
     async def run(self, on_go_away: Callable[[], None] = lambda: None) -> None:
-        """Carry requests and answers until the connection ends; then everybody who waits is told."""
+        """Carry requests and answers until the connection ends; then every waiting caller gets an error."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
@@ -128,7 +127,7 @@ class Link:
 
     @property
     def receives_are_many(self) -> bool:
-        """All places are taken: whoever receives now should not keep one for long."""
+        """The limit is reached: a receive should not wait long now."""
         return self._receives.available_tokens == 0
 
     @property
@@ -136,7 +135,7 @@ class Link:
         return self._heartbeats.available_tokens == 0
 
     async def _poll(self, request: Fetch) -> Answer:
-        """A reader that is cancelled and comes back, again and again, leaves one fetch at the broker, not many."""
+        """A reader that is cancelled and returns, again and again, leaves one fetch at the broker, not many."""
         pending = self._left.pop(request, None) or self._ask(request)
         pending.left = None
         try:
@@ -147,7 +146,7 @@ class Link:
             raise
 
     def ask_ahead(self, request: Fetch | Receive) -> Pending | None:
-        """Ask now for what will be wanted soon; None when there is no place for it."""
+        """Send a prefetch; None when the limit of such requests is reached."""
         pending, places = Pending(), self._polls if isinstance(request, Fetch) else self._receives
 
         def settle(outcome: Answer | GoQueueError) -> None:
@@ -176,7 +175,7 @@ class Link:
         return pending
 
     def _post(self, request: Request, on_answer: OnAnswer) -> None:
-        """Ask now, in the order of the calls; `TooManyRequests` when too much is under way."""
+        """Send now, in the order of the calls; `TooManyRequests` when too many are under way."""
         is_lone = not self._prompt and not self._session.bytes_waiting
         correlation = self._send(request)
         self._pending[correlation] = on_answer
@@ -186,7 +185,7 @@ class Link:
             self._something_to_send.set()
 
     def post_batch(self, request: Produce, on_answer: OnAnswer) -> None:
-        """Send a batch now, behind those sent before. Look at `has_room` first."""
+        """Send a batch now, after those sent before. Check `has_room` first."""
 
         def settle(outcome: Answer | GoQueueError) -> None:
             self._batches -= 1
@@ -197,7 +196,7 @@ class Link:
         self._batches += 1
 
     def _give_room(self) -> None:
-        """Who needs more than there is waits again, behind those who asked before."""
+        """Call the waiting send queues in order. Those for which there is no room keep their turn."""
         waiting, self._want_room = self._want_room, deque()
         while waiting and self.has_room:
             waiting.popleft()()
@@ -205,18 +204,18 @@ class Link:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more batch may be sent. While others wait for room there is none: a row that has just been
-        answered would have the place again and again, before those who had none yet."""
+        """Whether one more batch may be sent. While others wait for room there is none: a send queue that has just
+        been answered would take the room again and again, before those that had none yet."""
         is_free = self._batches < self._batches_max and self._session.bytes_waiting < BATCH_BYTES_WAITING_MAX
         return is_free and not self._want_room
 
     def when_room(self, go_on: Callable[[], None]) -> None:
-        """Be called once there is room, in the order in which you asked; never, when the connection is lost."""
+        """Call `go_on` once there is room, in the order of these calls; never, if the connection is lost."""
         self._want_room.append(go_on)
 
     def at_end_of_turn(self, call: Callable[[], None]) -> None:
-        """Be called when all tasks that run in this turn of the event loop have run; never, when the connection is
-        lost. What is sent then leaves at once."""
+        """Call this when all tasks of this turn of the event loop have run; never, if the connection is lost.
+        Batches that are sent then are written at once."""
         self._end_turn.append(call)
         self._something_to_send.set()
 

@@ -1,4 +1,4 @@
-"""Times as programs give them: seconds as a number, a datetime or ISO text. A time without a zone is UTC."""
+"""Times from programs: seconds as a number, a datetime or ISO text. A time without a zone is UTC."""
 
 import math
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _MILLION = 1_000_000
 
 
 def microseconds_of(time: object) -> Microseconds:
-    """Since 1970, be it before that or far in the future; one of `UNREADABLE` when it is no time."""
+    """Microseconds since 1970, also negative or far in the future; one of `UNREADABLE` when it is no time."""
     if isinstance(time, bool) or not isinstance(time, str | int | float | datetime):
         raise TypeError(f"it is of type {type(time).__name__}")
     moment = datetime.fromisoformat(time) if isinstance(time, str) else time
@@ -25,12 +25,12 @@ def microseconds_of(time: object) -> Microseconds:
 
 
 def clamped_microseconds_of(time: object) -> Microseconds:
-    """The same, as near as a timestamp comes."""
+    """The same, within the range of a timestamp."""
     return min(max(0, microseconds_of(time)), TIMESTAMP_MAX)
 
 
 def due_of(delay: float | None, deliver_at: Moment | None) -> int | None:
-    """When a message is to be delivered, as its record says it; None: at once."""
+    """The due time of a message in the format of records; None: at once."""
     if delay is None and deliver_at is None:
         return None
     if delay is not None and deliver_at is not None:

@@ -1,4 +1,4 @@
-"""What a client is told of topics."""
+"""Topics and partitions for a client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ class DamagedRange:
     path: str
     """The file, or the folder that lacks one, on the broker."""
     messages: int
-    """So many of them wait for a repair."""
+    """The number of messages that wait for a repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
     number: int
     start: Offset
-    """The first offset still there."""
+    """The first offset of the log."""
     end: Offset
     """The offset that the next message will get."""
     error: GoQueueError | None = None
-    """Why it cannot be used, and nothing is known of it."""
+    """Why the partition cannot be used; then nothing else is known of it."""
     damage: list[DamagedRange] = field(default_factory=list)
-    """What the broker has found so far."""
+    """The damage that the broker has found so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class RestoredPartition:
-    """What is lost of a partition, and what became of it."""
+    """What is lost of a partition, and whether it was restored."""
 
     topic: str
     partition: int
     was_lost: bool
-    """False: it is there, and was left alone."""
+    """False: it is not lost, and nothing was done."""
     is_restored: bool
     """False after a dry run."""
     missing: str
@@ -60,7 +60,7 @@ class RestoredPartition:
     """The highest offset that is named outside of the partition's folder."""
     named_by: str
     start: Offset
-    """Where it restarts, or would."""
+    """The offset at which it restarts, or would."""
 
 
 def only_topic(answer: wire.Topics) -> Topic:
