@@ -1,1 +1,1 @@
-"""Producers: messages on their way to partitions, each confirmed."""
+"""Producers: they send messages to partitions, each confirmed."""

@@ -1,4 +1,4 @@
-"""What a program hands over, checked before it is encoded: types that would be encoded wrongly, and names."""
+"""Checks the contents of messages before they are encoded: types, sizes and names."""
 
 from collections.abc import Mapping, Sequence
 from operator import index
@@ -12,7 +12,7 @@ from goqueue.types import Acks, Priority
 
 
 def check_content(value: object, key: object, headers: object) -> None:
-    """Text is refused: whether it is UTF-8 is for the program to say."""
+    """Text is refused: the program decides on its encoding."""
     if type(value) is bytes and len(value) <= VALUE_SIZE_MAX and key is None and headers is None:
         return  # most messages
     if not isinstance(value, bytes):
@@ -25,7 +25,7 @@ def check_content(value: object, key: object, headers: object) -> None:
 
 
 def all_sound(values: Sequence[object], keys: Sequence[object], headers: object) -> bool:
-    """Whether `check_content` has nothing against any of these, found out at once for all of them."""
+    """Whether `check_content` accepts all of these, checked at once for all of them."""
     if not ({type(value) for value in values} == {bytes} and {type(key) for key in keys} <= {bytes, NoneType}):
         return False
     try:
@@ -36,7 +36,7 @@ def all_sound(values: Sequence[object], keys: Sequence[object], headers: object)
 
 
 def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None:
-    """Before memory is taken for the encoding. The broker looks again, and at the headers as they are packed."""
+    """Before memory is used for the encoding. The broker checks again, and checks the packed headers."""
     packed = sum(len(name) + len(each) for name, each in headers.items())
     for name, size, limit in (
         ("value has", len(value), VALUE_SIZE_MAX),
@@ -54,7 +54,7 @@ def _are_headers(headers: object) -> TypeGuard[Mapping[str, bytes]]:
 
 
 def acks_of(acks: Acks | int | str) -> Acks:
-    """What to wait for, by its name or number. True, which could mean any of them, is none."""
+    """Acks by name or number. True, which could mean any of them, is refused."""
     try:
         if isinstance(acks, str):
             return Acks[acks.upper()]
@@ -67,7 +67,7 @@ def acks_of(acks: Acks | int | str) -> Acks:
 def priority_of(priority: Priority | int | str) -> Priority:
     """A priority by its name, in any case, or its number. Neither True nor 2.0 is one."""
     if type(priority) is Priority:
-        return priority  # of most messages: to look it up costs as much as a small message
+        return priority  # most messages: a lookup would cost as much as a small message
     try:
         if isinstance(priority, str):
             return Priority[priority.upper()]

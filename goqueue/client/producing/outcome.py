@@ -1,8 +1,8 @@
-"""What one `send`, `send_nowait` or `send_many` waits for: a Published or an error for each of its messages.
+"""The outcome of one `send`, `send_nowait` or `send_many`: a Published or an error for each of its messages.
 
-Messages that were confirmed together are kept as a run: so many from this offset on. An object for each is made
-when somebody looks; a program that only wants to know that all went well never pays for them, and neither does its
-garbage collector.
+Messages that were confirmed together are kept as a run: a first offset and a count. An object for each is made when
+the program reads it; a program that only waits for success never pays for them, and neither does its garbage
+collector.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,11 @@ from goqueue.types import Offset
 
 Result: TypeAlias = Published | GoQueueError
 FAILURES_MAX = 1_000
-"""Of messages that nobody waits for: those beyond are counted by the log alone."""
+"""Limit of kept errors of messages that no call waits for; further ones are only counted in the log."""
 
 
 class ConfirmedRun(NamedTuple):
-    """Messages of a call that lie one after the other in a partition."""
+    """Messages of a call that are next to each other in a partition."""
 
     first: int
     length: int
@@ -38,7 +38,7 @@ class ConfirmedRun(NamedTuple):
 
 
 class Confirmations(Sequence[Published]):
-    """One Published for each message of a call, in its order, made when somebody looks."""
+    """One Published for each message of a call, in order, made when the program reads it."""
 
     __slots__ = ("_count", "_runs", "_topic")
 
@@ -93,7 +93,7 @@ class Outcome:
     __slots__ = ("_count", "_done", "_results", "_runs", "_topic", "_unheard", "has_failed", "remaining", "since")
 
     def __init__(self, count: int, since: float, unheard: list[GoQueueError] | None = None) -> None:
-        """`unheard` gets the errors, for when nobody waits for this one."""
+        """`unheard` gets the errors, when no call waits for this one."""
         self._count = self.remaining = count
         self.has_failed = False
         self.since = since
@@ -103,7 +103,7 @@ class Outcome:
         self._topic = ""
         self._runs: list[ConfirmedRun] = []
         self._results: list[Result | None] | None = None
-        """One by one, from the moment on at which runs no longer say it."""
+        """The result of each message, once runs no longer suffice."""
 
     @property
     def is_settled(self) -> bool:
@@ -124,7 +124,7 @@ class Outcome:
 
     @property
     def result(self) -> Result:
-        """Of one message alone, once it is settled."""
+        """The result of a single message, once it is settled."""
         if self._results is None:
             [run] = self._runs
             return Published(self._topic, run.partition, run.base_offset)
@@ -134,13 +134,13 @@ class Outcome:
 
     @property
     def confirmations(self) -> Sequence[Published]:
-        """Of one that is settled and had no failure."""
+        """The confirmations of a settled call without a failure."""
         if self._results is None:
             return Confirmations(self._topic, self._runs)
         return self._results  # type: ignore[return-value]  # every one is settled, and none is an error
 
     def confirm(self, places: Sequence[int], topic: str, partition: int, base_offset: Offset | None) -> int:
-        """These messages are written, one after the other from this offset on. How many that settles."""
+        """These messages are written, one after the other from this offset on. Returns how many that settles."""
         run = ConfirmedRun(places[0], len(places), partition, base_offset)
         if isinstance(places, range) and self._results is None:
             self._topic = topic
@@ -152,7 +152,7 @@ class Outcome:
         return sum(self.settle(place, error) for place in places)
 
     def settle(self, place: int, result: Result) -> int:
-        """1, or 0 when its waiting is over already: the first word holds."""
+        """Returns 1, or 0 if it was settled before: the first result holds."""
         results = self.results
         if results[place] is not None:
             return 0
@@ -164,7 +164,7 @@ class Outcome:
         return self._note_settled(1)
 
     def give_up(self, error: GoQueueError) -> int:
-        """Whatever is not settled has failed so."""
+        """Fail all messages that are not settled."""
         return self.fail([place for place, result in enumerate(self.results) if result is None], error)
 
     def _note_settled(self, count: int) -> int:
@@ -175,7 +175,7 @@ class Outcome:
 
 
 def produced_in(answer: Answer | GoQueueError) -> wire.ProducedBatch | GoQueueError:
-    """What became of the one batch of a request."""
+    """The outcome of the one batch of a request."""
     if isinstance(answer, GoQueueError):
         return answer
     assert isinstance(answer, wire.Produced)

@@ -1,4 +1,4 @@
-"""What a sender keeps of one partition: the messages on their way there, and what they wait for."""
+"""A sender's state of one partition: its send queue, and what that waits for."""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""The producer: many messages at once, each confirmed, in order, and there once.
+"""The producer: many messages at once, each confirmed, in order, and written once.
 
-This is what programs see; `sender.py` carries the messages. Content is checked here before it takes a place in the
+This is the interface for programs; `sender.py` sends the messages. Content is checked here before it enters the
 buffer, by the same code as for `client.publish`.
 """
 
@@ -58,7 +58,7 @@ class Producer:
         self._buffer_messages = buffer_messages
         self._delivery_timeout = delivery_timeout
         self._is_idempotent = idempotent and self._acks is not Acks.NONE
-        """A batch that nobody hears of cannot be repeated: with acks=none a gap would never be mended."""
+        """A batch without an answer cannot be repeated: with acks=none a gap would never be closed."""
         self._unheard: list[GoQueueError] = []
         self._nursery = PlainNursery()
         self._open_sender: Sender | None = None
@@ -70,7 +70,7 @@ class Producer:
         return self
 
     async def open(self) -> Sender:
-        """What carries its messages, once somebody runs it."""
+        """The sender of its messages; the caller has to run it."""
         topic = await self._client.topic(self._name)
         identity = NOBODY
         if self._is_idempotent:
@@ -94,7 +94,7 @@ class Producer:
                 await self.flush()
             except PublishFailed as told:
                 failure = told
-            except BaseException as interruption:  # cancelled: the nursery must be left all the same
+            except BaseException as interruption:  # cancelled: the nursery must still be left
                 await self._leave(interruption)
                 raise
         swallowed = await self._leave(error)
@@ -114,12 +114,12 @@ class Producer:
         return not self._sender.unsettled
 
     def stop(self) -> None:
-        """Leave without waiting, of one that was not entered."""
+        """Stop without waiting, for a producer that was not entered."""
         self._sender.close()
         self._sender.stop()
 
     async def retire(self) -> None:
-        """Stop once it is idle, so that nobody loses a message by it."""
+        """Stop once it is idle, so that no message is lost."""
         while not self.is_idle:
             with suppress(PublishFailed):
                 await self.flush()
@@ -173,7 +173,7 @@ class Producer:
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> None:
-        """Queue one message; `flush` waits for it and tells of its failure. `BufferFull` when there is no room."""
+        """Queue one message; `flush` waits for it and raises its failure. `BufferFull` when there is no room."""
         check_content(value, key, headers)
         content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
         self._check_open()
@@ -229,8 +229,8 @@ class Producer:
         ttl: float | None = None,
         message_id: bytes | str | None = None,
     ) -> None:
-        """Queue many; `flush` waits for them and tells of failures. When one of them is refused, or there is no
-        room for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
+        """Queue many; `flush` waits for them and raises failures. When one of them is refused, or there is no room
+        for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
         """
         content = self._content(headers, priority, ttl, due_of(delay, deliver_at))
         self._queue(content, values, keys, partition=partition, name=name_of(message_id))
@@ -274,7 +274,7 @@ class Producer:
             sender.add(chunk)
 
     async def flush(self) -> None:
-        """Return when everything sent so far is settled; `PublishFailed` if some of what was queued failed."""
+        """Return when everything sent so far is settled; `PublishFailed` if some queued messages failed."""
         sender = self._sender
         while sender.unsettled:
             await sender.wait_for_some()
@@ -290,7 +290,7 @@ class Producer:
             raise Closed("the producer is closed")
 
     async def _make_ready(self, count: int, partition: int | None) -> None:
-        """Wait for room in the buffer. A partition that is not known may have been added since."""
+        """Wait for room in the buffer. An unknown partition may have been added since."""
         self._check_open()
         sender = self._sender
         try:
@@ -327,7 +327,7 @@ class Producer:
         if name is not None:
             ids = [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             if keys is None and partition is None:
-                partition = partition_of_key(name, len(self._sender.topic.partitions))  # where its first one went
+                partition = partition_of_key(name, len(self._sender.topic.partitions))  # as its first one
         return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
 
 
@@ -337,7 +337,7 @@ def _check_lengths(values: Sequence[bytes], keys: Sequence[bytes | None] | None)
 
 
 def _check_all(values: Sequence[bytes], keys: Sequence[bytes | None] | None, headers: object) -> None:
-    """The first that no broker would take has its `number` among the error's details."""
+    """The first bad message raises, with its `number` in the error's details."""
     if not values or all_sound(values, keys or (), headers):
         return
     for number, value in enumerate(values):
@@ -349,7 +349,7 @@ def _check_all(values: Sequence[bytes], keys: Sequence[bytes | None] | None, hea
 
 
 def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
-    """Without those that no broker would take; these fail alone."""
+    """Without bad messages; these fail alone."""
     bad = set()
     for number, value in enumerate(chunk.values):
         try:
@@ -361,7 +361,7 @@ def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
 
 
 def name_of(message_id: bytes | str | None) -> bytes | None:
-    """A message's id as it travels."""
+    """A message's id in bytes, checked."""
     if message_id is None:
         return None
     return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)

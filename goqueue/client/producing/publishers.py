@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 READY_MAX = 256
 PAUSE_SECONDS = 0.1
-"""Before a broker that could not answer is asked again."""
+"""The pause before a broker that could not answer is asked again."""
 
 
 class Publishers:
@@ -24,7 +24,7 @@ class Publishers:
         self._opening: dict[tuple[str, Acks], trio.Event] = {}
 
     async def to(self, topic: str, acks: Acks) -> Producer:
-        """It never lingers. A broker that is away is waited for as long as a publish takes."""
+        """The producer never lingers. It waits for a broker that is away as long as a publish may take."""
         key = topic, acks
         if key in self._ready:
             return self._ready[key]
@@ -40,7 +40,7 @@ class Publishers:
         )
 
     async def _try_to_open(self, key: tuple[str, Acks]) -> None:
-        """Those who ask while it is being opened wait for that one."""
+        """Calls that come while it is being opened wait for it."""
         if key in self._opening:
             await self._opening[key].wait()
             return
@@ -64,7 +64,7 @@ class Publishers:
         self._forget_an_idle_one()
 
     def forget(self, topic: str) -> None:
-        """It was deleted. What is under way hears of that by itself, or goes to the one that was made again."""
+        """The topic was deleted. Messages under way fail, or go to the topic that was created again."""
         for acks in Acks:
             publisher = self._ready.pop((topic, acks), None)
             if publisher is not None:

@@ -1,12 +1,13 @@
-"""What carries a producer's messages: into rows by partition, out as batches, until each is settled.
+"""The sender of a producer: puts messages into send queues by partition, and sends batches until each is settled.
 
-`core/sending/queue.py` has the rules of a row, `core/sending/rounds.py` those of all rows together. Here nothing
-waits: whoever adds messages, hears an answer or finds the connection again pumps the rows, which sends at once what
-may leave. So a lone message is on its way without a change of tasks. One task keeps time: for messages that linger,
-for pauses before a repeat, for those whose time is over.
+`core/sending/queue.py` has the rules of a send queue, `core/sending/rounds.py` those of all of them together. Here
+nothing waits: adding messages, an answer or a new connection pumps the send queues, which sends at once what may be
+sent. So a lone message is sent without a change of tasks. One task keeps time: for messages that linger, for pauses
+before a repeat, for messages whose time is over.
 
-To the broker a row is a producer with its own sequence, so a lost answer is repeated without doubling anything
-(G11). Without idempotence nothing is repeated: what was under way when the connection was lost is unknown.
+To the broker a send queue is a producer with its own sequence, so a lost answer is repeated without doubling
+anything (G11). Without idempotence nothing is repeated: the fate of batches that were under way when the connection
+was lost is unknown.
 """
 
 import logging
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("goqueue.producer")
 
 PAUSE_SECONDS = 0.05
-"""Before a batch is sent again that the broker could not take just now."""
+"""The pause before a batch that the broker could not take just now is sent again."""
 TICK_SECONDS_MAX = 1.0
 NOBODY = wire.ProducerReady(0, 0)
 
@@ -74,12 +75,12 @@ class Sender:
         self._delivery_timeout = delivery_timeout
         self._tick_seconds = min(TICK_SECONDS_MAX, delivery_timeout / 8)
         self._identity = identity
-        """Of all rows, until a partition forgets it. Nobody: without idempotence."""
+        """The producer id of all send queues, until a partition forgets it. `NOBODY` without idempotence."""
         self._queues: dict[int, PartitionQueue] = {}
         self._rounds = SendRounds[PartitionQueue]()
         self._troubles = SendTroubles(client)
         self._leaves_with: Link | None = None
-        """Whose turn's end is waited for."""
+        """The connection whose end of turn is awaited."""
         self._outcomes: deque[Outcome] = deque()
         self.unsettled = 0
         self._settling = trio.lowlevel.ParkingLot()
@@ -89,7 +90,7 @@ class Sender:
         self._rearm = trio.Event()
 
     async def run(self) -> None:
-        """Keep time, until stopped or cancelled; closed in any case afterwards."""
+        """Keep time, until stopped or cancelled; afterwards the sender is closed."""
         self._client.senders[self] = None
         try:
             with self._scope:
@@ -115,7 +116,7 @@ class Sender:
         self._scope.cancel()
 
     def close(self) -> None:
-        """Drop what is not settled, and say how many messages that were."""
+        """Drop unsettled messages, and log their number."""
         self.is_closed = True
         dropped = self._fail(self._take_all(), Closed("the producer was closed before this was confirmed"))
         if dropped:
@@ -124,7 +125,7 @@ class Sender:
     # In
 
     def add(self, chunk: Chunk) -> None:
-        """Put messages into their rows and send what may leave."""
+        """Put messages into their send queues and send those that may be sent."""
         outcome = cast(Outcome, chunk.call)
         self.unsettled += len(chunk)
         self._outcomes.append(outcome)
@@ -137,12 +138,12 @@ class Sender:
         self._arm(outcome.since + self._tick_seconds)
 
     def _distribute(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
-        """The rows in which something may leave now."""
+        """Returns the send queues that may send now."""
         if chunk.partition is not None or chunk.keys is None:
             queue = self._queue(self._topic.partitioner.choose(None, chunk.partition))
             may_leave = queue.messages.add(chunk, now)
             if chunk.partition is None and queue.messages.is_full:
-                self._topic.partitioner.begin_next_batch()  # it cannot leave now, and the next one goes elsewhere
+                self._topic.partitioner.begin_next_batch()  # it must wait: the next batch goes elsewhere
             return [queue] if may_leave else []
         numbers: dict[int, list[int]] = {}
         for index, key in enumerate(chunk.keys):
@@ -154,11 +155,11 @@ class Sender:
         ]
 
     def check_partition(self, partition: int | None) -> None:
-        """`UnknownPartition` when the topic has no such one, as far as is known."""
+        """`UnknownPartition` if the topic has no such partition, as far as is known."""
         self._topic.partitioner.choose(None, partition)
 
     def begin_keyless_anywhere(self) -> None:
-        """By the number that the broker has drawn for this producer: it is as good as one drawn here."""
+        """By the random number that the broker has drawn for this producer."""
         self._topic.partitioner.begin_at(self._identity.producer_id)
 
     def _queue(self, number: int) -> PartitionQueue:
@@ -186,17 +187,17 @@ class Sender:
             self._pump(queue, together=is_open)
 
     def _pump_held(self) -> None:
-        """All of a round leave together, or those whose time has come."""
+        """Send all batches of a round together, or those whose time has come."""
         is_open = self._rounds.is_open
         for queue in self._rounds.take_held():
             self._pump(queue, together=is_open)
 
     def _pump(self, queue: PartitionQueue, *, together: bool = False) -> None:
-        """Send what may leave now, and see to it that the rest is looked at in time. Those that leave together do
+        """Send the batches that may be sent now, and set a deadline for the rest. Batches that are sent together do
         not wait for one another."""
         link = self._client.link
         if queue.messages.has_nothing_to_send() or link is None or queue.identity is None:
-            return  # whoever brings the missing one pumps
+            return  # pumped again when link and identity are there
         now, others = trio.current_time(), not (together or self._rounds.is_open)
         while now >= queue.paused_until and link.has_room:
             batch = queue.messages.next_batch(now, others_under_way=others)
@@ -209,7 +210,7 @@ class Sender:
 
     def _hold(self, queue: PartitionQueue, deadline: float | None, now: float, link: Link) -> None:
         if deadline is None:
-            return  # answers of its own are awaited, and pump it
+            return  # it waits for answers, which pump it
         if deadline <= now >= queue.paused_until:
             self._wait_for_room(queue, link)
         else:
@@ -268,7 +269,7 @@ class Sender:
             self._confirm(queue, batch, outcome.base_offset)
         elif isinstance(outcome, ConnectionLost | ActorDied):
             self._take_loss(queue, batch)
-            if isinstance(outcome, ActorDied):  # on a line that stands: it would be asked again and again meanwhile
+            if isinstance(outcome, ActorDied):  # the connection stands: without a pause it would repeat at once
                 self._pause(queue, outcome)
         else:
             self._take_refusal(queue, batch, outcome)
@@ -314,7 +315,7 @@ class Sender:
         self._troubles.note_refused(self.topic.name, queue.partition, error)
 
     def _take_elsewhere(self, queue: PartitionQueue, batch: OutBatch, error: GoQueueError) -> None:
-        """The partition cannot be used. What has no key, and was certainly not written, goes to another one."""
+        """The partition cannot be used. Messages without a key that are certainly unwritten go to another one."""
         movable = self._topic.partitioner.avoid_also(queue.partition) and not batch.may_be_written
         for chunk in queue.messages.refused(batch, range(batch.count)):
             if movable and chunk.partition is None and chunk.keys is None:
@@ -333,7 +334,7 @@ class Sender:
             self._settle_bad(queue, chunk.picked([number]), errors[index])
 
     def _settle_bad(self, queue: PartitionQueue, chunk: Chunk, error: GoQueueError) -> None:
-        """A repeat of a message with an id has the first one's offset; behind its first, it is sent once more."""
+        """A repeat of a message with an id gets the first one's offset; in the same batch, it is sent again."""
         if not isinstance(error, DuplicateMessage):
             self._fail([chunk], error)
         elif error.offset is None:
@@ -343,7 +344,7 @@ class Sender:
             self._note_settled(cast(Outcome, chunk.call).settle(place, where))
 
     def _begin_anew(self, queue: PartitionQueue) -> None:
-        """The partition does not know this row any more: what is certainly unwritten goes on under a new id."""
+        """The partition has forgotten this send queue: messages that are certainly unwritten get a new id."""
         error = OutcomeUnknown("the broker has forgotten this producer; the message may have been written or not")
         self._fail(queue.messages.forgotten(), error)
         self._take_new_identity(queue)
@@ -363,15 +364,15 @@ class Sender:
                     return
         self._pump(queue)
 
-    # The topic: it may gain partitions, or be deleted and made again.
+    # The topic: it may gain partitions, or be deleted and created again.
 
     @property
     def topic(self) -> "Topic":
-        """As far as is known."""
+        """The topic, as far as is known."""
         return self._topic.now
 
     async def refresh(self) -> None:
-        """Ask how the topic is now, and go by that."""
+        """Ask the broker for the topic, and use the answer."""
         await self._topic.refresh()
 
     def _go_by_topic(self, is_other: bool) -> None:
@@ -385,20 +386,20 @@ class Sender:
         self._fail(self._take_all(), error)
 
     def _try_again(self) -> None:
-        """The broker did not say how the topic is: who waits for that asks by sending once more."""
+        """The broker did not describe the topic: send queues that wait for it send once more."""
         soon = trio.current_time() + PAUSE_SECONDS
         for queue in self._queues.values():
             queue.paused_until = min(queue.paused_until, soon)
         self.pump_all()
 
     def _take_all(self) -> list[Chunk]:
-        """Out of the rows, which end: whatever comes later begins others, that wait for nothing."""
+        """Empty and drop all send queues: later messages begin new ones, which wait for nothing."""
         chunks = [chunk for queue in self._queues.values() for chunk in queue.messages.drop_all()]
         self._queues.clear()
         return chunks
 
     def _move_over(self) -> None:
-        """Whatever was written is gone with the old topic; the rest goes to the new one."""
+        """Messages that were written are gone with the old topic; the rest goes to the new one."""
         for chunk in self._take_all():
             try:
                 self._distribute(chunk, cast(Outcome, chunk.call).since)
@@ -408,7 +409,7 @@ class Sender:
     # Settling
 
     async def wait_for_some(self) -> None:
-        """Return when something more is settled."""
+        """Return when more messages are settled."""
         await self._settling.park()
 
     def _fail(self, chunks: Iterable[Chunk], error: GoQueueError) -> int:
@@ -421,7 +422,7 @@ class Sender:
         self._settling.unpark_all()
 
     def _give_up_the_late(self) -> None:
-        """Those whose time is over are told, and never sent afterwards."""
+        """Fail messages whose time is over; they are never sent afterwards."""
         now = trio.current_time()
         while self._outcomes and self._outcomes[0].is_settled:
             self._outcomes.popleft()
@@ -441,7 +442,7 @@ class Sender:
         return outcome.since + self._delivery_timeout
 
     def _arm(self, deadline: float) -> None:
-        """Have the time kept until then, at the latest."""
+        """Wake the task that keeps time at this deadline, at the latest."""
         if deadline < self._armed:
             self._armed = deadline
             self._rearm.set()

@@ -1,4 +1,4 @@
-"""What a producer knows of its topic. It may gain partitions, or be deleted and made again."""
+"""The topic of a producer, which may gain partitions, or be deleted and created again."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from goqueue.client.link.topics import Topic
 
 REFRESH_SECONDS = 30.0
-"""How old what is known of a topic may become while it is used: then it is asked for again."""
+"""Limit of the age of the description of a topic that is used; then it is asked for again."""
 
 
 class FollowedTopic:
@@ -25,8 +25,8 @@ class FollowedTopic:
         on_gone: Callable[[UnknownTopic], None],
         on_unanswered: Callable[[], None],
     ) -> None:
-        """`on_refreshed` hears whether it is another topic of the same name. Of these three, one is told after each
-        `begin_refresh`: whoever waits for it never waits for ever.
+        """`on_refreshed` gets whether it is another topic of the same name. One of the three is called after each
+        `begin_refresh`, so that nothing waits for ever.
         """
         self._client = client
         self.now = topic
@@ -57,7 +57,7 @@ class FollowedTopic:
             self._is_refreshing = False
 
     async def refresh(self) -> None:
-        """Ask how the topic is now, and go by that."""
+        """Ask the broker for the topic, and use the answer."""
         topic = await self._client.topic(self.now.name)
         self._refreshed_at = trio.current_time()
         is_other = topic.uuid != self.now.uuid

@@ -1,7 +1,7 @@
-"""Why messages of a producer do not get through: said in the log, and in the error of those that are given up.
+"""Why messages of a producer are not confirmed: for the log, and for the error of messages that time out.
 
 A partition that refuses batches is one trouble, a broker that cannot be reached is one for the whole producer. Each
-is said at once and then at growing intervals, by the task that meets it.
+is logged at once and then at growing intervals, by the task that meets it.
 """
 
 import logging
@@ -35,13 +35,13 @@ class SendTroubles:
             logger.warning("%s has refused messages for %.1f s, trying again: %s", place, seconds, refusals.last)
 
     def note_confirmed(self, partition: int) -> None:
-        """For every batch: it has to cost nothing while all goes well."""
+        """Called for every batch: it has to cost nothing while all goes well."""
         if partition in self._current:
             self._current.discard(partition)
             self._partitions[partition].end(trio.current_time())
 
     def look_for_broker(self, topic: str) -> None:
-        """Messages wait: is there a connection?"""
+        """Messages wait: log it if there is no connection."""
         now, broker = trio.current_time(), self._broker
         if self._client.link is not None:
             if broker.last is not None:
@@ -54,7 +54,7 @@ class SendTroubles:
                 broker.last,
             )
 
-    # For those who are given up
+    # Errors of messages that time out
 
     def unwritten(self, partition: int | None, seconds: float) -> DeliveryTimeout:
         text, details = _told(self._why(partition))
@@ -68,7 +68,7 @@ class SendTroubles:
         )
 
     def _why(self, partition: int | None) -> Refusal | None:
-        """What stands in the way now. A refusal by the partition counts only while the broker can be reached."""
+        """The current trouble. A refusal by the partition counts only while the broker can be reached."""
         if self._client.link is None:
             return self._broker.last or Refusal(Unavailable.code, self._client.why_away, trio.current_time())
         found = self._partitions.get(partition) if partition is not None else None
