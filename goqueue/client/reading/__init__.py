@@ -1,1 +1,1 @@
-"""Reading without a group, and what a reader gets."""
+"""Readers without a group, and their messages."""

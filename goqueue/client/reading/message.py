@@ -1,4 +1,4 @@
-"""What a reader gets: messages that decode themselves on first use."""
+"""Messages of a reader, which decode themselves on first use."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from goqueue.types import Buffer, Microseconds, Offset, Priority
 
 # Plain numbers, since an IntFlag is slow to compare.
 HIDDEN = int(Flag.CONTROL | Flag.DELAYED)
-"""Records that are no messages: passed over by readers."""
+"""Flags of records that are no messages: readers skip them."""
 _DELAYED, _HEADERS, _HOLDS_EXPIRING = int(Flag.DELAYED), int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
 _PREFIXED = _DELAYED | _HEADERS
 """Flags of records whose value section holds more than the value."""
@@ -32,11 +32,11 @@ _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
 _TIMESTAMP, _PRIORITY_AT, _FLAGS_AT = Struct(">16xQ"), 24, 3
 _KEY_SIZE = Struct(">26xH")
 _BOUNDS = Struct(">3xB4xQ10xHI")
-"""Of a record's header: flags, relative offset, size of the key, size of the value section."""
+"""Parts of a record's header: flags, relative offset, size of the key, size of the value section."""
 
 
 class Published(NamedTuple):
-    """Where a message lies. A repeat is equal to its first: both are the same message."""
+    """The topic, partition and offset of a published message. A repeat equals its first: they are one message."""
 
     topic: str
     partition: int
@@ -44,9 +44,9 @@ class Published(NamedTuple):
 
     @property
     def repeated(self) -> bool:
-        """True when nothing was written: an earlier message has the same `message_id`, and this is its place.
+        """True when nothing was written: an earlier message has the same `message_id`, and this is its offset.
 
-        What the client sends again by itself, after a lost connection say, is no repeat.
+        A message that the client itself sends again, as after a lost connection, is no repeat.
         """
         return False
 
@@ -63,7 +63,7 @@ class RepeatedPublished(Published):
 
 
 class DecodedBatch:
-    """What the messages of a batch share."""
+    """The state that the messages of a batch share."""
 
     __slots__ = ("body", "partition", "topic")
 
@@ -74,9 +74,9 @@ class DecodedBatch:
 
 
 class Message:
-    """Its offset and its value; all else stays in the bytes of the batch until somebody looks.
+    """Holds offset and value; everything else stays in the bytes of the batch until it is read.
 
-    The value is cut out at once, since everybody looks at it: a property would cost twice as much as the cut.
+    The value is cut out at once, since every program reads it: a property would cost twice as much as the cut.
     """
 
     __slots__ = ("_batch", "_position", "offset", "value")
@@ -132,7 +132,7 @@ class Message:
 
 
 class FlaggedMessage(Message):
-    """One whose value section holds more than the value."""
+    """A message whose value section holds more than the value."""
 
     __slots__ = ("_headers", "_packed_headers")
 
@@ -159,7 +159,7 @@ class FlaggedMessage(Message):
 
 
 def _packed_headers_in(flags: int, value_section: bytes) -> tuple[int, int]:
-    """Where the packed headers begin and end; the value begins there."""
+    """The beginning and the end of the packed headers; the value begins at their end."""
     position = DUE_TIME.size if flags & _DELAYED else 0
     if not flags & _HEADERS:
         return position, position
@@ -168,7 +168,7 @@ def _packed_headers_in(flags: int, value_section: bytes) -> tuple[int, int]:
 
 
 def sound_batches(topic: str, partition: int, view: memoryview) -> list[tuple[int, Envelope]]:
-    """Where each batch begins, and its envelope; all of what came from the broker is sound, or `CorruptMessage`."""
+    """The position and envelope of each batch. `CorruptMessage` unless all bytes from the broker are sound."""
     found, position = list[tuple[int, Envelope]](), 0
     while position < len(view):
         envelope = parse_envelope(view, position)
@@ -181,7 +181,7 @@ def sound_batches(topic: str, partition: int, view: memoryview) -> list[tuple[in
 
 
 class Slice:
-    """Batches as they came from the broker, found sound as a whole before the first message is given out."""
+    """Batches from the broker, all checked before the first message is handed out."""
 
     _plain: type[Message] = Message
     _flagged: type[Message] = FlaggedMessage
@@ -195,8 +195,8 @@ class Slice:
         ]
 
     def messages(self, start: Offset, end: Offset | None, now: Microseconds) -> Iterator[Message]:
-        """Those from `start` on, up to `end`, that have not expired by now."""
-        # Chained and not delegated: a message passes through one generator, however deep this is called.
+        """The messages from `start` up to `end` that have not expired by now."""
+        # Chained, not delegated: a message passes through one generator only.
         return chain.from_iterable(self._messages_in(*batch, start, end, now) for batch in self._batches)
 
     def _messages_in(
@@ -226,7 +226,7 @@ class Slice:
     def _some_of_one_shape(
         self, envelope: Envelope, body: bytes, shape: Shape, start: Offset, end: Offset
     ) -> Iterator[Message]:
-        """Of a batch that was cut down: records that are all alike, with gaps between their offsets."""
+        """The messages of a batch that was cut down: records of one shape, with gaps between their offsets."""
         relative = offsets_of(body, envelope.record_count, shape)
         if relative is None:
             return self._walk(envelope, body, start, end)
@@ -238,7 +238,7 @@ class Slice:
     def _uniform_messages(
         self, body: bytes, shape: Shape, offsets: Sequence[Offset], passed: int
     ) -> Iterator[Message]:
-        """Of records that are all alike, behind some that are passed over: no step of Python for each."""
+        """The messages of records of one shape, after `passed` skipped ones: no step of Python for each."""
         begin, end = passed * shape.size, (passed + len(offsets)) * shape.size
         values = values_of(body[begin:end], len(offsets), shape)
         return map(self._plain, repeat(self._batch_of(body)), offsets, range(begin, end, shape.size), values)

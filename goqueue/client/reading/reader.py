@@ -1,8 +1,8 @@
-"""Reading a topic without a group: an async iterator, and a context manager for those who leave early.
+"""Reads a topic without a group: an async iterator, and a context manager for loops that end early.
 
-It keeps a position for each partition and asks for what lies there, all partitions in one request. Positions
-move only when what was fetched is at hand, so a cancelled `async for` loses nothing and repeats nothing. While
-the program looks at one slice the broker is already asked for the next, when there is one.
+It keeps a position for each partition and fetches from there, all partitions in one request. Positions move only
+when the answer is in the buffer, so a cancelled `async for` loses nothing and repeats nothing. While the program
+handles one slice, the reader prefetches the next, when there is one.
 It owns no task and no nursery: leaving the loop by `break` leaves nothing running.
 """
 
@@ -31,11 +31,11 @@ Start: TypeAlias = Offset | float | str | datetime
 WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
 PAUSE_SECONDS = 0.1
-"""Before a partition that could not answer is asked again."""
+"""The pause before a partition that could not answer is asked again."""
 OFFSET_MAX = 2**63 - 1
 
 REFRESH_SECONDS = 30.0
-"""How long a reader of all partitions may not know of one that was added."""
+"""Limit of the time until a reader of all partitions notices an added one."""
 
 
 AnswerT = TypeVar("AnswerT")
@@ -61,7 +61,7 @@ class Reader:
         """In Trio's time."""
         self._is_closed = False
         self.on_damaged: Callable[[int, DamagedData], None] | None = None
-        """Told the partition and the damage. Then reading goes on behind it; without it, damage is an error."""
+        """Gets the partition and the damage; then reading goes on behind it. Without it, damage is an error."""
 
     async def __aenter__(self) -> "Reader":
         return self
@@ -91,7 +91,7 @@ class Reader:
         return message
 
     async def next_batch(self) -> list[Message]:
-        """As many as are at hand, at least one; [] at the end. Nothing is fetched while there are some."""
+        """All messages in the buffer, at least one; [] at the end. Nothing is fetched while there are some."""
         try:
             first = await anext(self)
         except StopAsyncIteration:
@@ -102,7 +102,7 @@ class Reader:
         if self._is_closed:
             raise Closed("the reader is closed; make another by client.read")
 
-    # Where to begin and to end
+    # Begin and end
 
     async def _begin(self) -> None:
         topic = await self._client.topic(self._name)
@@ -140,7 +140,7 @@ class Reader:
         for number in [each for each, end in self._ends.items() if self._positions.get(each, end) >= end]:
             self._positions.pop(number, None)
 
-    # What lies there
+    # Fetching
 
     async def _fetch(self) -> None:
         if self._fails_since is not None:
@@ -177,7 +177,7 @@ class Reader:
         )
 
     async def _look_for_added_partitions(self) -> None:
-        """Of one who follows all of them. What is in an added one came after the reader began."""
+        """For a reader that follows all partitions. All messages of an added one came after the reader began."""
         follows_all = self._partition is None and self._end is None
         if not follows_all or trio.current_time() < self._refreshed_at + REFRESH_SECONDS:
             return
@@ -190,8 +190,8 @@ class Reader:
             self._topic = topic
 
     def _place_after(self, error: GoQueueError, number: int, offset: Offset) -> Offset:
-        """Where to go on: a partition that is started again is waited for, as a broker is. Of one that is gone with
-        its topic the broker says so when it is asked again. Else the error."""
+        """The offset to go on at, or the error. The reader waits for a partition that is restarted, as for a
+        broker. If the topic was deleted, the next request says so."""
         if isinstance(error, DamagedData) and error.restart_at > offset:
             return self._behind_damage(error, number)
         if not error.retryable:
@@ -210,7 +210,7 @@ class Reader:
         return error.restart_at
 
     def _durable_end(self, number: int, offset: Offset, error: GoQueueError) -> Offset:
-        """Where to wait for an offset that is confirmed and will be durable a moment later; else the error."""
+        """The offset to wait at for messages that are confirmed and durable a moment later; else the error."""
         assert self._topic is not None
         durable = error.details.get("end")
         is_ahead = isinstance(error, OffsetOutOfRange) and isinstance(durable, int) and durable < offset

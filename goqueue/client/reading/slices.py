@@ -1,7 +1,7 @@
-"""A range of one partition, as the broker's own bytes: whole batches, fetched ahead of whoever takes them apart.
+"""A range of one partition, as the broker's own bytes: whole batches, prefetched for the task that parses them.
 
-For programs that turn batches into something else than messages. Where a fetch ends is known only from its answer,
-so there is one under way at a time; the next leaves as soon as one has come, until enough lies here.
+For programs that turn batches into something else than messages. The end of a fetch is known only from its answer,
+so there is one under way at a time; the next is sent as soon as one has come, until the prefetch is full.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from goqueue.types import Offset
 WAIT_MS = 10_000
 BYTES_MAX = 1024 * 1024
 AHEAD_BYTES_MAX = 4 * BYTES_MAX
-"""So much lies here before no more is asked for."""
+"""Limit of the prefetch: beyond it nothing more is fetched."""
 
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
 class SliceRange:
-    """Offsets of one partition of this very topic, all of which readers could see once."""
+    """Offsets of one partition of the topic with this UUID, all below the high watermark when it was read."""
 
     topic: str
     uuid: UUID
@@ -39,9 +39,9 @@ class SliceRange:
 
 class FetchedSlice(NamedTuple):
     start: Offset
-    """From where on it was asked for. What lies before it in its first batch is not wanted, or is deleted."""
+    """The first wanted offset. Messages before it in the first batch are not wanted, or are deleted."""
     data: bytes
-    """Whole batches; the last of the range may end behind it."""
+    """Whole batches; the last one may end behind the range."""
 
 
 class SliceFetcher:
@@ -60,7 +60,7 @@ class SliceFetcher:
         self._scope = trio.CancelScope()
 
     async def next(self) -> Sequence[FetchedSlice]:
-        """All that lie here; none behind the last."""
+        """All fetched slices; none after the last."""
         while not self._slices:
             if self._error is not None:
                 raise self._error
@@ -75,7 +75,7 @@ class SliceFetcher:
         self._scope.cancel()
 
     async def run(self) -> None:
-        """Never raises: whoever takes hears what went wrong."""
+        """Never raises: `next` raises the error."""
         try:
             with self._scope:
                 while self._position < self._wanted.end:
@@ -105,7 +105,7 @@ class SliceFetcher:
         self._position = found.next_offset
 
     async def _found(self) -> wire.FetchedPartition:
-        """A partition that is being started again is waited for, as a broker is."""
+        """Waits for a partition that is being restarted, as for a broker."""
         deadline, pause = trio.current_time() + CALL_SECONDS_MAX, RECONNECT_SECONDS_MIN
         while True:
             found = await self._ask()
@@ -133,7 +133,7 @@ class SliceFetcher:
         return answer.partitions[0]
 
     def _pass_over(self, error: OffsetOutOfRange) -> None:
-        """What retention has removed: an error, or no messages."""
+        """Retention removed messages: raise an error, or skip them."""
         start, end = error.details.get("start"), error.details.get("end")
         if not isinstance(start, int) or not isinstance(end, int):
             raise error

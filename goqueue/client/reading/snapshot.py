@@ -1,8 +1,8 @@
-"""Copying all that a broker has, over the wire: one moment, then every partition up to it.
+"""Copies all data of a broker over the wire: a snapshot of one moment, then every partition up to it.
 
-What is copied is batches as they lie on disk, each checked by its checksums. Meanwhile the broker goes on. It may
-be started again; retention and compaction may take messages away, and topics may be deleted: each of these is told
-to whoever copies, so that the copy says what is in it.
+Batches are copied as they are on disk, each checked by its checksums. Meanwhile the broker goes on. It may be
+restarted; retention and compaction may remove messages, and topics may be deleted: each of these is reported, so
+that the copy can say what it holds.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from goqueue.types import Offset
 BYTES_MAX = 1024 * 1024
 WAIT_MS = 1_000
 PATIENCE_SECONDS = 30.0
-"""For a partition that is being started again."""
+"""Limit of the wait for a partition that is being restarted."""
 PAUSE_SECONDS = 0.1
 
 
@@ -34,7 +34,7 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class RemovedPiece:
-    """The partition begins here by now."""
+    """The partition now begins here."""
 
     start: Offset
 
@@ -55,7 +55,7 @@ async def take_snapshot(client: Caller) -> wire.Snapshot:
 
 
 async def piece_at(client: Caller, topic: bytes, partition: int, offset: Offset) -> Piece:
-    """What lies at this offset, below the partition's end. `UnknownTopic` once its topic is deleted."""
+    """The batches at this offset, which is below the partition's end. `UnknownTopic` once its topic is deleted."""
     request = wire.Fetch(WAIT_MS, BYTES_MAX, (wire.FetchPartition(topic, partition, 0, offset),))
     deadline = trio.current_time() + PATIENCE_SECONDS
     while True:
@@ -72,7 +72,7 @@ async def piece_at(client: Caller, topic: bytes, partition: int, offset: Offset)
 
 
 def _piece_of(error: GoQueueError, offset: Offset, *, is_last: bool) -> Piece | None:
-    """None when asking again may help."""
+    """None if a repeat may help."""
     start = error.details.get("start")
     if isinstance(error, OffsetOutOfRange) and isinstance(start, int) and start > offset:
         return RemovedPiece(start)

@@ -1,14 +1,14 @@
-"""The rules of a worker, the same on every surface: a handler is run for each message, so many at a time.
+"""The rules of a worker, the same on every surface: a handler runs for each message, a limited number at a time.
 
     receive as many as there is room for ─► a task for each: run the handler ─► returned: ack
                                                                              └► raised: nack with the reason
 
-It runs in Trio, in the program or in goqueue's thread; only how a handler is run is another for each surface.
-Nothing is fetched ahead: what this worker cannot begin now, another may. A message whose handler has returned makes
-room at once, though its ack is still under way.
+It runs in Trio, in the program or in goqueue's thread; only the way to run a handler differs between surfaces.
+There is no prefetch: another worker may handle what this one cannot begin now. A message whose handler has returned
+makes room at once, though its ack is still under way.
 
-Stopping is a ladder: take no more, wait for handlers, cancel those that are left. What they had is given back, and
-does not count, since the consumer is left then.
+Stopping is a ladder: take no more, wait for handlers, cancel those that are left. Their messages are released, and
+their deliveries do not count, since the consumer closes then.
 """
 
 import logging
@@ -28,21 +28,21 @@ from goqueue.nursery import PlainNursery
 logger = logging.getLogger("goqueue.worker")
 
 FLUSH_SECONDS_MAX = 2.0
-"""For acks of what was done before everything was cancelled."""
+"""Limit of the time for the last acks after a cancellation."""
 
 Handle: TypeAlias = Callable[[Any], Awaitable[object]]
-"""Runs the program's handler for a message, and raises what that raises. Cancelling it cancels the handler."""
+"""Runs the program's handler for a message, and raises its exceptions. A cancellation cancels the handler."""
 
 
 class Worked(NamedTuple):
-    """What a worker has done."""
+    """The counts of a worker's handlers."""
 
     handled: int
     """Handlers that returned."""
     failed: int
-    """Handlers that raised; their messages come again, or went to the dead-letter topic."""
+    """Handlers that raised; their messages are redelivered, or are dead letters."""
     cancelled: int
-    """Handlers that were still running at the end; their messages were given back."""
+    """Handlers that were still running at the end; their messages were released."""
 
 
 class Working:
@@ -58,7 +58,7 @@ class Working:
     # From any thread, and from signal handlers
 
     def stop(self, drain_seconds: float) -> None:
-        """Take no more, and wait so long for the handlers. Said again, the shorter time holds."""
+        """Take no more, and wait this long for the handlers. Of several calls the shortest time holds."""
         self._drain_seconds = min(self._drain_seconds, drain_seconds)
         self._is_stopping = True
         if self._token is not None:
@@ -68,7 +68,7 @@ class Working:
     # In Trio
 
     async def run(self, consumer: Consumer, handle: Handle) -> Worked:
-        """Until it is stopped."""
+        """Run until it is stopped."""
         self._token = trio.lowlevel.current_trio_token()
         if self._is_stopping:
             self._note_stop()
@@ -98,7 +98,7 @@ class Working:
                         handlers.start_soon(self._work_on, message, handle, settlements)
 
     async def _next_messages(self, consumer: Consumer) -> list[Any]:
-        """As many as there is room for, at least one place. A broker that is away is waited for."""
+        """As many messages as there is room for, at least one. Waits for a broker that is away."""
         while self._running >= self._concurrency:
             self._has_room = trio.Event()
             await self._has_room.wait()
@@ -140,7 +140,7 @@ def _log_failure(message: LeasedMessage, error: BaseException) -> None:
 
 
 def _only_cancellation(message: LeasedMessage, group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a handler raised while it was cancelled is logged: it must not become the worker's own end."""
+    """Log what a handler raised while it was cancelled: it must not end the worker."""
     cancellations, others = group.split(trio.Cancelled)
     if cancellations is None or not isinstance(others, ExceptionGroup):
         return group

@@ -1,8 +1,8 @@
-"""What a worker tells the broker when a handler has ended: acks in rows, failures one by one with their reason.
+"""The settlements of a worker: acks in batches, failures one by one with their reason.
 
-Acks are gathered while those before are under way, and no longer. A broker that is away hears them when it is back,
-however long that takes; until then the leases are renewed as well as can be. What is late anyhow is stale: the
-message comes again, which is logged and is no reason to stop.
+Acks are gathered while those before are under way, and no longer. A broker that is away gets them when it is back,
+however long that takes; until then the leases are renewed as well as possible. A late ack is stale: the message is
+redelivered, which is logged and is no reason to stop.
 """
 
 import logging
@@ -17,7 +17,7 @@ from goqueue.errors import GoQueueError, StaleReceipt
 logger = logging.getLogger("goqueue.worker")
 
 PAUSE_SECONDS = 1.0
-"""Between two tries to reach a broker that is away."""
+"""The pause between two tries to reach a broker that is away."""
 
 
 class WorkerSettling:
@@ -30,7 +30,7 @@ class WorkerSettling:
     # Acks
 
     def ack(self, message: LeasedMessage) -> None:
-        """Soon, unless its handler has settled it."""
+        """Ack the message soon, unless its handler has settled it."""
         if is_open(message):
             self._to_ack.append(message)
             self._comes_more.set()
@@ -42,7 +42,7 @@ class WorkerSettling:
             await self.flush()
 
     async def flush(self) -> None:
-        """All that have gathered. Cancelled, it has forgotten none: an ack can be repeated."""
+        """Send all gathered acks. A cancellation loses none: an ack can be repeated."""
         async with self._turn:
             while self._to_ack:
                 row = self._to_ack.copy()
@@ -70,7 +70,7 @@ class WorkerSettling:
 
 
 async def _may_be_repeated(error: GoQueueError, what: str, *arguments: object) -> bool:
-    """After a pause; False when the broker has spoken."""
+    """Waits for a pause; False if the broker's answer is final."""
     if isinstance(error, StaleReceipt):
         logger.warning("a handler was done too late: %s; it comes again", error.message)
         return False
@@ -81,7 +81,7 @@ async def _may_be_repeated(error: GoQueueError, what: str, *arguments: object) -
 
 
 def is_open(message: LeasedMessage) -> bool:
-    """Nobody has settled it. Whether a lease that seems to have ended has done so is the broker's to say."""
+    """Whether it is not settled. Only the broker knows whether a lease that seems to have ended has."""
     return message.delivery.holds(message.offset) or message.offset in message.delivery.lost
 
 
@@ -90,10 +90,10 @@ def place_of(message: LeasedMessage) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Type and text, of a length and of characters that travel."""
+    """Type and text, cut and escaped so that they can be sent."""
     try:
         text = str(error)
-    except Exception:  # somebody's own error, which cannot even say what it is
+    except Exception:  # an exception whose __str__ fails
         text = "its text cannot be had"
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     sound = reason[:REASON_LENGTH_MAX].encode(errors="backslashreplace").decode()

@@ -1,14 +1,14 @@
-"""What SIGTERM and SIGINT say to workers: the first one to drain, the second to end at once.
+"""SIGTERM and SIGINT for workers: the first signal drains them, the second ends them at once.
 
-With the second, what the signals did before is in force again: so a third one ends whatever still stands.
+With the second, the earlier handlers are restored: so a third signal ends the program.
 
 A process has one handler for each signal, and may have many workers: so these share one, which tells them all. The
-first worker in the main thread puts it there and the last takes it away; if each put back what it had found, one
-that ends early would take it from the others, or bring back that of one which has ended. Elsewhere than in the main
-thread Python lets nobody handle signals: workers there are told as well, for as long as one in the main thread is.
+first worker in the main thread installs it and the last removes it; if each restored the handler that it had found,
+a worker that ends early would take it from the others, or restore that of a worker which has ended. Python handles
+signals only in the main thread: workers in other threads are told, too, while there is a worker in the main thread.
 
-What the program had installed itself hears the signals too, but when the workers have ended: it may well raise, and
-would end them amid their work.
+A handler that the program has installed itself gets the signals, too, but after the workers have ended: it may
+raise, and would end them in the middle of their work.
 """
 
 import os
@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 MODULES_OF_KEYBOARD_INTERRUPT = ("_signal", "asyncio.runners", "trio._core._ki")
-"""Whose handlers of SIGINT end the program: that is what draining is instead of."""
+"""The modules whose handlers of SIGINT end the program: draining replaces these."""
 
 
 class Steps(NamedTuple):
-    """What a worker does for the first signal, and for the second."""
+    """The steps of a worker at the first and at the second signal."""
 
     stop: Callable[[], None]
     stop_at_once: Callable[[], None]
@@ -32,7 +32,7 @@ class Steps(NamedTuple):
 
 @contextmanager
 def signals_stop(stop: Callable[[], None], stop_at_once: Callable[[], None]) -> Iterator[None]:
-    """Around the run of a worker."""
+    """A context for the run of a worker."""
     steps = Steps(stop, stop_at_once)
     _shared.add(steps, holds=_can_be_handled())
     try:
@@ -42,12 +42,12 @@ def signals_stop(stop: Callable[[], None], stop_at_once: Callable[[], None]) -> 
 
 
 class _SharedHandler:
-    """No lock: it would be waited for by the handler, which runs amid whatever else the main thread does."""
+    """Without a lock: the handler runs in the middle of any code of the main thread, and would wait for it."""
 
     def __init__(self) -> None:
         self._workers: list[Steps] = []
         self._holders: list[Steps] = []
-        """Workers in the main thread: while there are any, the handler is in force."""
+        """Workers in the main thread: while there are any, the handler is installed."""
         self._before: dict[int, Any] = {}
         self._heard: list[int] = []
 
@@ -58,10 +58,10 @@ class _SharedHandler:
                 self._install()
             self._holders.append(steps)
         for step, _ in zip(steps, self._heard, strict=False):
-            step()  # the process is to end: it must not run on because it has begun a moment too late
+            step()  # the process is ending: a worker that begins now must stop, too
 
     def remove(self, steps: Steps) -> None:
-        """Those of its parent a fork does not have."""
+        """A fork does not have the workers of its parent."""
         if steps in self._workers:
             self._workers.remove(steps)
         if steps in self._holders:
@@ -71,17 +71,17 @@ class _SharedHandler:
                 self._tell_the_program()
 
     def begin_anew(self) -> None:
-        """In a fork, whose signals are not for the workers of its parent."""
+        """In a fork: its signals are not for the workers of its parent."""
         if self._holders:
             self._restore()
         self._workers, self._holders, self._heard = [], [], []
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         if not self._holders or len(self._heard) == len(Steps._fields):
-            self._pass_on(number, frame)  # who had put another in its place has put it back, too late
+            self._pass_on(number, frame)  # other code has restored this handler too late
             return
         self._heard.append(number)
-        for steps in tuple(self._workers):  # to which another thread may be adding one
+        for steps in tuple(self._workers):  # a copy: another thread may add one
             steps[len(self._heard) - 1]()
         if len(self._heard) == len(Steps._fields):
             self._restore()
@@ -115,7 +115,7 @@ class _SharedHandler:
 
 
 def _can_be_handled() -> bool:
-    """Not outside of the main thread; nor where a C library's handler is, which could not be put back."""
+    """False outside of the main thread, and for a handler of a C library, which could not be restored."""
     try:
         for number in SIGNALS:
             signal.signal(number, signal.getsignal(number))

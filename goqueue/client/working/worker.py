@@ -1,7 +1,6 @@
 """A worker: `await goqueue.worker("orders", "billing", handler)` runs a handler for each message of a group.
 
-What is here is the same on every surface: parameters, checks, and how a worker is stopped. The rules are in
-rules.py.
+This part is the same on every surface: parameters, checks, and how a worker is stopped. The rules are in rules.py.
 """
 
 import inspect
@@ -35,7 +34,7 @@ Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
 
 
 class AnyWorker(Generic[HandlerT]):
-    """What the workers of all surfaces have in common."""
+    """The base of the workers of all surfaces."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class AnyWorker(Generic[HandlerT]):
             "assignor": assignor,
             "rebalance": rebalance,
             "start": start,
-            # Those at work, and those whose acks are under way. One more, and an idle worker asks seldom.
+            # Messages at work, and those whose acks are under way. With one more, an idle worker polls seldom.
             "max_in_flight": 2 * concurrency + 1,
             "visibility_timeout": visibility_timeout,
             "auto_extend": True,
@@ -95,7 +94,7 @@ class AnyWorker(Generic[HandlerT]):
     @staticmethod
     @abstractmethod
     def _checked(handler: HandlerT) -> HandlerT:
-        """One that this surface can run; else TypeError."""
+        """Returns a handler that this surface can run; else raises TypeError."""
 
     def stop(self, drain_timeout: float | None = None) -> None:
         """Take no more messages. `run` returns when all handlers have, after `drain_timeout` seconds at the latest.
@@ -106,7 +105,7 @@ class AnyWorker(Generic[HandlerT]):
 
     @contextmanager
     def _begun(self) -> Iterator[None]:
-        """Around its one run."""
+        """A context for its only run."""
         if self._has_begun:
             raise Closed("a worker runs once; make another")
         self._has_begun = True
@@ -116,14 +115,14 @@ class AnyWorker(Generic[HandlerT]):
 
 
 class Worker(AnyWorker[Handler]):
-    """A worker that can be stopped from inside the program: `run` it, and `stop` it from wherever it suits."""
+    """A worker that can be stopped from inside the program: `run` it, and `stop` it from anywhere."""
 
     @staticmethod
     def _checked(handler: Handler) -> Handler:
         return check_async(handler, "goqueue.blocking.worker")
 
     async def run(self) -> Worked:
-        """Until it is stopped. What the broker refuses for good is raised."""
+        """Run until it is stopped. Final refusals of the broker are raised."""
         with self._begun():
             async with PlainNursery() as tasks:
                 ending = trio.CancelScope()
@@ -137,7 +136,7 @@ class Worker(AnyWorker[Handler]):
         return worked.value
 
     async def _work(self, ending: trio.CancelScope, worked: "_Result") -> None:
-        """Whoever cancels the worker must not cancel the client with it: messages are given back through that."""
+        """A cancellation of the worker must not cancel the client: messages are released through it."""
         with trio.CancelScope(shield=True):
             async with connect(**self._connecting) as client:
                 consumer = client.consumer(**self._consuming)
@@ -149,7 +148,7 @@ class Worker(AnyWorker[Handler]):
 
 
 class _Result:
-    """What came of the work, once it is there."""
+    """The result of the work, once it has ended."""
 
     def __init__(self) -> None:
         self.value = Worked(0, 0, 0)
@@ -157,7 +156,7 @@ class _Result:
 
 
 def with_parameters_of(kind: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """What `worker` takes is what a Worker takes, also for whoever asks for its signature."""
+    """Gives `worker` the parameters of a Worker, also in its signature."""
 
     def dress(function: Callable[..., T]) -> Callable[P, T]:
         function.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
@@ -183,12 +182,12 @@ def check_drain(seconds: object) -> float:
 
 
 def _kept(topics: Any) -> Any:
-    """An iterator is looked at once."""
+    """A list, as an iterator can be read only once."""
     return list(topics) if isinstance(topics, Iterable) and not isinstance(topics, str | bytes) else topics
 
 
 def _check_consuming(options: ConsumerOptions) -> None:
-    """What else would only be found when it runs."""
+    """Checks that would otherwise fail only in `run`."""
     assert options.subscription
     start_text(options.start)
 
@@ -206,7 +205,7 @@ def check_plain(handler: HandlerT, instead: str) -> HandlerT:
 
 
 def is_async(handler: object) -> bool:
-    """Also of a partial, of what was wrapped by a decorator, and of an object that is called."""
+    """Also for a partial, a function that a decorator wrapped, and a callable object."""
     if not callable(handler):
         return False
     inner = inspect.unwrap(handler)
