@@ -1,8 +1,8 @@
-"""One hand-over of messages from one partition to one consumer, and the messages of it.
+"""One delivery of messages from one partition to one consumer, and its messages.
 
 A delivery knows which of its messages are not settled yet: these count as in flight. It keeps its messages and its
-runs side by side, so that a program that acks exactly what it received costs one comparison of two lists, and no
-message is looked at. What is partly settled is a set of offsets from then on.
+runs side by side, so that an ack of exactly the received messages costs one comparison of two lists, and no message
+is looked at. A delivery that is partly settled keeps a set of offsets from then on.
 
 Messages, batches and their delivery refer to each other in a circle. It is cut once everything is settled, so that
 a busy consumer leaves nothing to the garbage collector.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where a delivery comes from, and under which name the broker knows it."""
+    """The source of a delivery, and its nonce, by which the broker knows it."""
 
     group: str
     topic: str
@@ -51,22 +51,22 @@ class ReceivedDelivery:
         self.origin = origin
         self.names = names
         self.size = size
-        """In bytes, as it came."""
+        """Bytes of the delivery as it came."""
         self.owner = owner
-        """The consumer that the program has, on whichever surface: with it messages settle themselves."""
+        """The consumer of the program, on any surface: messages settle themselves with it."""
         self.messages: list[Any] = []
-        """In the order in which they are handed out; empty once all are settled."""
+        """In the order of the delivery; empty once all are settled."""
         self.arrived_at = self.until = self.young_until = 0.0
-        """When it came, when the last of its leases ends, and until when it is handed out without renewing them."""
+        """When it came, when its last lease ends, and until when it is handed out without renewing the leases."""
         self.kept_until = 0.0
-        """Until then its leases are renewed also after its messages were handed out."""
+        """Until then its leases are renewed even after its messages were handed out."""
         self.lost: frozenset[Offset] = frozenset()
-        """Those whose leases ended before they were settled."""
+        """Messages whose leases ended before they were settled."""
         self._unsettled: set[Offset] | None = None
         """None: all of its messages."""
 
     def __len__(self) -> int:
-        """How many are not settled."""
+        """The number of unsettled messages."""
         return len(self.messages) if self._unsettled is None else len(self._unsettled)
 
     def attempt_of(self, offset: Offset) -> int:
@@ -77,7 +77,7 @@ class ReceivedDelivery:
         return str(Receipt(group, topic, partition, offset, self.attempt_of(offset), nonce))
 
     def holds(self, offset: Offset) -> bool:
-        """It is not settled."""
+        """Whether the message is not settled."""
         return bool(self.messages) and (self._unsettled is None or offset in self._unsettled)
 
     @property
@@ -88,12 +88,12 @@ class ReceivedDelivery:
         return [message for message in self.messages if message.offset in self._unsettled]
 
     def lose(self, offsets: Collection[Offset] | None) -> None:
-        """Their leases have ended, as far as they were held; None is all. They are to be settled then."""
+        """Note that the leases of these unsettled messages have ended; None is all. The caller settles them."""
         held = self.messages if offsets is None else [each for each in self.messages if each.offset in offsets]
         self.lost |= {message.offset for message in held if self.holds(message.offset)}
 
     def settle(self, offsets: Collection[Offset] | None) -> int:
-        """These need nothing more; None is all. How many of them were in flight until now."""
+        """These are settled; None is all. Returns how many of them were in flight until now."""
         before = len(self)
         if offsets is None:
             self._unsettled = set()
@@ -115,7 +115,7 @@ class _DeliveredBatch(DecodedBatch):
 
 
 class LeasedMessage(Message):
-    """A message under a lease; what the messages of all surfaces have in common."""
+    """A message under a lease: the base of the messages of all surfaces."""
 
     __slots__ = ()
 
@@ -127,7 +127,7 @@ class LeasedMessage(Message):
 
     @property
     def attempt(self) -> int:
-        """From 1 on: how often the group has delivered it."""
+        """The number of this delivery of the message, from 1."""
         return self._batch.delivery.attempt_of(self.offset)
 
     @property
@@ -137,7 +137,7 @@ class LeasedMessage(Message):
 
 
 class DeliveredMessage(LeasedMessage):
-    """What a consumer hands out. It is to be settled within its lease: acked, nacked, rejected or released."""
+    """A message of a consumer. Settle it within its lease: ack, nack, reject or release."""
 
     __slots__ = ()
 
@@ -163,7 +163,7 @@ class DeliveredMessage(LeasedMessage):
         await self._consumer.release(self)
 
     async def extend(self, seconds: float) -> None:
-        """The lease ends so many seconds from now."""
+        """Let the lease end this number of seconds from now."""
         await self._consumer.extend(self, seconds)
 
 
@@ -172,7 +172,7 @@ class FlaggedDelivered(DeliveredMessage, FlaggedMessage):
 
 
 class Kinds(NamedTuple):
-    """Of which classes the messages of a surface are."""
+    """The classes of a surface's messages."""
 
     plain: type[LeasedMessage]
     flagged: type[LeasedMessage]
@@ -194,12 +194,12 @@ class DeliveredSlice(Slice):
 def open_delivery(
     origin: Origin, names: DeliveredNames, data: Buffer, owner: object, kinds: Kinds = OF_TRIO
 ) -> ReceivedDelivery:
-    """The delivery that the broker has made. Its data is batches in the order in which their messages are handed
-    out; of these only the ones that are named are delivered."""
+    """Opens a delivery of the broker. Its data is batches in the order of the delivery; only the named messages of
+    these are delivered."""
     delivery = ReceivedDelivery(origin, names, len(data), owner)
     found = DeliveredSlice(delivery, data, kinds)
     first, last = names.bounds
-    # Whether one has expired was the broker's to say: passed over here, it would stay in flight.
+    # The broker decides whether a message has expired: if it was skipped here, it would stay in flight.
     messages: list[Any] = list(found.messages(first, last + 1, now=0))
     if len(messages) != names.count:
         named = set(names.offsets())
@@ -208,7 +208,7 @@ def open_delivery(
     return delivery
 
 
-# What is to be settled
+# Portions to settle
 
 
 class Portion(NamedTuple):
@@ -217,7 +217,7 @@ class Portion(NamedTuple):
     delivery: ReceivedDelivery
     messages: Sequence[LeasedMessage] | None
     is_named: bool = False
-    """Though it is all of it, each message is named: the broker did not know it as a whole."""
+    """Each message is named, though it is the whole delivery: the broker refused to settle it as a whole."""
 
     @property
     def runs(self) -> tuple[DeliveryRun, ...]:
@@ -225,7 +225,7 @@ class Portion(NamedTuple):
 
     @property
     def sets(self) -> tuple[DeliverySet, ...]:
-        """The same, of a delivery that came by sets."""
+        """The same for a delivery that came as sets."""
         return self.delivery.names.sets_of(None if self.messages is None else self.offsets)
 
     @property
@@ -234,7 +234,7 @@ class Portion(NamedTuple):
 
 
 def portions_of(messages: Sequence[LeasedMessage]) -> list[Portion]:
-    """One for each delivery among them. Those that stand here whole and in order are not looked at one by one."""
+    """One for each delivery among them. Messages of a whole delivery in order are not looked at one by one."""
     whole: list[Portion] = []
     others: dict[ReceivedDelivery, list[LeasedMessage]] = {}
     position, count = 0, len(messages)

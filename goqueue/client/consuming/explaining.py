@@ -1,9 +1,9 @@
 """A consumer that is connected, waits, and gets nothing says why in its log, by asking the broker.
 
-First after 30 seconds of waiting, then at growing intervals, until something comes. It is asked beside the program
-and not for long, on a place that receives do not need; what goes wrong with it is nobody's trouble.
+First after 30 seconds of waiting, then at growing intervals, until messages come. A background task asks, with a
+short time limit, and apart from the limit of receives; its errors are ignored.
 
-What the program has paused itself the broker does not know. It is said too, and where that is everything it has, it
+The broker does not know which partitions the program has paused. They are logged, too, and if all are paused, that
 is the answer.
 """
 
@@ -22,18 +22,18 @@ from goqueue.net.wire.groups import Because, Why
 logger = logging.getLogger("goqueue.client")
 
 LOOK_SECONDS = 1.0
-"""Between two looks at the least."""
+"""Minimum time between two looks."""
 ANSWER_SECONDS_MAX = 5.0
 ORDINARY = frozenset({"nothing_left", "delayed", "delivering", "about_to_deliver", "uncommitted"})
 """Reasons that are no reason to worry."""
 OF_A_PAUSE = frozenset({"not_asking", "busy"})
-"""What the broker takes a pause for."""
+"""The broker's reasons when the program has paused partitions."""
 
 AnswerT = TypeVar("AnswerT")
 
 
 class Paused(NamedTuple):
-    """What a program has paused itself, of so many partitions that it has."""
+    """The partitions that a program has paused, and the number of all that it has."""
 
     names: tuple[str, ...] = ()
     of: int = 0
@@ -62,7 +62,7 @@ class Explaining:
         self._paused = paused
 
     async def run(self) -> None:
-        """Waiting takes as long as it takes: nobody need look before what is left of it could be over."""
+        """Sleeps at least until the waiting time could be over."""
         while True:
             left = self._spell.left(trio.current_time())
             if left <= 0 and self._spell.is_waiting and self._client.link is not None:

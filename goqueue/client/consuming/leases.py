@@ -1,10 +1,10 @@
 """Leases that the consumer renews by itself, at a third of their time.
 
-- What waits to be handed out: a lease must not run while a message lies in the client's buffer.
+- The prefetch: a lease must not run out while a message is in the client's buffer.
 - With `auto_extend`, the message that the body of an `async for` works on, until its task asks for the next one or
-  it is settled; with `auto_extend=True` also what `receive` handed out. Twelve hours at most.
+  it is settled; with `auto_extend=True` also messages from `receive`. Twelve hours at most.
 
-Everything else runs out by itself: so a message that a program has forgotten comes again.
+All other leases run out: so a message that a program has forgotten is redelivered.
 """
 
 import logging
@@ -33,9 +33,9 @@ class Leases:
         self._settling = settling
         self._visibility = visibility
         self._at_work: WeakKeyDictionary[Any, tuple[LeasedMessage, float]] = WeakKeyDictionary()
-        """By task: its message, and until when that is extended. A task that is gone works on nothing."""
+        """By task: its message, and until when its lease is extended. A task that has ended is dropped."""
         self.elsewhere: Callable[[], Iterable[LeasedMessage]] = tuple
-        """What another surface has in its hands for its program."""
+        """The messages that another surface holds for its program."""
         self._turn = trio.Lock()
 
     def begin_work(self, worker: object, message: LeasedMessage) -> None:
@@ -45,7 +45,7 @@ class Leases:
         self._at_work.pop(worker, None)
 
     def keep(self, messages: Iterable[LeasedMessage]) -> None:
-        """Though handed out, until they are settled."""
+        """Renew the leases of these messages, though they are handed out, until they are settled."""
         until = trio.current_time() + EXTENDED_SECONDS_MAX
         for message in messages:
             message.delivery.kept_until = until
@@ -58,7 +58,7 @@ class Leases:
                 await self.renew(self._renewable())
 
     async def refresh(self, old: Iterable[ReceivedDelivery]) -> None:
-        """Let the leases of what waits begin anew, since it is about to be handed out; what was lost is dropped."""
+        """Renew the leases of prefetched deliveries that are about to be handed out; lost ones are dropped."""
         async with self._turn:
             wanted = set(old)
             portions = _portions(message for message in self._stock.ahead if message.delivery in wanted)
@@ -66,7 +66,7 @@ class Leases:
                 self._stock.drop([portion.delivery for portion in portions])
 
     async def renew(self, portions: list[Portion]) -> bool:
-        """Whether the broker has heard it."""
+        """Whether the broker has renewed them."""
         if not portions:
             return True
         now, leased_ms = trio.current_time(), math.ceil(1000 * leased_seconds(self._visibility))

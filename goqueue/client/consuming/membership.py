@@ -1,11 +1,11 @@
-"""Membership of a group: joining, a sign of life every three seconds, and what has been assigned.
+"""Membership of a group: joining, heartbeats every three seconds, and the assignment.
 
-A heartbeat is a question that the broker answers when the member gets something else than it has, at the latest
-after three seconds: so assignments are pushed. A broker that does not know the member, since it was restarted or
-the member was silent for too long, is joined again under the same id; what was received before stays ours.
+The broker answers a heartbeat when the assignment has changed, at the latest after three seconds: so assignments
+are pushed. If the broker does not know the member, since it was restarted or the member was silent for too long,
+the member joins again with the same id; messages that it received before stay its own.
 
-Each consumer draws an instance. Another one that joins as the same member, be it this program started again, has
-the place from then on: the broker refuses this one with `Fenced`, and it does not join again.
+Each consumer draws an instance number. Another consumer that joins as the same member, such as this program started
+again, replaces it: the broker refuses this one with `Fenced`, and it does not join again.
 """
 
 import logging
@@ -28,7 +28,7 @@ logger = logging.getLogger("goqueue.client")
 SESSION_TIMEOUT_MS = 30_000
 HEARTBEAT_SECONDS = 3.0
 PAUSE_SECONDS = 1.0
-"""After a failure, and between heartbeats that a broker answers at once."""
+"""The pause after a failure, and between heartbeats that a broker answers at once."""
 CLIENT_NAME_MAX = 100
 
 AnswerT = TypeVar("AnswerT")
@@ -61,7 +61,7 @@ class Membership:
         self.assignment: tuple[AssignedPartition, ...] = ()
         self.is_member = False
         self.fenced: Fenced | None = None
-        """Another consumer has its place."""
+        """Another consumer has replaced it."""
 
     @property
     def instance(self) -> int:
@@ -71,7 +71,7 @@ class Membership:
         await self._adopt(await self._client.call(self._join, MembershipNotice))
 
     async def leave(self) -> None:
-        """A member with an id of its own keeps its place for a while: it is likely to be started again."""
+        """A member with an id of its own keeps its assignment for a while: it will probably be started again."""
         self.is_member = False
         if self.fenced is None:
             keeps_place = self._join.is_static
@@ -80,7 +80,7 @@ class Membership:
             )
 
     async def run(self) -> None:
-        """Stay a member, or become one first, until another consumer has its place."""
+        """Join, and stay a member, until another consumer replaces it."""
         while self.fenced is None:
             try:
                 await (self._beat() if self.is_member else self.join())
@@ -110,7 +110,7 @@ class Membership:
             await trio.sleep_until(begun_at + (HEARTBEAT_SECONDS if is_crowded else PAUSE_SECONDS))
 
     async def _note_unknown(self) -> None:
-        """News to a member, which joins again at once. A broker that was restarted amid joining is no news."""
+        """A member joins again at once. While joining, as with a broker that restarts, it pauses first."""
         if self.is_member:
             logger.info("group %s does not know %s; joining again", self._options.group, self.member)
             self.is_member = False
@@ -118,7 +118,7 @@ class Membership:
             await trio.sleep(PAUSE_SECONDS)
 
     async def _note(self, error: GoQueueError) -> None:
-        """Whoever waits for messages hears it; then it is tried again."""
+        """Calls that wait for messages get the error; then it is tried again."""
         self._on_failure(error)
         await trio.sleep(PAUSE_SECONDS)
 
@@ -128,6 +128,6 @@ class Membership:
 
 
 def _drawn_member(client_name: str) -> str:
-    """`{client}-{hex}`, of characters that names may have."""
+    """`{client}-{hex}`, with characters that names may have."""
     name = re.sub(r"[^A-Za-z0-9._-]", "-", client_name)[:CLIENT_NAME_MAX].lstrip("_") or "client"
     return f"{name}-{uuid4().hex[:12]}"

@@ -1,8 +1,8 @@
-"""Which messages a delivery has, as the broker names them: by runs, or where these would be many by sets of
+"""The offsets of a delivery's messages as the broker names them: by runs, or where these would be many by sets of
 offsets.
 
-Most deliveries are settled as a whole, and nobody looks at their messages by number: so sets are taken apart into
-runs only when somebody does.
+Most deliveries are settled as a whole, without a look at single offsets: so sets are split into runs only when
+needed.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class DeliveredNames:
 
     @property
     def bounds(self) -> tuple[Offset, Offset]:
-        """The lowest and the highest."""
+        """The lowest and the highest offset."""
         if self._sets:
             both = [bounds for _, offsets in self._sets if (bounds := offsets.bounds) is not None]
             return min((run.first for run in both), default=0), max((run.last for run in both), default=-1)
@@ -48,7 +48,7 @@ class DeliveredNames:
         return chain.from_iterable(range(run.first, run.last + 1) for run in self._runs)
 
     def sets_of(self, offsets: Iterable[Offset] | None) -> tuple[DeliverySet, ...]:
-        """These, or all; as they came, by sets."""
+        """These offsets, or all, as sets."""
         wanted = None if offsets is None else OffsetSet.of(offsets)
         chosen = [(attempt, each if wanted is None else each.common(wanted)) for attempt, each in self._sets]
         return tuple(
@@ -56,7 +56,7 @@ class DeliveredNames:
         )
 
     def attempt_of(self, offset: Offset) -> int:
-        """0: it is not one of them."""
+        """0 if the offset is not one of them."""
         if len(self._sets) == 1:
             return self._sets[0][0]
         if not self._sets and len(self._runs) == 1:

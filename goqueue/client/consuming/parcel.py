@@ -1,7 +1,7 @@
-"""Received messages on their way to another thread, whose program may have stopped waiting for them.
+"""Passes received messages to another thread, whose program may have stopped waiting for them.
 
-Whether it has is only known in Trio's thread, where both are told in turn: that messages have come, and that nobody
-wants them. Whichever comes second finds the first, so messages that reach nobody go back to the consumer.
+Both events happen in Trio's thread, in some order: that messages have come, and that the program has given up.
+Whichever comes second sees the first, so messages that the program does not get go back to the consumer.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,7 @@ class Parcel:
             self.messages = list(messages)
 
     def refuse(self) -> None:
-        """Nobody waits any more."""
+        """The program no longer waits."""
         self._is_refused = True
         self._consumer.take_back(self.messages)
         self.messages = []

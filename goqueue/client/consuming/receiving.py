@@ -1,17 +1,17 @@
-"""The task that asks for messages, beside the program.
+"""The background task of a consumer that receives messages.
 
-It asks only when somebody wants messages, there is credit for them and nothing waits to be handed out. A partition
-is asked once at a time, unless somebody comes who cannot wait as long as was asked for: one that is assigned while
-the others are being waited for is asked at once, by itself.
-Whoever waits may be cancelled at any time: what the answer brings lies in the stock for whoever comes next, so
-nothing is handed to nobody.
+It sends a receive only when a call waits for messages, there is credit for them and the prefetch is empty. A
+partition has one receive at a time, unless a call comes that cannot wait as long as that one: a partition that is
+assigned while a receive for the others waits is asked at once, by itself.
+A call that waits may be cancelled at any time: the answer goes to the stock for the next call, so no message is
+lost.
 
-A program that takes a batch, settles it and takes the next has that one fetched meanwhile. It is asked for before
-the one that has come is taken apart, and while a batch of many is waited for, the one behind it is asked for too.
-So broker and client work at the same time, and one batch at most lies ahead.
+For a program that takes a batch, settles it and takes the next, the next one is prefetched. Its receive is sent
+before the batch that has come is parsed, and while a call waits for a large batch, the one behind it is prefetched,
+too. So broker and client work at the same time, and the prefetch is at most one batch.
 
-A partition that answers with an error is left alone for a second, or until there is a new assignment; the others
-are asked meanwhile.
+A partition that answers with an error rests for a second, or until there is a new assignment; the others are asked
+meanwhile.
 """
 
 import logging
@@ -45,7 +45,7 @@ from goqueue.types import Buffer
 
 
 class Waiter:
-    """Somebody who wants messages now, and shows so many of them to the program at once."""
+    """A call that waits for messages; it hands `at_once` of them to the program at once."""
 
     def __init__(self, count: int, at_once: int, deadline: float) -> None:
         self.count, self.at_once, self.deadline = count, at_once, deadline
@@ -64,11 +64,11 @@ class Question:
     partitions: tuple[AssignedPartition, ...]
     """In the order of the request."""
     until: float
-    """So long the broker may wait for something."""
+    """When the broker ends the long poll."""
 
 
 class Need(NamedTuple):
-    """What is to be asked for: so many messages, of which the program sees some at once, until then."""
+    """The limits of the next receive: messages, how many of them the program gets at once, and the deadline."""
 
     messages: int
     at_once: int
@@ -76,7 +76,7 @@ class Need(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """What an answer holds, before it is taken apart."""
+    """The size of an answer, before it is parsed."""
 
     messages: int
     size: int
@@ -102,19 +102,19 @@ MESSAGES_MAX = 10_000
 BYTES_MAX = 1024 * 1024
 REST_SECONDS = SOON_SECONDS = 1.0
 CROWDED_SECONDS = 0.5
-"""How long to wait at the broker when so many consumers share a connection that there are no places left."""
+"""Limit of a long poll when so many consumers share a connection that its limit of receives is reached."""
 SLACK_SECONDS = 0.01
-"""An answer that may come so much too late is waited for."""
+"""An answer that may come this much too late is still awaited."""
 QUESTIONS_MAX = 4
 OUTDATED = (StaleGeneration, UnknownMember, UnknownGroup)
-"""The membership is not what it was; the newest word about it is under way."""
+"""The membership has changed; a heartbeat brings the newest."""
 
 AnswerT = TypeVar("AnswerT")
 OpenDelivery: TypeAlias = Callable[[Origin, DeliveredNames, Buffer], ReceivedDelivery]
 
 
 class Asker(NamedTuple):
-    """For whom is asked, how what comes is opened, and where the tasks run that wait for it."""
+    """The member, the function that opens deliveries, and the nursery for tasks that await answers."""
 
     membership: Membership
     opened: OpenDelivery
@@ -134,23 +134,23 @@ class Receiving:
         self._ahead_wanted = 0
         self.steadily_wanted = 0
         self.give_back: Callable[[], None] = lambda: None
-        """Is called when messages have come that are another member's by now."""
+        """Called when messages have come that are another member's by now."""
         self._opening: Arrived = NOTHING
         self._changed = trio.Event()
         self._under_way: dict[Question, Pending | None] = {}
-        """In the order in which they were asked; with what will bring the answer, where that is known."""
+        """The receives under way, in order; each with its pending answer, or None if `call` repeats it."""
         self._has_backlog = False
-        """The last answer had as many messages as were asked for."""
+        """The last answer had as many messages as requested."""
         self._alone_waits = False
         """A message is held, or waits at the broker, that is delivered alone (see `Received`)."""
         self._resting: dict[AssignedPartition, float] = {}
-        """Until when a partition is left alone."""
+        """Until when a partition rests."""
         self.quiet = IdleTime()
 
-    # What others say
+    # Calls
 
     async def something(self, count: int, at_once: int, deadline: float) -> None:
-        """Want messages, and return after the next answer, whatever it brought."""
+        """Wait for messages; returns after the next answer, with or without messages."""
         waiter = Waiter(count, at_once, deadline)
         self._waiters[waiter] = None
         self.look_again()
@@ -162,29 +162,29 @@ class Receiving:
             self._waiters.pop(waiter, None)
 
     def want_ahead(self, count: int) -> None:
-        """Ask once for so many, though nobody waits for them yet."""
+        """Prefetch this number of messages once."""
         if not self._under_way:
             self._ahead_wanted = count
             self.look_again()
 
     def want_steadily(self, count: int) -> None:
-        """From now on ask for so many ahead whenever somebody takes as many; 0 ends it."""
+        """From now on prefetch this number of messages whenever a call takes as many; 0 ends it."""
         self.steadily_wanted = count
         if count and not self._stock.ahead:
             self.want_ahead(count)
 
     def look_again(self) -> None:
-        """Something has changed: messages were settled, or somebody waits."""
+        """Something has changed: messages were settled, or a call waits."""
         if self._is_wanted:
             self._changed.set()
 
     @property
     def _is_wanted(self) -> bool:
-        """Somebody wants something: else there is nothing to ask, and no time to keep."""
+        """A call waits, or a prefetch is due: else there is nothing to send, and no deadline."""
         return bool(self._waiters or self._ahead_wanted)
 
     def forget_rests(self) -> None:
-        """There is a new assignment."""
+        """After a new assignment no partition rests."""
         self._resting.clear()
         self.look_again()
 
@@ -210,9 +210,9 @@ class Receiving:
         return None if need is None else self._question_for(need, membership, now)
 
     def _question_behind(self, membership: Membership) -> Question | None:
-        """While somebody waits for a batch of many, the one behind it is asked for too: that is held ahead then.
+        """While a call waits for a large batch, the one behind it is prefetched.
 
-        Not behind what may be a message that is delivered alone.
+        Not behind a message that may be delivered alone.
         """
         is_steady = self.steadily_wanted and self._has_backlog and self._waiters and not self._stock.ahead
         is_one_ahead = [(each.request.at_once, self._repeats(each)) for each in self._under_way] == [(0, False)]
@@ -233,7 +233,7 @@ class Receiving:
             self._group,
             membership.member,
             membership.generation,
-            math.ceil(1000 * patience),  # rounded down to nothing, it would be asked on and on until then
+            math.ceil(1000 * patience),  # rounded down to 0, it would be repeated without a pause
             count,
             size,
             math.ceil(1000 * leased_seconds(self._visibility)),
@@ -245,7 +245,7 @@ class Receiving:
         return Question(request, partitions, now + patience)
 
     def _need(self, now: float) -> Need | None:
-        """Of those who wait, for as long as the first of them does; else what is wanted ahead."""
+        """The need of the waiting calls, until the first of their deadlines; else that of the prefetch."""
         if self._waiters:
             count = max(waiter.count for waiter in self._waiters) - len(self._stock.ahead)
             at_once = max(waiter.at_once for waiter in self._waiters)
@@ -253,11 +253,11 @@ class Receiving:
         return self._need_ahead(now) if self._ahead_wanted else None
 
     def _need_ahead(self, now: float) -> Need:
-        """Not for long: who waits meanwhile may want what nobody gets ahead."""
+        """A short poll: a call that waits meanwhile may want messages that no prefetch gets."""
         return Need(self._ahead_wanted or self.steadily_wanted, 0, now + SOON_SECONDS)
 
     def _allowance(self, need: Need) -> tuple[int, int]:
-        """How many messages and bytes to ask for: what is needed, within the credit that is not promised yet."""
+        """The number of messages and bytes to request: the need, within the credit that is not promised yet."""
         if self._must_come_to_rest or len(self._under_way) >= QUESTIONS_MAX:
             return 0, 0
         count, size = self._stock.credit
@@ -267,26 +267,26 @@ class Receiving:
 
     @property
     def _must_come_to_rest(self) -> bool:
-        """A message that is delivered alone has nothing beside it: until everything held is settled and everything
-        asked is answered, nothing else is asked for."""
+        """A message that is delivered alone must be the only one: until everything in flight is settled and every
+        receive is answered, no other is sent."""
         self._alone_waits = self._alone_waits and (self._stock.is_busy or bool(self._under_way))
         return self._alone_waits
 
     def _patience_max(self, is_all: bool) -> float:
-        """Who has asked for all that there is credit for can ask nobody else meanwhile, and must not wait long."""
+        """A receive that takes all credit leaves none for other partitions, and must not wait long."""
         link = self._client.link
         if link is not None and link.receives_are_many:
             return CROWDED_SECONDS
         return SOON_SECONDS if is_all else POLL_SECONDS_MAX
 
     def _repeats(self, question: Question) -> bool:
-        """It is asked by the way that repeats: when its answer comes among others is not known."""
+        """It was sent by `call`, which repeats: the order of its answer among others is not known."""
         return self._under_way[question] is None
 
     def _free_partitions(
         self, membership: Membership, need: Need, now: float, beside: Collection[Question]
     ) -> tuple[AssignedPartition, ...]:
-        """Those that neither rest nor are being asked, unless the answer may come too late, or this goes beside."""
+        """Partitions that do not rest and have no receive under way, unless it may be late or is in `beside`."""
         if not membership.is_member:
             return ()
         others = [question for question in self._under_way if question not in beside]
@@ -297,7 +297,7 @@ class Receiving:
         )
 
     async def _wait_for_change(self) -> None:
-        """Of what is said, or of what time brings: a rest is over, leases have ended, somebody is late."""
+        """Wait for a change by a call, or for a deadline: of a rest, of leases, of a waiting call."""
         if self._next_late <= trio.current_time():
             self._wake()
         if self._is_wanted:
@@ -315,13 +315,13 @@ class Receiving:
 
     @property
     def _next_late(self) -> float:
-        """When somebody has waited long enough for what cannot even be asked for."""
+        """The deadline of a call for which no receive can be sent."""
         if self._under_way and not self._must_come_to_rest:
             return math.inf
         return min((waiter.deadline for waiter in self._waiters), default=math.inf)
 
     def _ask(self, question: Question, asker: Asker) -> None:
-        """On the spot, if there is a connection with room for it."""
+        """Send at once, if there is a connection with room for it."""
         link = self._client.link
         self._under_way[question] = asked = None if link is None else link.ask_ahead(question.request)
         self._ahead_wanted = 0
@@ -333,7 +333,7 @@ class Receiving:
         except OUTDATED:
             self._rest(question.partitions)
         except GoQueueError as error:
-            if asked is None or not isinstance(error, ConnectionLost | GoingAway):  # else it is asked for anew
+            if asked is None or not isinstance(error, ConnectionLost | GoingAway):  # else it is sent anew
                 self._rest(question.partitions)
                 self._wake(None if asked is not None and error.retryable else error)
         else:
@@ -350,12 +350,12 @@ class Receiving:
         return answer
 
     def _take_answers(self, question: Question, answer: Received, asker: Asker) -> None:
-        """All that have come, in the order in which they came: tasks wake in any order."""
+        """Take all answers that have come, in the order of arrival: tasks wake in any order."""
         come = [(asked.number, each, asked.outcome) for each, asked in self._under_way.items() if asked is not None]
         for _, each, found in sorted(come, key=itemgetter(0)):
             if isinstance(found, Received):
                 self._take_answer(each, found, asker)
-        if question in self._under_way:  # it was asked by the way that repeats
+        if question in self._under_way:  # it was sent by `call`, which repeats
             self._take_answer(question, answer, asker)
 
     def _take_answer(self, question: Question, answer: Received, asker: Asker) -> None:
@@ -368,7 +368,7 @@ class Receiving:
             self.give_back()
 
     def _ask_on(self, question: Question, answer: Received, asker: Asker) -> None:
-        """For the next batch, if somebody is about to take all of this one."""
+        """Prefetch the next batch, if a call is about to take all of this one."""
         arrived = arrived_in(answer)
         self._has_backlog = arrived.messages >= question.request.messages_max
         is_taken = arrived.messages and any(waiter.count >= arrived.messages for waiter in self._waiters)
@@ -392,13 +392,13 @@ class Receiving:
             self._alone_waits = True
         if not received.runs and not received.sets:
             if received.alone_waits and request.at_once and not (request.is_busy or self._stock.is_busy):
-                self._rest([partition])  # for what an answer brought that was lost: its lease has to end first
+                self._rest([partition])  # a lost answer may have had it: its lease has to end first
             return
         origin = Origin(self._group, partition.topic, partition.uuid, partition.partition, received.nonce)
         try:
             delivery = asker.opened(origin, DeliveredNames(received.runs, received.sets), received.data)
         except GoQueueError as error:
-            self._note(partition, error)  # changed on its way: the lease ends, and it comes again
+            self._note(partition, error)  # corrupted on its way: the lease ends, and it is redelivered
         else:
             now = trio.current_time()
             self.quiet.arrived(now)

@@ -1,8 +1,7 @@
-"""How messages are settled: one frame for many, repeated until it is answered.
+"""Settlements of a consumer: one frame for many, repeated until it is answered.
 
-Everything that settles can be repeated: the broker knows a receipt that it has settled so before. So after a lost
-answer the same is said again, and of an answer only those deliveries are repeated whose partition could not do it
-now.
+Every settlement can be repeated: the broker knows a receipt that it has settled in this way before. So after a lost
+answer the same frame is sent again, and after an answer only the deliveries whose partition could not settle now.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from goqueue.net.wire.messages import Error
 from goqueue.types import Offset
 
 PORTIONS_MAX = 1_000
-"""In one frame."""
+"""Maximum number of portions in one frame."""
 RUNS_OF_A_WHOLE = 4
 REPEAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.05, 2.0
@@ -31,7 +30,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Word(NamedTuple):
-    """What is said of messages."""
+    """A settlement of messages: action, delay and reason."""
 
     action: Action
     delay_ms: int | None = None
@@ -39,7 +38,7 @@ class Word(NamedTuple):
 
 
 class SettleOutcome:
-    """Of one word about many messages: which receipts were stale, and what else went wrong first."""
+    """The outcome of one settlement of many messages: the stale receipts, and the first other error."""
 
     def __init__(self) -> None:
         self.stale: list[tuple[ReceivedDelivery, list[Offset]]] = []
@@ -64,7 +63,7 @@ class Settling:
         self._stock = stock
 
     async def say(self, word: Word, portions: Sequence[Portion]) -> SettleOutcome:
-        """Settle these. What is settled, or was stale, is not in flight any more."""
+        """Settle these. Settled and stale messages are no longer in flight."""
         outcome = SettleOutcome()
         for begin in range(0, len(portions), PORTIONS_MAX):
             await self._say_until_done(word, portions[begin : begin + PORTIONS_MAX], outcome)
@@ -123,7 +122,7 @@ def _settle_delivery(word: Word, portion: Portion) -> SettleDelivery:
 
 
 def _is_whole(word: Word, portion: Portion) -> bool:
-    """Worth it only where there are many runs, as of several lanes, and in the order of keys."""
+    """Worth it only with many runs, as with several lanes, and in the order of keys."""
     is_ack, names = word.action is Action.ACK and not portion.is_named, portion.delivery.names
     is_worth_it = names.are_scattered or len(names.runs) >= RUNS_OF_A_WHOLE
     return is_ack and portion.messages is None and is_worth_it
@@ -134,9 +133,9 @@ def _is_stale(error: Error) -> bool:
 
 
 def _offsets_in(portion: Portion, runs: Sequence[DeliveryRun]) -> Iterator[Offset]:
-    """Of the messages that were to be settled, those in the runs.
+    """The messages of the portion that are in the runs.
 
-    A whole delivery is named by its runs: its messages may have been let go of meanwhile, when its lease ended.
+    A whole delivery is named by its runs: its messages may have been dropped meanwhile, when its lease ended.
     """
     for run in runs:
         if portion.messages is None:

@@ -1,8 +1,8 @@
-"""What a consumer holds: messages that wait to be handed out, and deliveries that are not settled.
+"""The stock of a consumer: the prefetch, which waits to be handed out, and the unsettled deliveries.
 
-Everything unsettled is in flight, be it handed out or not, and takes from the credit. What is settled gives its
-credit back, and so does a lease that has ended: the message is not ours any more, and a program that forgot it must
-not stand still for ever.
+Everything unsettled is in flight, handed out or not, and uses credit. A settlement gives its credit back, and so
+does the end of a lease: the message is no longer this consumer's, and a program that forgot it must not stop for
+ever.
 """
 
 import math
@@ -20,7 +20,7 @@ SPARE_SHARE, SPARE_SECONDS_MAX = 0.1, 0.5
 
 
 def spare_seconds(visibility: float) -> float:
-    """How much longer than requested a lease lasts at the broker.
+    """The time by which a lease at the broker is longer than requested.
 
     A lease begins when the broker sends the message, which is before the program has it. Within the spare time a
     message is handed out as it is, and still has the requested time; later its lease is renewed first.
@@ -29,7 +29,7 @@ def spare_seconds(visibility: float) -> float:
 
 
 def leased_seconds(visibility: float) -> float:
-    """What the broker is asked for, so that the program has its message for no less than was requested."""
+    """The lease that is requested from the broker, so that the program has no less than the requested time."""
     return min(visibility + spare_seconds(visibility), max(visibility, VISIBILITY_SECONDS_MAX))
 
 
@@ -37,13 +37,13 @@ class Stock:
     def __init__(self, messages_max: int, bytes_max: int) -> None:
         self._messages_max, self._bytes_max = messages_max, bytes_max
         self.ahead: deque[Any] = deque()
-        """Not handed out yet, the next one first."""
+        """The prefetch: messages that are not handed out yet, the next one first."""
         self.deliveries: dict[ReceivedDelivery, None] = {}
         self.count = 0
         """Messages in flight."""
         self._bytes = 0
         self._young_until = math.inf
-        """Until then all leases of what waits are young; later one has to look."""
+        """Until then all leases of the prefetch are young; later each has to be checked."""
 
     def add(self, delivery: ReceivedDelivery, now: float, visibility: float) -> None:
         delivery.arrived_at = now
@@ -62,7 +62,7 @@ class Stock:
 
     @property
     def credit(self) -> tuple[int, int]:
-        """How many messages and bytes more may come."""
+        """The number of messages and bytes that may still come."""
         return max(0, self._messages_max - self.count), max(0, self._bytes_max - self._bytes)
 
     def settle(self, delivery: ReceivedDelivery, offsets: Collection[Offset] | None = None) -> None:
@@ -82,7 +82,7 @@ class Stock:
     # Handing out
 
     def take(self, count_max: int) -> list[Any]:
-        """The next ones."""
+        """The next messages, at most `count_max`."""
         if len(self.ahead) <= count_max:
             taken = list(self.ahead)
             self.ahead.clear()
@@ -90,7 +90,7 @@ class Stock:
         return [self.ahead.popleft() for _ in range(count_max)]
 
     def old_ahead(self, count_max: int, now: float) -> list[ReceivedDelivery]:
-        """Of the next ones, the deliveries whose leases are no longer young."""
+        """The deliveries among the next messages whose leases are no longer young."""
         if now <= self._young_until:
             return []
         next_ones = {message.delivery: None for message in islice(self.ahead, count_max)}
@@ -103,7 +103,7 @@ class Stock:
         self._young_until = min((each.young_until for each in waiting), default=math.inf)
 
     def drop(self, deliveries: Collection[ReceivedDelivery]) -> None:
-        """They are lost: other consumers may have them."""
+        """Drop lost deliveries: other consumers may have them."""
         for delivery in deliveries:
             delivery.lose(None)
             self.settle(delivery)
@@ -118,7 +118,7 @@ class Stock:
         self._forget_settled()
 
     def take_foreign(self, assigned: Collection[AssignedPartition]) -> list[Portion]:
-        """Those that wait and are of none of these partitions; they are not handed out any more."""
+        """Remove prefetched messages of other partitions than these, and return them."""
         places = {(each.uuid, each.partition) for each in assigned}
         foreign: dict[ReceivedDelivery, list[Any]] = {}
         for message in self.ahead:
@@ -132,7 +132,7 @@ class Stock:
     # Leases
 
     def expire(self, now: float) -> None:
-        """What nobody renewed in time is not in flight any more."""
+        """Deliveries whose leases were not renewed in time are no longer in flight."""
         ended = [delivery for delivery in self.deliveries if delivery.until <= now]
         if ended:
             self.drop(ended)
