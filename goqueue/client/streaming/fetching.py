@@ -1,7 +1,7 @@
-"""How a stream's consumer reads: all partitions in one fetch, ahead of the program, each in its order.
+"""Fetches for a stream's consumer: all partitions in one request, with a prefetch, each partition in order.
 
-Everything is asked for together, so a long poll never waits for one partition while another has something. It is
-given up only when the partitions that are to be read, or their places, have changed.
+All partitions are in one long poll, so it never waits for one while another has messages. It is cancelled only when
+the partitions to read, or their positions, have changed.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger("goqueue.client")
 WAIT_MS = 10_000
 BYTES_MAX = 512 * 1024
 PAUSE_SECONDS, REST_MS = 1.0, 1_000
-"""After a failure."""
+"""The pause after a failure, and the limit of a long poll while a partition rests."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -38,7 +38,7 @@ class Fetching:
         on_news: Callable[[], None],
         on_failure: Callable[[GoQueueError], None],
     ) -> None:
-        """`bytes_max`: so much is held ahead, and one answer more."""
+        """`bytes_max`: limit of the prefetch; one answer more may come."""
         self._client = client
         self._streams = streams
         self._bytes_max = min(bytes_max, 2 * BYTES_MAX)
@@ -48,12 +48,12 @@ class Fetching:
         self._fetching = trio.CancelScope()
 
     def look_again(self) -> None:
-        """Other partitions are to be read, or elsewhere: what is asked for now is not wanted."""
+        """Partitions or positions have changed: the current fetch is not wanted."""
         self._fetching.cancel()
         self._changed.set()
 
     def note_taken(self) -> None:
-        """There is room for more."""
+        """The program took messages: there is room for more."""
         self._changed.set()
 
     async def run(self, owner: StreamOwner) -> None:
@@ -75,7 +75,7 @@ class Fetching:
                     await trio.sleep(PAUSE_SECONDS)
 
     def _wanted(self) -> tuple[list[StreamPartition], bool]:
-        """Those to ask for, none while enough lies ahead; whether others rest."""
+        """The partitions to fetch, none while the prefetch is full; and whether others rest."""
         readable = [stream for stream in self._streams() if stream.is_read and stream.trouble is None]
         streams = [stream for stream in readable if stream.rests_until <= trio.current_time()]
         has_room = sum(stream.bytes_ahead for stream in streams) < self._bytes_max
@@ -89,7 +89,7 @@ class Fetching:
         failures: list[GoQueueError] = []
         for stream, question, found in zip(streams, request.partitions, answer.partitions, strict=True):
             if not stream.is_read or stream.fetch_at != question.offset:
-                continue  # it was sought elsewhere, or let go of, meanwhile
+                continue  # a seek, or released meanwhile
             if found.error is not None:
                 failures += self._meet(stream, error_of(found.error), owner.group)
             else:
@@ -100,7 +100,7 @@ class Fetching:
             self._on_failure(failures[0])
 
     def _ask_ahead(self, owner: StreamOwner) -> None:
-        """The program may have the processor for long once it knows of what came."""
+        """Before the program is told: its work may take the processor for long."""
         streams, has_resting = self._wanted()
         if not has_resting and any(stream.is_behind for stream in streams):
             self._ahead.ask(_request(streams, owner, WAIT_MS))
@@ -113,7 +113,7 @@ class Fetching:
         stream.is_behind, stream.fails_since = found.next_offset < found.high_watermark, None
 
     def _meet(self, stream: StreamPartition, error: GoQueueError, group: str) -> list[GoQueueError]:
-        """What to tell those who wait; nothing when reading goes on."""
+        """The errors for waiting calls; none when reading goes on."""
         if isinstance(error, OffsetOutOfRange):
             return self._go_on(stream, error.details.get("start"), error.details.get("end"), error)
         if isinstance(error, DamagedData):
@@ -124,8 +124,8 @@ class Fetching:
         return self._rest(stream, error)
 
     def _rest(self, stream: StreamPartition, error: GoQueueError) -> list[GoQueueError]:
-        """The others go on without it. A partition that is started again or deleted is no news for the program;
-        one that stays away is."""
+        """The others go on without it. A partition that is restarted or deleted is no error for the program; a
+        partition that stays away is."""
         now = trio.current_time()
         stream.rests_until = now + PAUSE_SECONDS
         stream.fails_since = now if stream.fails_since is None else stream.fails_since
@@ -134,7 +134,7 @@ class Fetching:
     def _go_on(
         self, stream: StreamPartition, start: object, end: object, error: GoQueueError
     ) -> list[GoQueueError]:
-        """Retention was here; or what was confirmed is not durable yet, and will be in a moment."""
+        """Retention removed messages; or confirmed messages are not durable yet, and will be in a moment."""
         if isinstance(start, int) and stream.fetch_at < start:
             logger.warning(
                 "%r was removed up to offset %d before it was read to there; going on behind it", stream, start
@@ -148,7 +148,7 @@ class Fetching:
 
 
 def _advise(error: DamagedData, group: str, stream: StreamPartition) -> None:
-    """A stream cannot go round damage by itself: an operator moves it on."""
+    """A stream cannot skip damage by itself: an operator does it."""
     topic, partition, damaged = *stream.key, f"{error.offset}-{error.restart_at - 1}"
     error.message += f"; to go on without them: goqueue group skip {group} {topic}/{partition} {damaged}"
     error.args = (error.message,)

@@ -1,7 +1,7 @@
 """What of a stream is in whose hands: not handed out yet, in work, or handled.
 
-A program in the thread of Trio takes messages from their partitions. For one in another thread they lie elsewhere
-in between, some hundred at a time: those are handed out one by one there, and can be taken back from there.
+A program in the thread of Trio takes messages from their partitions. For a program in another thread there is a
+buffer in between, with some hundred at a time: it hands them out one by one, and they can be taken back from it.
 """
 
 import math
@@ -14,14 +14,14 @@ from goqueue.client.streaming.partition import Key, StreamPartition, stream_of
 from goqueue.types import Offset
 
 LOOK_SECONDS = 0.1
-"""Between two looks at what the program of another thread is at."""
+"""The time between two looks at the work of a program in another thread."""
 
 
 class Elsewhere(Protocol):
-    """Where messages lie for a program in another thread."""
+    """The buffer of messages for a program in another thread."""
 
     def in_hand(self) -> list[Any]:
-        """What lies there, and what is worked on."""
+        """The messages in the buffer and those in work."""
         ...
 
     def at_work(self) -> list[Any]: ...
@@ -46,7 +46,7 @@ class _Nowhere:
 
 class InFlight:
     def __init__(self, streams: Mapping[Key, StreamPartition], on_step_back: Callable[[], None]) -> None:
-        """`streams` are all that the consumer has, at any time."""
+        """`streams` are those that the consumer has, at any time."""
         self._streams = streams
         self._on_step_back = on_step_back
         self.elsewhere: Elsewhere = _Nowhere()
@@ -54,7 +54,7 @@ class InFlight:
         self._awaited = 0
 
     def end_work(self) -> None:
-        """The program has asked for more. What lies elsewhere was not handed to it yet, and comes first."""
+        """The program has asked for more. Messages in the buffer were not handed out yet, and come first."""
         for stream in self._streams.values():
             stream.work_from = None
         if self._lie_elsewhere:
@@ -65,7 +65,7 @@ class InFlight:
             self._handled = trio.Event()
 
     def commit_by_hand(self, wanted: Mapping[StreamPartition, Offset]) -> None:
-        """By the program's own word all below is handled; where that is backwards, nothing else that it has."""
+        """The program says that everything below is handled; if that is backwards, nothing else that it has is."""
         firsts, handed_out = _firsts(self.elsewhere.in_hand()), self.handed_out()
         for stream, to in wanted.items():
             if to < firsts.get(stream, stream.handled or 0):
@@ -76,7 +76,7 @@ class InFlight:
 
     @property
     def is_nobody_waiting(self) -> bool:
-        """Neither for what is handled, nor for what lies in another thread."""
+        """Nothing waits for handled messages, and there is no buffer for another thread."""
         return not self._awaited and not self._lie_elsewhere
 
     @property
@@ -84,18 +84,18 @@ class InFlight:
         return not isinstance(self.elsewhere, _Nowhere)
 
     def withdraw(self, streams: Iterable[StreamPartition]) -> None:
-        """What was not handed out of these goes back to where it came from."""
+        """Take messages of these that were not handed out back from the buffer."""
         concerned = set(streams)
         self.take_back(self.elsewhere.withdraw(lambda each: stream_of(each) in concerned))
 
     def move(self, stream: StreamPartition, offset: Offset) -> None:
-        """Go on there. What is in work, here or elsewhere, is the program's business from now on."""
+        """Go on there. Messages in work, here or in another thread, are no longer tracked."""
         self.elsewhere.end_work(lambda each: stream_of(each) is stream)
         self.withdraw([stream])
         stream.move_to(offset)
 
     def take_back(self, messages: Sequence[Any]) -> None:
-        """They reached nobody, and are read again."""
+        """These messages did not reach the program, and are read again."""
         for message in reversed(messages):
             stream = stream_of(message)
             if stream is not None and self._streams.get(stream.key) is stream:
@@ -118,13 +118,13 @@ class InFlight:
         return is_worked_on or any(stream.work_from is not None for stream in streams)
 
     def handled(self, streams: Iterable[StreamPartition]) -> dict[StreamPartition, Offset]:
-        """How far each is handled, as far as it is known."""
+        """The offset up to which each known partition is handled."""
         firsts = _firsts(self.elsewhere.in_hand())
         places = {stream: firsts.get(stream, stream.handled) for stream in streams if stream.is_known}
         return {stream: stream.to_commit(place) for stream, place in places.items() if place is not None}
 
     def handed_out(self) -> dict[StreamPartition, Offset]:
-        """How far each was handed out: what is worked on elsewhere was, what lies there was not."""
+        """The offset up to which each was handed out, without messages in the buffer for another thread."""
         places = {stream: stream.position for stream in self._streams.values()}
         at_work = {(stream_of(each), each.offset) for each in self.elsewhere.at_work()}
         for stream, first in _firsts(self.elsewhere.in_hand()).items():

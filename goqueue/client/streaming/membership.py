@@ -1,7 +1,7 @@
-"""Membership of a stream: what is taken from a member is let go of, and only then the new generation is named.
+"""Membership of a stream: revoked partitions are released first, and only then the new generation is confirmed.
 
-While the program finishes what it has begun, heartbeats name the generation before, so the member is alive and its
-partitions stay its own. The broker answers each at once with the newest that it has to say.
+While the program finishes its work, heartbeats name the generation before, so the member is alive and keeps its
+partitions. The broker answers each at once with the newest assignment.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +33,7 @@ class StreamMembership(Membership):
         self._let_go = let_go
 
     async def join(self) -> None:
-        """Who comes back does not know what happened meanwhile."""
+        """A member that comes back does not know what happened meanwhile."""
         notice = await self._client.call(self._join, MembershipNotice)
         self._on_join()
         await self._adopt(notice)
@@ -45,7 +45,7 @@ class StreamMembership(Membership):
         await super()._adopt(notice)
 
     async def _lose(self, lost: Sequence[AssignedPartition], notice: MembershipNotice) -> MembershipNotice:
-        """Let go, and hear what was said last meanwhile."""
+        """Release these. Returns the newest notice that came meanwhile."""
         heard = [notice]
         async with PlainNursery() as nursery:
             nursery.start_soon(self._stay_alive, heard)

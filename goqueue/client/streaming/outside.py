@@ -1,4 +1,4 @@
-"""Offsets that are committed by readers outside of a group, who share out the work by themselves."""
+"""Commits of readers outside of a group, which share the work among themselves."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
@@ -20,7 +20,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 async def commit_from_outside(client: Caller, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
-    """Each partition by itself, again where that may help; the first error that stays is raised."""
+    """Each partition is committed by itself, and repeated if that may help; the first final error is raised."""
     check_group_name(group)
     check_topic_name(topic, by_broker=True)
     if not isinstance(offsets, Mapping):

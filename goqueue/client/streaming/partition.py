@@ -1,10 +1,10 @@
-"""One partition as a stream's consumer has it: where it reads, what is handed out, handled and committed.
+"""One partition of a stream's consumer: its positions of reading, handing out, handling and committing.
 
     committed ≤ handled ≤ position ≤ fetch_at         unless the program has sought elsewhere
 
-`position` is the next offset to be handed out. What was handed out last is in work until the program asks for more;
-then it is handled. Whoever commits backwards takes that back for all that was handed out by then. What was fetched
-and not handed out may be dropped at any time, and is fetched again.
+`position` is the next offset to be handed out. The messages handed out last are in work until the program asks for
+more; then they are handled. A commit backwards takes that back for all messages handed out by then. Messages that
+were fetched and not handed out may be dropped at any time, and are fetched again.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ _HOLDS_FOR_ONE_GROUP = int(Attribute.HOLDS_FOR_ONE_GROUP)
 
 
 class StreamOwner(NamedTuple):
-    """Whose messages these are, and of which classes."""
+    """The owner of the messages, and their classes."""
 
     group: str
     member: str
@@ -40,18 +40,18 @@ class StreamOwner(NamedTuple):
 class _Piece(NamedTuple):
     messages: Iterator[Any]
     end: Offset
-    """Where to go on when all of them were handed out."""
+    """The position once all of them were handed out."""
     size: int
 
 
 class _Stand(NamedTuple):
-    """Where a program has committed backwards, and what it had been handed out by then."""
+    """The offset of a commit backwards, and the end of what was handed out by then."""
 
     at: Offset
     handed_out: Offset
 
     def cut(self, offset: Offset) -> "_Stand":
-        """What lies from here on was not handed out after all."""
+        """Messages from this offset on were taken back."""
         return _Stand(min(self.at, offset), min(self.handed_out, offset))
 
 
@@ -60,28 +60,28 @@ class StreamPartition:
         self.assigned = assigned
         self.committed: Offset | None = None
         self.resets = 0
-        """As far as we know."""
+        """The number of resets, as far as is known."""
         self.sent: Offset | None = None
-        """What was committed last, be the answer lost or not."""
+        """The last offset that was sent in a commit, even if the answer was lost."""
         self.position: Offset | None = None
         self.handed_out_to: Offset = 0
-        """Behind the last message that was handed out."""
+        """The offset behind the last message that was handed out."""
         self.fetch_at: Offset = 0
         self.work_from: Offset | None = None
         """The first offset that is in work."""
         self._stand: _Stand | None = None
         self.is_open = self.is_known = self.is_paused = self.is_leaving = self.is_revoked = False
-        """The program has heard of it; the broker has said where to go on; the program wants nothing of it; it is
-        to be let go of; the program has heard of that."""
+        """In this order: the program was told of the assignment; the committed offset is known; the program has
+        paused it; it will be released; the program was told of that."""
         self.moves = 0
-        """How often others have moved it."""
+        """The number of times that others have moved it."""
         self.is_behind = True
-        """There is likely to be more at the broker."""
+        """The broker probably has more messages."""
         self.trouble: GoQueueError | None = None
         """Why it cannot be read further."""
         self.rests_until = 0.0
         self.fails_since: float | None = None
-        """It failed, and is asked again then; since when it does."""
+        """Since when it fails; it is asked again at `rests_until`."""
         self.bytes_ahead = 0
         self._pieces: deque[_Piece] = deque()
 
@@ -99,7 +99,7 @@ class StreamPartition:
 
     @property
     def is_doubtful(self) -> bool:
-        """Others may have had it since we were told where to go on."""
+        """Another member may have had it since its committed offset was read."""
         return not self.is_known and self.committed is not None
 
     @property
@@ -108,19 +108,19 @@ class StreamPartition:
 
     @property
     def is_owed(self) -> bool:
-        """Messages were handed out and not committed, other than by the program's own word."""
+        """Messages were handed out and not committed, and the program has not committed backwards itself."""
         return self.committed is not None and self.to_commit(self.handed_out_to) > self.committed
 
     def stay(self) -> None:
-        """It is ours. Had it been about to leave, it stays; a program that has heard of that hears of this too."""
+        """It stays assigned. A program that was told of its release is told of the assignment again."""
         self.is_open = self.is_open and not self.is_revoked
         self.is_leaving = self.is_revoked = False
 
-    # Where to read
+    # Position
 
     def learn(self, committed: Offset, resets: int) -> bool:
-        """Where the group goes on; False when others have moved it since we knew, and it is begun there again. A
-        reset does so even to where it stood."""
+        """Take the committed offset. False when others have moved it since, and reading begins there again. A reset
+        counts as a move even to the same offset."""
         is_same = resets == self.resets and committed in (self.committed, self.sent)
         is_ours = self.committed is None or is_same
         if self.position is None or not is_ours:
@@ -130,12 +130,12 @@ class StreamPartition:
         return is_ours
 
     def move_to(self, offset: Offset) -> None:
-        """Go on there. What is in work is the program's business from now on."""
+        """Go on there. Messages in work are no longer tracked."""
         self.work_from = self._stand = None
         self._read_from(offset)
 
     def step_back(self, offset: Offset | None = None) -> None:
-        """What lies from here on reached nobody, and is read again; without an offset, what was fetched ahead."""
+        """Messages from this offset on did not reach the program, and are read again; by default the prefetch."""
         offset = self.position if offset is None else offset
         if offset is not None:
             if self.work_from is not None and self.work_from >= offset:
@@ -150,7 +150,7 @@ class StreamPartition:
         self._pieces.clear()
         self.bytes_ahead, self.is_behind, self.trouble = 0, True, None
 
-    # What was fetched
+    # The prefetch
 
     def add(self, messages: Iterator[Any], end: Offset, size: int) -> None:
         self._pieces.append(_Piece(messages, end, size))
@@ -158,7 +158,7 @@ class StreamPartition:
         self.bytes_ahead += size
 
     def take(self, count_max: int) -> list[Any]:
-        """The next so many at most. They are not in work yet."""
+        """The next messages, at most `count_max`. They are not in work yet."""
         taken: list[Any] = []
         while self._pieces and len(taken) < count_max:
             piece = self._pieces[0]
@@ -175,7 +175,7 @@ class StreamPartition:
         return taken
 
     def take_next(self) -> Any | None:
-        """The next of what came with the last one, which is handled by that; None when there is no more of it."""
+        """The next message of the same fetch, so that the last one is handled; None when there is no more of it."""
         message = next(self._pieces[0].messages, None) if self._pieces and self.is_read else None
         if message is not None:
             self.work_from = message.offset
@@ -186,29 +186,29 @@ class StreamPartition:
     def is_at_trouble(self) -> bool:
         return self.trouble is not None and not self._pieces
 
-    # What was handed out
+    # Work
 
     def begin_work(self, first: Offset) -> None:
         self.work_from = first if self.work_from is None else min(self.work_from, first)
 
     def end_work(self, to: Offset) -> None:
-        """Everything below is handled, by the program's own word."""
+        """The program says that everything below is handled."""
         self._stand = None
         if self.work_from is not None and self.position is not None:
             self.work_from = None if to >= self.position else max(self.work_from, to)
 
     def stand(self, at: Offset, handed_out: Offset) -> None:
-        """It is committed backwards, when so much was handed out."""
+        """The program has committed backwards, when messages up to `handed_out` were handed out."""
         self._stand = _Stand(at, handed_out)
 
     def to_commit(self, handled: Offset) -> Offset:
-        """How far to commit without the program's word. A commit backwards stands until more is handled than was
-        handed out by then."""
+        """The offset for an automatic commit. A commit backwards stands until more is handled than was handed out
+        by then."""
         return handled if self._stand is None or handled > self._stand.handed_out else self._stand.at
 
 
 class StreamDelivery(ReceivedDelivery):
-    """What one fetch brought of one partition. There is no lease, so there is no receipt."""
+    """The messages of one partition from one fetch. There is no lease, so there is no receipt."""
 
     __slots__ = ("moves", "stream")
 
@@ -219,7 +219,7 @@ class StreamDelivery(ReceivedDelivery):
         self.moves = stream.moves
 
     def attempt_of(self, offset: Offset) -> int:  # noqa: ARG002
-        """A stream does not count: each message is on its first delivery, as far as anybody knows."""
+        """A stream does not count deliveries: each is taken for the first."""
         return 1
 
     def receipt_of(self, offset: Offset) -> None:  # noqa: ARG002
@@ -227,7 +227,7 @@ class StreamDelivery(ReceivedDelivery):
 
 
 class StreamSlice(DeliveredSlice):
-    """Passes over what is meant for another group."""
+    """Skips messages for another group."""
 
     def __init__(self, stream: StreamPartition, owner: StreamOwner, data: Buffer) -> None:
         super().__init__(StreamDelivery(stream, owner, len(data)), data, owner.kinds)
@@ -246,7 +246,7 @@ class StreamSlice(DeliveredSlice):
 
 
 def moves_of(message: object) -> int:
-    """How often others had moved its partition when it was fetched."""
+    """The number of moves of its partition by others when it was fetched."""
     delivery = message.delivery if isinstance(message, LeasedMessage) else None
     return delivery.moves if isinstance(delivery, StreamDelivery) else 0
 

@@ -1,4 +1,4 @@
-"""Which partitions of a stream a program means, and which offset."""
+"""The partitions and the offset that a program's `seek`, `pause` or `resume` names."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -22,7 +22,7 @@ AnswerT = TypeVar("AnswerT")
 def chosen(
     streams: Mapping[Key, StreamPartition], subscription: Sequence[str], partition: int | None, topic: str | None
 ) -> list[StreamPartition]:
-    """One, or all of a topic, or all."""
+    """One partition, or all of a topic, or all."""
     if partition is None:
         return [stream for stream in streams.values() if topic in (None, stream.assigned.topic)]
     check_any_partition(partition)
@@ -41,8 +41,8 @@ def _only_topic(subscription: Sequence[str]) -> str:
 
 
 async def offset_of(client: Caller, assigned: AssignedPartition, to: Start) -> Offset:
-    """Where that lies now."""
-    start_text(to)  # refuses what is no place
+    """The current offset of `to`."""
+    start_text(to)  # refuses bad values
     topic = await client.topic(assigned.topic)
     if topic.uuid.bytes != assigned.uuid or assigned.partition >= len(topic.partitions):
         raise UnknownPartition(f"topic {assigned.topic} was made anew; wait for the newest assignment")
