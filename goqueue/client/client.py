@@ -1,7 +1,7 @@
 """The client for Trio: `async with goqueue.connect("ws://127.0.0.1:7710") as client`.
 
-One connection serves everything that a client does, and is found again when it was lost
-(client/link/connection.py). Errors come as themselves, never in a group.
+One connection serves everything that a client does, and the client reconnects when it is lost
+(client/link/connection.py). Errors are raised as they are, never in an exception group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ class Client(Connected):
         check_topic_name(name)
         count = check_partition_count(partitions)
         settings = check_settings("config", {} if config is None else config)
-        token = uuid4().bytes  # one for all repeats: a lost answer does not make the topic somebody else's
+        token = uuid4().bytes  # the same in all repeats: after a lost answer the topic is known as this call's
         return only_topic(await self.call(wire.CreateTopic(name, count, settings, token), wire.Topics))
 
     async def alter_topic(self, name: str, config: Mapping[str, Any]) -> Topic:
@@ -73,7 +73,7 @@ class Client(Connected):
         return only_topic(await self.call(wire.AlterTopic(name, check_settings("config", config)), wire.Topics))
 
     async def add_partitions(self, name: str, partitions: int) -> Topic:
-        """`partitions` is how many there shall be."""
+        """`partitions` is the new total."""
         check_publishable(name)
         asked = wire.AddPartitions(name, check_partition_count(partitions))
         topic = only_topic(await self.call(asked, wire.Topics))
@@ -84,7 +84,7 @@ class Client(Connected):
 
     async def delete_topic(self, name: str) -> None:
         check_publishable(name)
-        uuid = (await self.topic(name)).uuid  # a late repeat must not meet one that was made again
+        uuid = (await self.topic(name)).uuid  # a late repeat must not delete a topic that was created again
         await self.call(wire.DeleteTopic(name, uuid.bytes), wire.Done)
         self._publishers.forget(name)
 
@@ -106,9 +106,9 @@ class Client(Connected):
     async def restore_partition(
         self, topic: str, partition: int, *, accept_loss: bool = False, at_least: Offset = 0
     ) -> RestoredPartition:
-        """Restart a lost partition, empty, behind every offset that is known of. Without `accept_loss` a dry run.
+        """Restart a lost partition, empty, behind every known offset. Without `accept_loss` it is a dry run.
 
-        `at_least` is an offset that the broker may not know of, such as the partition's end in a backup.
+        `at_least` is an offset that the broker may not know, such as the partition's end in a backup.
         """
         check_topic_name(topic, by_broker=True)
         request = wire.RestorePartition(topic, partition, accept_loss, at_least)
@@ -134,12 +134,12 @@ class Client(Connected):
         message_id: bytes | str | None = None,
         acks: Acks | int | str = Acks.ALL,
     ) -> Published:
-        """Publish one message and wait until it is confirmed. Repeated after a lost answer, it is there once."""
+        """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it."""
         self._check_open()
         check_publishable(topic)
         while True:
             publisher = await self._publishers.to(topic, acks_of(acks))
-            with suppress(Closed):  # it was retired before it took the message: the next one does
+            with suppress(Closed):  # it was retired before it took the message: try the next one
                 return await publisher.send(
                     value,
                     key=key,
@@ -170,21 +170,21 @@ class Client(Connected):
         limit: int = 1_000,
         state: str = "pending",
     ) -> DelayedPage:
-        """Those that wait for their time, in order of partitions and offsets, or with "finished" what became of the
-        last ones that no longer do. The `next` of a page is the `after` of the following one.
+        """Pending messages, in the order of partitions and offsets, or with "finished" the last ones that are no
+        longer pending. The `next` of a page is the `after` of the following one.
         """
         return await self._delayed.page(topic, partition, after, limit, state)
 
     async def count_delayed(self, topic: str, *, partition: int | None = None) -> int:
-        """How many are pending."""
+        """The number of pending messages."""
         return await self._delayed.count(topic, partition)
 
     async def delayed_by_due(self, topic: str, *, partition: int | None = None) -> list[DueCount]:
-        """How many are pending and due within a second from now, ten, a minute, and so on."""
+        """The numbers of pending messages that are due within a second from now, ten, a minute, and so on."""
         return await self._delayed.histogram(topic, partition)
 
     async def cancel_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """True when it will never be delivered; False when it was, or there was none."""
+        """True when the message will never be delivered; False when it was delivered, or does not exist."""
         return await self._delayed.cancel(topic, partition, offset)
 
     async def reschedule_delayed(
@@ -196,11 +196,11 @@ class Client(Connected):
         delay: float | None = None,
         deliver_at: Moment | None = None,
     ) -> bool:
-        """To a time, or to so many seconds from now. False when it is not pending."""
+        """Move a pending message to a time, or to a number of seconds from now. False when it is not pending."""
         return await self._delayed.move(topic, partition, offset, delay, deliver_at)
 
     async def deliver_delayed(self, topic: str, partition: int, offset: Offset) -> bool:
-        """At once. False when it is not pending."""
+        """Deliver a pending message at once. False when it is not pending."""
         return await self._delayed.move(topic, partition, offset, 0, None)
 
     # Reading
@@ -221,9 +221,9 @@ class Client(Connected):
     def consumer(self, topics: str | Sequence[str], **options: Any) -> Consumer:
         """A member of a group: `async with client.consumer("orders", group="billing") as consumer`.
 
-        `topics` is a name, a list of names or a pattern. What the group shares and is not given is as the group
-        has it, which its first member decides. In mode "stream" offsets are committed, by itself unless
-        `auto_commit` is False; `on_assigned` and `on_revoked` are told of partitions that come and go.
+        `topics` is a name, a list of names or a pattern. The first member decides the group's settings; a setting
+        that is not given is that of the group. In mode "stream" offsets are committed, automatically unless
+        `auto_commit` is False; `on_assigned` and `on_revoked` are called with partitions that come and go.
         """
         self._check_open()
         asked = ConsumerOptions(topics, **options)
@@ -236,11 +236,11 @@ class Client(Connected):
         return [group_of(each) for each in answer.groups]
 
     async def group(self, name: str) -> Group:
-        """Its members, and for each partition how far it is."""
+        """A group: its members, and its progress on each partition."""
         return await self._one_group(group_wire.DescribeGroups((check_group_name(name),)))
 
     async def alter_group(self, name: str, settings: Mapping[str, Any], *, force: bool = False) -> Group:
-        """Other settings; None resets one. Of a group with members only by `force`."""
+        """Change settings; None resets one. A group with members needs `force`."""
         return await self._one_group(altering(name, settings, force))
 
     async def _one_group(self, request: group_wire.DescribeGroups | group_wire.AlterGroup) -> Group:
@@ -257,7 +257,7 @@ class Client(Connected):
         dry_run: bool = False,
         force: bool = False,
     ) -> list[ResetPartition]:
-        """Let a group begin again at `start`. A dry run says what would be; one with members only by `force`."""
+        """Let a group begin again at `start`. A dry run changes nothing. A group with members needs `force`."""
         request = resetting(name, start, topic=topic, partition=partition, dry_run=dry_run, force=force)
         answer = await self.call(request, group_wire.GroupReset)
         return [ResetPartition(*each) for each in answer.partitions]
@@ -273,19 +273,19 @@ class Client(Connected):
         dry_run: bool = False,
     ) -> DamagedSkipped:
         """Give up the messages of these offsets, the last one included, that the broker cannot read: the group goes
-        on behind them. A dry run says what would be. A stream must have no members."""
+        on behind them. A dry run changes nothing. A stream must have no members."""
         request = skipping(group, topic, partition, first, last, dry_run=dry_run)
         return DamagedSkipped(*await self.call(request, group_wire.DamagedSkipped))
 
     async def commit(self, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
-        """For readers outside of a group: where it is to go on, by partition. It is made if need be, as a stream.
+        """Commit offsets by partition, for readers outside of a group. It is created if need be, as a stream.
 
-        `GroupConflict` while it has members, who commit by themselves.
+        `GroupConflict` while it has members, which commit for themselves.
         """
         await commit_from_outside(self, group, topic, offsets)
 
     async def delete_group(self, name: str) -> None:
-        """A group without members, and its progress."""
+        """Delete a group without members, and its progress."""
         await self.call(group_wire.DeleteGroup(check_group_name(name)), wire.Done)
 
     async def redrive(
@@ -302,9 +302,9 @@ class Client(Connected):
         per_second: int | None = None,
         dry_run: bool = False,
     ) -> Redriven:
-        """Send dead letters of a topic back, each once: those that fit all that is given.
+        """Send dead letters of a topic back, each once: those that match all given arguments.
 
-        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of why they were given up.
+        `partition` and `offsets` are those in the dead-letter topic; `reason` is a part of the reason in a header.
         They go to the group that gave them up, with `all_groups` to all, or to another topic.
         """
         request = redriving(
@@ -327,10 +327,10 @@ class Client(Connected):
 
 
 class Connecting:
-    """What `connect` gives: enter it to have a client.
+    """The result of `connect`: enter it to get a client.
 
-    The connection outlives a cancellation of the block until the block is left: whoever is cancelled with its
-    client, by Ctrl-C for one, still says what it gives back.
+    The connection outlives a cancellation of the block until the block is left: a consumer that is cancelled with
+    its client, as by Ctrl-C, can still release its messages.
     """
 
     def __init__(self, client: Client) -> None:
@@ -339,10 +339,10 @@ class Connecting:
         self._scope = trio.CancelScope(shield=True)
 
     async def __aenter__(self) -> Client:
-        """Not by `nursery.start`: where that is cancelled it waits for its task, which is shielded, for ever."""
+        """Not by `nursery.start`: when cancelled, that would wait for its shielded task for ever."""
         outer, opened = await self._nursery.__aenter__(), trio.Event()
         outer.start_soon(self._run, opened)
-        with trio.CancelScope(shield=True):  # for one step of it
+        with trio.CancelScope(shield=True):  # for one step only
             await opened.wait()
         return self._client
 
@@ -370,6 +370,6 @@ def connect(
 ) -> Connecting:
     """A client of the broker at this address. The broker may be down: the first call waits for it.
 
-    `network` and `clock` are the machine's own unless a test brings others.
+    `network` and `clock` are the machine's own unless a test passes others.
     """
     return Connecting(Client(*address_of(url), name, network or TcpNetwork(), clock or SystemClock()))

@@ -1,8 +1,8 @@
-"""What a consumer can be told, checked before anything is asked.
+"""The options of a consumer, checked before anything is sent.
 
-There are those that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`, `assignor`,
-`rebalance`) and those of this consumer alone. Of the first kind only what was given is sent: what is left out is as
-the group has it.
+Some are settings that the whole group shares (`mode`, `shared`, `key_order`, `lanes`, `max_deliveries`, `assignor`,
+`rebalance`), others belong to this consumer alone. Only settings that were given are sent: for the others those of
+the group hold.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ from goqueue.types import Offset
 
 Start: TypeAlias = Offset | float | str | datetime
 OnPartitions: TypeAlias = Callable[[list[tuple[str, int]]], object]
-"""Told of partitions, each as its topic and its number. What it returns is awaited if it can be."""
+"""Called with partitions, each as its topic and its number. Its result is awaited if it is awaitable."""
 
 IN_FLIGHT_MAX = 4_000
 IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
@@ -32,7 +32,7 @@ VISIBILITY_SECONDS_MIN, VISIBILITY_SECONDS_MAX = 0.05, 12 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOptions:
-    """What `client.consumer` takes, on every surface."""
+    """The options of `client.consumer`, on every surface."""
 
     topics: str | Sequence[str]
     _: KW_ONLY
@@ -71,7 +71,7 @@ class ConsumerOptions:
 
     @property
     def subscription(self) -> tuple[str, ...]:
-        """As it travels: one pattern, or names."""
+        """The subscription for the wire: one pattern, or names."""
         asked: object = self.topics
         if isinstance(asked, Iterable) and not isinstance(asked, str | bytes):
             asked = list(asked)
@@ -80,7 +80,7 @@ class ConsumerOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the group is asked for."""
+        """The group settings that were given."""
         asked = {
             "shared": self.shared,
             "key_order": self.key_order,
@@ -114,7 +114,7 @@ def _check_callback(name: str, callback: object) -> None:
 
 
 def _check_of_mode(options: ConsumerOptions) -> None:
-    """What is given to no effect is a mistake."""
+    """An option without effect in this mode is a mistake."""
     for name in OF_QUEUES if options.mode == "stream" else OF_STREAMS:
         if getattr(options, name) != _DEFAULTS[name]:
             other = "queue" if options.mode == "stream" else "stream"
@@ -122,7 +122,7 @@ def _check_of_mode(options: ConsumerOptions) -> None:
 
 
 def start_text(start: Start) -> str:
-    """Where to begin, as it travels: `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`."""
+    """The start for the wire: `earliest`, `latest`, `offset:N` or `time:MICROSECONDS`."""
     if start in ("earliest", "latest"):
         return str(start)
     if type(start) is int:
