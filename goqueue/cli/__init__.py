@@ -1,6 +1,6 @@
 """The command line: one file per group of commands.
 
-A command's file is imported when the command is asked for: to publish a line one does not wait for all of it.
+A command's file is imported when the command runs: publishing a line does not wait for the import of all others.
 """
 
 import click
@@ -28,7 +28,7 @@ FILES = {
     "why": "why",
     "work": "work",
 }
-"""Which file has which command."""
+"""The file of each command."""
 
 
 class Commands(CommandsInFiles, Program):

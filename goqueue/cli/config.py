@@ -1,4 +1,4 @@
-"""The settings of a broker, as its command line takes and shows them."""
+"""The settings of a broker on its command line, and `goqueue config`."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -1,4 +1,4 @@
-"""`goqueue delayed`: messages that wait for their time, and what can still be done about them."""
+"""`goqueue delayed`: lists, cancels and moves delayed messages."""
 
 import math
 from base64 import b64encode
@@ -61,7 +61,7 @@ def delayed() -> None:
 
 
 def of_one_message(command: Callable[..., None]) -> Callable[..., None]:
-    """What every command takes that does something about one of them."""
+    """The arguments of every command for one message."""
     topic = click.argument("topic")
     partition = click.argument("partition", type=click.IntRange(min=0))
     offset = click.argument("offset", type=click.IntRange(min=0))
@@ -163,7 +163,7 @@ def _tell(output: str, what: str, topic: str, place: tuple[int, int], done: bool
 
 
 def _refuse(output: str, sentence: str) -> None:
-    """With a sentence for people; programs have read on stdout that it was not done."""
+    """With a sentence for people; a program has already read the result on stdout."""
     if output != JSON:
         raise click.ClickException(printable(sentence))
     raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`goqueue dlq`: what groups have given up, why, and sending it back."""
+"""`goqueue dlq`: lists dead letters with their reasons, and sends them back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -98,14 +98,14 @@ def redrive(
 
 
 async def _counts(client: Client) -> list[tuple[str, int, int | None]]:
-    """Of each topic with dead letters: its name, those in the log, and those that were not sent back."""
+    """For each topic with dead letters: its name, their number in the log, and the number not sent back."""
     letters = [each for each in await client.topics() if each.name.endswith(DEAD_LETTER_SUFFIX)]
     found = [(each.name.removesuffix(DEAD_LETTER_SUFFIX), _count_in(each)) for each in letters]
     return [(name, count, await _remaining(client, name)) for name, count in sorted(found)]
 
 
 async def _remaining(client: Client, topic: str) -> int | None:
-    """None while some are being sent back."""
+    """The number that was not sent back; None during a redrive."""
     try:
         asked = await client.redrive(topic, max_messages=1, dry_run=True)
     except GroupConflict:
@@ -135,7 +135,7 @@ async def _redrive(client: Client, topic: str, chosen: dict[str, Any]) -> Redriv
 
 
 async def _has_some(client: Client, topic: str) -> bool:
-    """A topic gets its dead letters' topic on first need; `UnknownTopic` when there is neither."""
+    """The first dead letter creates the dead-letter topic; `UnknownTopic` when the topic itself is missing, too."""
     names = {each.name for each in await client.topics()}
     if dead_letter_topic(topic) not in names:
         await client.topic(topic)

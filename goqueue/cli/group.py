@@ -1,4 +1,4 @@
-"""`goqueue group`: who consumes what, and how far they are."""
+"""`goqueue group`: shows and changes groups and their progress."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -215,14 +215,14 @@ def delete(name: str, yes: bool, broker: BrokerAddress, output: str) -> None:
 
 
 async def _alter(client: Client, name: str, changes: dict[str, Any], force: bool) -> Group:
-    """Whether settings go together only the broker can say, who knows the others."""
+    """Only the broker knows the other settings, and whether all go together."""
     try:
         return await client.alter_group(name, changes, force=force)
     except InvalidConfig as error:
         raise Misuse(printable(error.message)) from None
 
 
-# What was given
+# Arguments
 
 
 def _only_start(place: Start | None, time: float | None) -> Start:
@@ -253,7 +253,7 @@ def _check_value(key: str, value: object) -> None:
 
 
 def _value_of(key: str, text: str) -> str | int | bool:
-    """As the setting wants it. What cannot be stays text."""
+    """The value in the type of the setting; text that does not fit stays text."""
     kind = KINDS.get(key)
     if isinstance(kind, YesOrNo):
         return TRUTHS.get(text.lower(), text)
@@ -261,7 +261,7 @@ def _value_of(key: str, text: str) -> str | int | bool:
     return int(text) if is_number else text
 
 
-# What is shown
+# Output
 
 
 def group_fields(found: Group) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def _write_losses(partitions: Sequence[GroupPartition]) -> None:
 
 
 def _lane_rows(partition: GroupPartition) -> list[list[str]]:
-    """Those with something to tell."""
+    """The lanes that have or had messages."""
     told = [each for each in partition.lanes if each.served or each.in_flight or each.oldest_seconds is not None]
     return [
         [

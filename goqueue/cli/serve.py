@@ -43,7 +43,7 @@ def serve(loaded: LoadedSettings, output: str) -> None:
 
 
 def _check_node(loaded: LoadedSettings) -> None:
-    """A directory keeps its node's name. Who gave another one has mistaken the directory, or the node."""
+    """A directory keeps its node's name. Another name in the settings is a mistake: a wrong directory or node."""
     given, said_by = loaded.settings.node, loaded.origins["node"]
     written = _written_node(loaded.settings.data)
     if said_by != DEFAULT and written is not None and written != given:
@@ -54,7 +54,7 @@ def _check_node(loaded: LoadedSettings) -> None:
 
 
 def _written_node(data: str) -> str | None:
-    """What the directory says, or None. One that is new, damaged or of another format is the broker's business."""
+    """The node's name in the directory, or None. The broker itself handles a new, damaged or unknown directory."""
     try:
         with open(f"{data}/{META}", "rb") as file:
             fields = json.loads(file.read(META_SIZE_MAX))

@@ -1,4 +1,4 @@
-"""`goqueue stats`: what a broker counts."""
+"""`goqueue stats`: the counters of a broker."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def stats(broker: BrokerAddress, output: str) -> None:
 
 
 def groups_of(counters: Mapping[str, Any]) -> list[list[list[str]]]:
-    """Rows whose names begin alike, up to the first dot, in the order in which their groups begin."""
+    """The counters grouped by their names up to the first dot, in the order of the first of each group."""
     groups: dict[str, list[list[str]]] = {}
     for name, value in counters.items():
         groups.setdefault(name.partition(".")[0], []).append([printable(name), printable(str(value))])

@@ -1,4 +1,4 @@
-"""`goqueue topic`: making, changing and looking at topics."""
+"""`goqueue topic`: creates, changes and shows topics."""
 
 import sys
 from collections.abc import Sequence
@@ -156,7 +156,7 @@ async def _alter(client: Client, name: str, changes: dict[str, Any], partitions:
         raise
 
 
-# What was given
+# Arguments
 
 
 def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _settings_in(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _value_of(key: str, text: str) -> str | int | float:
-    """A number where the setting wants one. What is none stays text, and the broker says what it must be."""
+    """A number if the setting is one. Other text stays text, and the broker says what it must be."""
     if not isinstance(KINDS.get(key), Whole | Hours):
         return text
     try:
@@ -182,7 +182,7 @@ def _value_of(key: str, text: str) -> str | int | float:
 
 
 def _within_wire(number: int, text: str) -> int | str:
-    """What no wire format carries goes as text: it is refused all the same, with its own name."""
+    """A number too large for the wire is sent as text: the broker refuses it with the setting's name."""
     return number if abs(number) <= INTEGER_MAX else text
 
 
@@ -201,7 +201,7 @@ def confirm(yes: bool, question: str) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-# What is shown
+# Output
 
 
 def topic_fields(topic: Topic) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _partition_fields(partition: Partition) -> dict[str, Any]:
 
 
 def _partition_row(partition: Partition) -> list[str]:
-    """Of one that cannot be used, nothing is known."""
+    """A partition that cannot be used has no offsets."""
     if partition.error is not None:
         return [str(partition.number), _state(partition), "-"]
     return [str(partition.number), str(partition.start), str(partition.end)]

@@ -34,7 +34,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 Run: TypeAlias = Callable[[], Worked]
 Surface: TypeAlias = Callable[..., Run]
-"""Makes a worker of what it is told, and says how to run it."""
+"""Makes a worker from options, and returns the function that runs it."""
 
 
 @click.command()
@@ -83,7 +83,7 @@ def work(function: str, topics: tuple[str, ...], output: str, broker: BrokerAddr
 
 
 def _checked(surface: Surface, topics: tuple[str, ...], **options: Any) -> Run:
-    """What cannot be is said before anybody is asked."""
+    """Options that cannot work are refused before the broker is asked."""
     asked = topics[0] if len(topics) == 1 else topics
     try:
         return surface(topic=asked, name="goqueue work", **options)

@@ -57,7 +57,7 @@ def restore(source: str, data: str, output: str) -> None:
 
 
 async def _refused(work: Awaitable[CopyOutcome]) -> CopyOutcome:
-    """A wrong directory is the caller's mistake, and nothing was done; any other trouble is not."""
+    """A wrong directory is a misuse, and nothing was done; any other error is not."""
     try:
         return await work
     except (DirectoryNotEmpty, UnknownFormat) as error:

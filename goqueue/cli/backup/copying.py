@@ -1,4 +1,4 @@
-"""What `backup` and `restore` do, apart from talking to people."""
+"""The work of `backup` and `restore`, without input and output."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -24,12 +24,12 @@ from goqueue.storage.log.volume import Volume
 from goqueue.storage.verification.segmentcheck import ScanProgress
 
 WIDTH = 8
-"""So many partitions are copied at a time."""
+"""Maximum number of partitions that are copied at a time."""
 
 
 @dataclass(slots=True)
 class CopyOutcome:
-    """What a backup or a restore has in it."""
+    """The contents of a backup or a restore."""
 
     manifest: Manifest
     deleted: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class _Backup:
         target = await self._copy.partition(topic, about)
         try:
             await self._fill(topic, target)
-            # Of the moment of the log's end, neither before nor after it: storage/backup/groups.py says why.
+            # As at the moment of the log's end, neither before nor after it: storage/backup/groups.py says why.
             await target.add_ledgers(self._groups.ledgers.get((topic.name, point.partition)))
             self._copied.append(await target.finish())
         except UnknownTopic:

@@ -1,4 +1,4 @@
-"""`goqueue recover`: repairing a data directory that no broker can start on."""
+"""`goqueue recover`: repairs a data directory that no broker can start on."""
 
 from collections.abc import Sequence
 from random import SystemRandom

@@ -1,4 +1,4 @@
-"""`goqueue topic restore-partition`: restarting a partition that was lost."""
+"""`goqueue topic restore-partition`: restarts a partition that was lost."""
 
 from dataclasses import asdict
 

@@ -1,1 +1,1 @@
-"""`goqueue bench`: what a running broker does here."""
+"""`goqueue bench`: measures a running broker."""

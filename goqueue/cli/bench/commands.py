@@ -1,4 +1,4 @@
-"""`goqueue bench`: what a running broker does here, with the durability that it was asked for."""
+"""`goqueue bench`: measures a running broker, with the requested durability."""
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
@@ -51,7 +51,7 @@ keep_option = click.option("--keep", is_flag=True, help="Do not delete the topic
 
 
 def load_options(command: Command) -> Command:
-    """How much to publish, and how; the command gets `load`."""
+    """The options of the load; the command gets `load`."""
 
     @wraps(command)
     def with_load(*, count: int, size: int, batch: int, acks: str, producers: int, **arguments: Any) -> None:
@@ -280,7 +280,7 @@ def _latencies(times: Times) -> Fields:
     return {**_in_ms(times, (50, 90, 99, 99.9)), "max_ms": times.longest * 1_000}
 
 
-# What is shown
+# Output
 
 
 def _show(fields: Fields, output: str) -> None:

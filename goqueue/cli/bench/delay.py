@@ -1,4 +1,4 @@
-"""What `goqueue bench delay` does to a broker: messages are due one after the other, each is read when it comes."""
+"""The work of `goqueue bench delay`: messages are due one after the other, and each is read when it comes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from goqueue.nursery import PlainNursery
 
 LEAD_SECONDS_MIN = 1.0
 PUBLISHED_PER_SECOND = 20_000
-"""As fast as messages are sure to be published: so long before the first is due the run begins."""
+"""A rate at which messages are surely published: the first is due after all are published at this rate."""
 _MILLION = 1_000_000
 
 
@@ -26,7 +26,7 @@ class DelayRun:
 
 
 async def measure_delays(client: Client, topic: str, load: Load, rate: float, advance: Advance) -> DelayRun:
-    """So many are due in each second, and neighbours in the log are not due together."""
+    """`rate` messages are due in each second, and neighbours in the log are not due together."""
     begin = client.clock.now() + round(max(LEAD_SECONDS_MIN, load.count / PUBLISHED_PER_SECOND) * _MILLION)
     dues = [begin + round(number / rate * _MILLION) for number in _shuffled(load.count)]
     late, early = Times(), Times()
@@ -67,7 +67,7 @@ async def _publish(client: Client, topic: str, load: Load, dues: list[int]) -> N
 
 
 async def _read(client: Client, topic: str, count: int, note: Callable[[int], None]) -> None:
-    """Tell of each how late it came, in microseconds."""
+    """Call `note` with the lateness of each message, in microseconds."""
     async with client.read(topic) as messages:
         async for message in messages:
             note(client.clock.now() - int.from_bytes(message.value[:NUMBER_SIZE], "big"))

@@ -21,7 +21,7 @@ class Times:
         self._buckets[math.ceil(math.log(max(seconds, SECONDS_MIN)) / WIDTH)] += 1
 
     def quantile(self, share: float) -> float:
-        """The time within which this share of all stayed: at most one percent too long, never too short."""
+        """The time within which this share of all lies: at most one percent too long, never too short."""
         wanted, seen = math.ceil(share * self.count), 0
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
@@ -30,7 +30,7 @@ class Times:
         return self.longest
 
     def doubling(self) -> Iterator[tuple[float, int]]:
-        """How many took at most so long, and more than half of it; without gaps, the shortest first."""
+        """Powers of two in seconds, and the number of times above half of it; without gaps, the shortest first."""
         counts: Counter[int] = Counter()
         for bucket, count in self._buckets.items():
             counts[math.ceil(bucket * WIDTH / math.log(2) - 1e-9)] += count

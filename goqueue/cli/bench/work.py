@@ -1,4 +1,4 @@
-"""What `goqueue bench` does to a broker: every message is counted, and a run that failed has no figures.
+"""The work of `goqueue bench`: every message is counted, and a run that failed has no figures.
 
 A run has a topic with a name of its own, which is removed however the run ends. Ctrl-C therefore only cancels the
 run: the connection that the removal needs lives on until the topic is gone.
@@ -68,7 +68,7 @@ async def topic_of_its_own(client: Client, partitions: int, *, keep: bool) -> As
 
 
 async def _remove(client: Client, name: str) -> None:
-    """Also when it is not known whether it was made: nobody else has this name."""
+    """Also when it is not known whether the topic was created: its name is unique."""
     reason = f"the broker did not answer within {REMOVE_SECONDS_MAX:g} s"
     with trio.CancelScope(shield=True, deadline=trio.current_time() + REMOVE_SECONDS_MAX):
         try:
@@ -100,7 +100,7 @@ def measured() -> Iterator[Cost]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What to publish, and how."""
+    """The load of a run: what to publish, and how."""
 
     count: int
     size: int
@@ -155,7 +155,7 @@ class PublishLoad:
                 nursery.start_soon(call_after_call)
 
     def _take(self, published: Sequence[Published], size: int) -> None:
-        """An offset for each, but where nothing is waited for."""
+        """Each has an offset, except with acks=none."""
         has_offsets = all(each.offset is not None for each in published)
         assert len(published) == size
         assert has_offsets or self.load.acks == "none"
@@ -167,7 +167,7 @@ class PublishLoad:
         self._failure = self._failure or error
 
     async def _check_that_all_are_there(self) -> None:
-        """Where nothing was waited for, some may still be on their way."""
+        """With acks=none, some messages may not be written yet."""
         found, deadline = 0, trio.current_time() + SETTLE_SECONDS_MAX
         while found < self.load.count and trio.current_time() < deadline:
             await trio.sleep(SETTLE_PAUSE_SECONDS if found else 0)
@@ -184,7 +184,7 @@ async def messages_in(client: Client, topic: str) -> int:
 
 
 async def read_all(client: Client, topic: str, wanted: bytes | None, advance: Advance) -> tuple[int, int]:
-    """How many messages and bytes of values there are. With `wanted`, each must have this value."""
+    """The number of messages, and of bytes of their values. With `wanted`, each must have this value."""
     count = size = 0
     async with client.read(topic, end="latest") as messages:
         async for message in messages:
@@ -207,8 +207,8 @@ async def read_all(client: Client, topic: str, wanted: bytes | None, advance: Ad
 class OpenLoop:
     """Messages that begin when they are due, whether or not those before them have ended.
 
-    Times count from when a message was due. A stall is so felt by everything that should have happened in it, and
-    not by one message alone ("coordinated omission").
+    Times count from when a message was due. So a stall counts for all messages that were due in it, and not for one
+    message alone ("coordinated omission").
     """
 
     rate: float
@@ -250,7 +250,7 @@ class OpenLoop:
 
 
 async def _take_place(room: trio.Semaphore) -> None:
-    """Without a turn of the event loop while there is room: all that are due begin in one."""
+    """Without a turn of the event loop while there is room: all messages that are due begin in one turn."""
     try:
         room.acquire_nowait()
     except trio.WouldBlock:
@@ -258,7 +258,7 @@ async def _take_place(room: trio.Semaphore) -> None:
 
 
 async def follow(client: Client, topic: str, loop: OpenLoop, times: Times) -> None:
-    """End to end: from when a message was due until a reader has it. Those that warmed up have higher numbers."""
+    """End to end: from when a message was due until a reader has it. Warm-up messages have higher numbers."""
     async with client.read(topic) as messages:
         async for message in messages:
             number = int.from_bytes(message.value[:NUMBER_SIZE], "big")
@@ -271,7 +271,7 @@ async def follow(client: Client, topic: str, loop: OpenLoop, times: Times) -> No
 async def measure_latency(
     client: Client, topic: str, load: Load, rate: float, advance: Advance, *, follows: bool
 ) -> tuple[OpenLoop, Times]:
-    """The publishes, and what a reader that follows saw of them."""
+    """The publishes, and the times of a reader that follows."""
     seen, padding = Times(), bytes(load.size - NUMBER_SIZE)
     partitions = len((await client.topic(topic)).partitions)
     async with client.producer(topic, acks=load.acks) as producer, PlainNursery() as nursery:

@@ -1,4 +1,4 @@
-"""`goqueue log`: looking at the files of a broker, running or not, without changing them."""
+"""`goqueue log`: shows the files of a broker, running or not, without changing them."""
 
 from contextlib import aclosing
 
@@ -54,7 +54,7 @@ def dump_command(file: str, records: bool, from_offset: int | None, limit: int |
 
 
 async def _dump(file: str, selection: Selection, limit: int | None, output: str) -> bool:
-    """Print the file's rows; whether damage was met."""
+    """Print the file. Returns whether there was damage."""
     disk = RealDisk()
     kind = await _kind_of(disk, file, selection)
     columns = columns_for(kind, selection.records)

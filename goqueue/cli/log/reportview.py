@@ -1,4 +1,4 @@
-"""How `goqueue log verify` shows its report."""
+"""The output of `goqueue log verify`."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -69,7 +69,7 @@ def _segment_rows(report: Report) -> Iterable[list[str]]:
 
 
 def _short(report: Report, path: str) -> str:
-    """A partition by topic and number, anything else by its place in the directory."""
+    """A partition by topic and number, anything else by its path in the directory."""
     inside = path.removeprefix(report.path).lstrip("/")
     return printable(inside.removeprefix("logs/") or path)
 
@@ -82,7 +82,7 @@ def _write_finding(finding: Finding) -> None:
 
 
 def spans(finding: Finding) -> list[str]:
-    """Which bytes and offsets a finding concerns, in words."""
+    """The bytes and offsets of a finding, in words."""
     words = []
     if finding.position is not None:
         words.append(f"bytes {finding.position} to {finding.end_position}")

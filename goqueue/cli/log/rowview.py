@@ -1,4 +1,4 @@
-"""How `goqueue log dump` shows the rows of a file."""
+"""The output of `goqueue log dump`, line by line."""
 
 from collections.abc import Iterator
 from typing import Any, assert_never
@@ -95,7 +95,7 @@ def columns_for(kind: FileKind, records: bool) -> list[Column]:
 
 
 def is_damage(row: Row) -> bool:
-    """A torn tail is none; what is wrong with just the file that was asked for is, accelerator or not."""
+    """A torn tail is no damage; any other fault of the dumped file is, even if it is only an index."""
     return isinstance(row, Finding) and row.kind is not FindingKind.TORN_TAIL
 
 
@@ -120,7 +120,7 @@ def _listed(fields: Fields, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _named(fields: Fields) -> Iterator[tuple[str, Any]]:
-    """Fields by names that people read; times as text alone."""
+    """Fields with readable names; times as text only."""
     for name, value in fields.items():
         if name != "type" and f"{name}_text" not in fields:
             yield name.removesuffix("_text").replace("_", " "), value
@@ -194,7 +194,7 @@ def _frame_cells(frame: JournalFrame) -> list[str]:
 
 
 def _producer_cells(producer_id: int, state: ProducerState) -> list[str]:
-    """Of each batch its sequences, and the offset of the first of them."""
+    """For each batch its sequences, and the offset of the first of them."""
     batches = [f"{batch.first_sequence}-{batch.last_sequence}@{batch.base_offset}" for batch in state.batches]
     return [str(producer_id), str(state.epoch), readable(state.last_append_time), " ".join(batches)]
 
@@ -206,7 +206,7 @@ def _due_cell(due: int | None) -> str:
 
 
 def _delay_cells(row: DelayRow) -> list[str]:
-    """A mark is about no message, and has no time; of hidden offsets a mask stands in the place of one."""
+    """A mark has neither a message nor a time; a hidden entry shows a mask instead of a time."""
     entry, carried = row.entry, "yes" if row.is_carried else "no"
     if entry.state is DelayState.MARK:
         return ["mark", "-", "-", str(entry.at), carried]

@@ -116,7 +116,7 @@ class WantedMessages:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the group is asked for."""
+        """The group settings that were given."""
         return {name: getattr(self, name) for name in OF_GROUPS} | {"mode": self.mode or QUEUE}
 
     @property
@@ -125,7 +125,7 @@ class WantedMessages:
         return next(place for place in places if place is not None)
 
     def includes(self, message: Message) -> bool:
-        """By its own time: in the log a late one may stand among younger ones."""
+        """By the message's timestamp: in the log an older one may follow younger ones."""
         after = self.from_time is None or message.timestamp >= self.from_time
         return after and (self.to_time is None or message.timestamp < self.to_time)
 
@@ -233,7 +233,7 @@ def value_line(message: Message) -> bytes:
 
 
 def terminal_line(message: Message) -> bytes:
-    """Bytes that others chose never reach a terminal as they are."""
+    """Bytes from messages never reach a terminal unescaped."""
     return printable(message.value.decode(errors="backslashreplace")).encode()
 
 

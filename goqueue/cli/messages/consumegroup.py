@@ -1,4 +1,4 @@
-"""`goqueue consume --group`: as a member of a group, which acks or commits what it has written."""
+"""`goqueue consume --group`: a member of a group, which acks or commits messages once they are written."""
 
 from collections.abc import Callable
 from typing import BinaryIO
@@ -15,12 +15,12 @@ from goqueue.errors import UnknownTopic
 
 BATCH_MAX = 500
 QUIET_SECONDS = 2.0
-"""Who does not follow ends when nothing has come for so long."""
+"""Without --follow the command ends when nothing has come for this long."""
 WAIT_SECONDS = 30.0
 
 
 async def check_there(client: Client, topic: str, follow: bool) -> None:
-    """A group may wait for a topic that comes later. Who does not follow would hear nothing of a misspelt name."""
+    """With --follow a group may wait for a topic that comes later; else a misspelt name is an error."""
     if Subscription.to(topic).pattern is not None:
         return
     try:
@@ -38,9 +38,9 @@ async def consume_as_member(
     line_of: Callable[[DeliveredMessage], bytes],
     stdout: BinaryIO,
 ) -> bool:
-    """What the group has not done yet. A message is acked, or committed, when its line was written.
+    """Write the messages that the group has not done yet. Each is acked, or committed, when its line is written.
 
-    Whether it ended since nothing came any more.
+    Returns whether it ended because no more messages came.
     """
     left = count
     is_stream = isinstance(member, StreamConsumer)
@@ -60,7 +60,7 @@ async def consume_as_member(
 
 
 async def check_nothing_is_damaged(client: Client, name: str) -> None:
-    """Who does not follow takes the end for the end of everything."""
+    """Without --follow the end of the output would be taken for the end of all messages."""
     group = await client.group(name)
     ranges = [(each, some) for each in group.partitions for some in each.damages]
     if not group.damaged:

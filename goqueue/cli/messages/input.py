@@ -1,7 +1,6 @@
-"""What a line of input says: a message, or why it is none.
+"""Parses a line of input: a message, or the reason why it is none.
 
-A message is a dict of what `producer.send` takes, so what a later version lets a message have is one name more in
-`OPTIONS`.
+A message is a dict of the arguments of `producer.send`, so a new argument is one name more in `OPTIONS`.
 """
 
 import json
@@ -11,10 +10,10 @@ from typing import Any
 from goqueue.errors import InvalidMessage
 
 OPTIONS = ("priority", "partition", "delay", "deliver_at", "ttl", "message_id")
-"""Fields that go to the producer as they are."""
+"""Fields that are passed to the producer unchanged."""
 FIELDS = {"key", "key_base64", "value", "value_base64", "headers", *OPTIONS}
 PASSED_OVER = {"topic", "offset", "timestamp"}
-"""What `consume` writes and a new message gets anew."""
+"""Fields that `consume` writes and that a new message gets anew."""
 
 
 def message_in_line(line: bytes, separator: bytes | None) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""`goqueue produce`: what comes on stdin becomes messages.
+"""`goqueue produce`: publishes the lines of stdin.
 
-Each line gets its partition and is dealt to that partition's lane. A lane hands the producer all that waits, one
-call after the other: order in a partition, and so of a key, is the order of the input. What waits is bounded, so a
-fast stdin is held back. A bad line stops the reading; everything before it is published, and of what comes after it
-only what was on its way.
+Each line gets its partition and is put into that partition's queue. A queue passes all that wait to the producer,
+one call after the other: the order in a partition, and so of a key, is the order of the input. The queues are
+bounded, so a fast stdin is held back. A bad line stops the reading; everything before it is published, and of later
+lines only those that were under way.
 """
 
 import gc
@@ -41,7 +41,7 @@ WAITING_PER_LANE = 4
 COLLECT_AFTER = 200_000
 READ_SIZE = 64 * 1024
 LINE_SIZE_MAX = 2 * VALUE_SIZE_MAX
-"""Room for the largest value as base64, and for what stands around it."""
+"""Room for the largest value as base64, and for the JSON around it."""
 
 Advance = Callable[[int], None]
 Parse = Callable[[bytes], dict[str, Any]]
@@ -80,7 +80,7 @@ def produce(
 
 @contextmanager
 def _seldom_collecting() -> Iterator[None]:
-    """Thousands of lines are alive at once and none in a cycle: looking for cycles took a third of the time."""
+    """Thousands of lines are alive at once and none in a cycle: garbage collection took a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(COLLECT_AFTER, *before[1:])
     try:
@@ -91,7 +91,7 @@ def _seldom_collecting() -> Iterator[None]:
 
 @contextmanager
 def _telling_why_it_waits() -> Iterator[None]:
-    """What the client warns of goes to stderr: a broker that is away, or that refuses messages for now."""
+    """Write the client's warnings to stderr: a broker that is away, or that refuses messages for now."""
     logger, handler = logging.getLogger("goqueue"), logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     logger.addHandler(handler)
@@ -144,7 +144,7 @@ async def lines_of(
 
 
 class Work(NamedTuple):
-    """A line's message, as the producer is told of it; `options` stand once for all of a call."""
+    """A line's message for the producer; all messages of a call share `options`."""
 
     line: Line
     value: bytes
@@ -185,7 +185,7 @@ class Production:
             raise self._failure
 
     async def _deal_all(self, lines: AsyncGenerator[list[Line], None], parse: Parse) -> None:
-        """To the lanes, until a line is bad or was refused."""
+        """Put lines into the queues, until a line is bad or was refused."""
         try:
             async with aclosing(lines):
                 async for arrived in lines:
@@ -194,7 +194,7 @@ class Production:
             self._fail(failure)
 
     async def _deal(self, lines: list[Line], parse: Parse) -> None:
-        """What stands before a bad line is on its way before the line is complained about."""
+        """Lines before a bad one are queued before it raises."""
         dealt: list[list[Work]] = [[] for _ in self._lanes]
         bad = self._sort(lines, parse, dealt)
         for lane, work in zip(self._lanes, dealt, strict=True):
@@ -217,18 +217,18 @@ class Production:
 
     def _work_of(self, line: Line, message: dict[str, Any]) -> Work:
         value, key = message.pop("value"), message.pop("key", None)
-        if len(line.content) > KEY_SIZE_MAX or message.get("headers"):  # else nothing in it can be too large
+        if len(line.content) > KEY_SIZE_MAX or message.get("headers"):  # else no part of it can be too large
             check_content(value, key, message.get("headers"))
         if "priority" in message:
             message["priority"] = priority_of(message["priority"])
         if "message_id" in message:
             message["message_id"] = name_of(message["message_id"])
-        chosen_by = key or message.get("message_id")  # the same again goes where its first one went
+        chosen_by = key or message.get("message_id")  # a repeat goes to the partition of its first
         message["partition"] = self._partition_of(chosen_by, message.get("partition"))
         return Work(line, value, key, message)
 
     def _partition_of(self, key: bytes | None, partition: int | None) -> int:
-        """Chosen here and not while publishing, where nothing says who comes first."""
+        """Chosen here and not while publishing, where the order is not known."""
         chosen = self._partitioner.choose(key, partition)
         if not key and partition is None:
             self._partitioner.begin_next_batch()
@@ -241,7 +241,7 @@ class Production:
                 await self._publish(producer, alike, alike[0].options)
 
     async def _publish(self, producer: Producer, alike: list[Work], options: dict[str, Any]) -> None:
-        """The one place that sends."""
+        """The only method that sends."""
         if self._failure is not None:
             alike = [work for work in alike if work.line.number < self._failure.number]
         try:
@@ -263,18 +263,18 @@ class Production:
                 self._fail(BadLine(work.line.number, result.message))
 
     def _fail(self, failure: BadLine) -> None:
-        """The first bad line is the one to name; nothing is read any more, also when stdin has nothing just now."""
+        """Keep the first bad line for the error, and stop reading, even while stdin is quiet."""
         self._reading.cancel()
         if self._failure is None or failure.number < self._failure.number:
             self._failure = failure
 
 
 def _goes_with(work: Work) -> object:
-    """What may be sent in one call: an id names one message, so it goes alone."""
+    """Messages with the same value may be sent in one call: an id names one message, so it goes alone."""
     return work.line.number if "message_id" in work.options else work.options
 
 
-# What is shown
+# Output
 
 
 def _write_published(confirmed: Sequence[tuple[Line, Published]]) -> None:
@@ -287,12 +287,12 @@ def _published(line: Line, published: Published) -> dict[str, Any]:
 
 
 def _write_nothing(confirmed: Sequence[tuple[Line, Published]]) -> None:
-    """Who wants to know says `-o json`."""
+    """Without `-o json` nothing is written."""
 
 
 @contextmanager
 def _progress() -> Iterator[Advance]:
-    """Not for somebody who types: the bar would stand in the way."""
+    """No bar while somebody types: it would be in the way."""
     if sys.stdin.isatty():
         yield lambda _: None
         return

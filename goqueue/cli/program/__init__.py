@@ -1,1 +1,1 @@
-"""What all commands share: the broker they ask, what they print, how they run and end."""
+"""The parts that all commands share: calling the broker, printing, running and ending."""

@@ -1,4 +1,4 @@
-"""Which broker a command talks to, and how it asks."""
+"""The broker of a command, and how it is called."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ _timeout_option = click.option(
 
 
 def ask(broker: BrokerAddress, work: Callable[[Client], Awaitable[Result]]) -> Result:
-    """Do some work with a client. What goqueue refuses ends the command with its sentence and exit code 1."""
+    """Do some work with a client. A refusal ends the command with its message and exit code 1."""
     return run(lambda: _with_client(broker, work))
 
 
@@ -71,7 +71,7 @@ async def _with_client(broker: BrokerAddress, work: Callable[[Client], Awaitable
 
 
 async def _reach(client: Client, broker: BrokerAddress) -> None:
-    """A client waits long for its broker, which may be starting; somebody at a keyboard does not."""
+    """A client waits long for its broker, which may be starting; a person at a keyboard does not."""
     with trio.move_on_after(broker.timeout_seconds):
         await client.call(wire.DescribeTopics(()), wire.Topics)
         return

@@ -1,4 +1,4 @@
-"""A group whose commands stand in files of their own, each imported when its command is asked for."""
+"""A group whose commands are in files of their own, each imported when its command runs."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -9,7 +9,7 @@ import click
 
 class CommandsInFiles(click.Group):
     files: ClassVar[Mapping[str, str]] = {}
-    """Which file of goqueue/cli has which command."""
+    """The file in goqueue/cli of each command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self.files)

@@ -1,6 +1,6 @@
-"""What commands print: tables for people, JSON for programs.
+"""The output of commands: tables for people, JSON for programs.
 
-Bytes and names that others chose never reach a terminal as they are: what is not printable is escaped.
+Bytes and names from others never reach a terminal unescaped: unprintable characters are escaped.
 """
 
 import codecs
@@ -22,7 +22,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def output_option(command: Command) -> Command:
-    """`-o table|json`, which stands after the command."""
+    """`-o table|json`, after the command."""
     choice = click.Choice([TABLE, JSON])
     add = click.option("-o", "--output", type=choice, default=TABLE, show_default=True, help="How to print.")
     return add(command)
@@ -39,7 +39,7 @@ def acks_option(command: Command) -> Command:
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that a terminal would not just show."""
+    """The text with all unprintable characters escaped."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for the patient. A file of its own: whoever shows none, as the broker, does without rich."""
+"""A progress bar. It has a file of its own, so that commands without one, as the broker, do not import rich."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(*, counts_bytes: bool = True) -> Iterator[Bar]:
-    """Of bytes, or of things. On stderr, and on a terminal only; gone when the work is done."""
+    """A bar that counts bytes or items. On stderr, and on a terminal only; removed when the work is done."""
     console = Console(stderr=True)
     columns = (BarColumn(), DownloadColumn() if counts_bytes else MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

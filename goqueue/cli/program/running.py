@@ -23,19 +23,19 @@ class Exit(IntEnum):
     MISUSE = 2
     INTERRUPTED = 130
     PIPE_CLOSED = 141
-    """As a shell calls it when a program ends by SIGPIPE."""
+    """The exit code of a shell for a program that ended by SIGPIPE."""
     TERMINATED = 143
-    """As a shell calls it when a program ends by SIGTERM."""
+    """The exit code of a shell for a program that ended by SIGTERM."""
 
 
 class Misuse(click.ClickException):
-    """The command was not given what it needs; its message says what to give instead."""
+    """The command was given wrong arguments; the message says what to give instead."""
 
     exit_code = Exit.MISUSE
 
 
 class Program(click.Group):
-    """All commands. Whatever the streams of a shell do to one of them, it ends without a traceback."""
+    """All commands. Whatever happens to their standard streams, they end without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         _check_streams()
@@ -61,12 +61,12 @@ def run(command: Callable[[], Awaitable[Result]]) -> Result:
 
 @contextmanager
 def ended_by_others() -> Iterator[None]:
-    """Ctrl-C, or a pipe that nobody reads any more: quiet, and with the exit codes that a shell has for them."""
+    """After Ctrl-C, or when the reader of a pipe has gone: end quietly, with the exit codes of a shell."""
     try:
         yield
     except (BaseExceptionGroup, BrokenPipeError, KeyboardInterrupt) as error:
         happened = [type(each) for each in errors_in(error)]
-        # Ctrl-C is raised in whichever task runs just then, and may stand beside what it broke.
+        # Ctrl-C is raised in any task that is running, and may come in a group with other errors.
         if KeyboardInterrupt in happened:
             raise SystemExit(Exit.INTERRUPTED) from None
         if BrokenPipeError in happened:
@@ -80,7 +80,7 @@ def end(code: Exit) -> NoReturn:
 
 
 def _check_streams() -> None:
-    """Before anything is done: what is closed must neither be written to nor become somebody's socket."""
+    """Before anything else: a closed stream must not be written to, and its descriptor not become a socket."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
     _occupy_closed_streams()
@@ -97,7 +97,7 @@ def _occupy_closed_streams() -> None:
 
 
 def _let_go_of_stdout() -> None:
-    """Nobody takes it any more; what is still in its buffer must not be complained about at the very end."""
+    """Its reader has gone; the rest of its buffer must not cause an error at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,6 +1,6 @@
-"""`goqueue spark`: long pieces of work that run on Spark, here or on any cluster.
+"""`goqueue spark`: long jobs that run on Spark, here or on any cluster.
 
-PySpark is imported when one of them runs. Until then it may be missing: it is told in one sentence.
+PySpark is imported when one of them runs. If it is missing, the command says so in one sentence.
 """
 
 import click
@@ -11,7 +11,7 @@ FILES = {
     "ingest": "spark.ingest",
     "load": "spark.load",
 }
-"""Which file has which command."""
+"""The file of each command."""
 
 
 class SparkCommands(CommandsInFiles):

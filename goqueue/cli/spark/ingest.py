@@ -1,4 +1,4 @@
-"""`goqueue spark ingest`: a topic becomes a table."""
+"""`goqueue spark ingest`: writes topics to a table."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -101,7 +101,7 @@ def ingest(*, master: str | None, log_level: str, output: str, fail_on_quarantin
     except Interrupted as interrupted:
         if not is_endless:
             raise interrupted.telling(watching.how_to_go_on) from None
-        done = watching.so_far or _nothing_done(given)  # what only ends by a signal has ended well by one
+        done = watching.so_far or _nothing_done(given)  # --follow only ends by a signal, so this is a success
     _show(done, output)
     end(Exit.DAMAGE if fail_on_quarantine and done.quarantined else Exit.SOUND)
 
@@ -114,7 +114,7 @@ def _run(spark: "SparkSession", watching: "_Watching", work: "Ingest") -> "Inges
 
 
 def _nothing_done(given: Mapping[str, Any]) -> "IngestSummary":
-    """It was ended before it knew more than it was given."""
+    """The summary of a run that ended before it began."""
     from goqueue.spark.ingest.job import IngestSummary  # noqa: PLC0415
     from goqueue.spark.ingest.tablefolder import CHECKPOINT, QUARANTINE  # noqa: PLC0415
 
@@ -124,7 +124,7 @@ def _nothing_done(given: Mapping[str, Any]) -> "IngestSummary":
 
 @contextmanager
 def _speaking_of_options() -> Iterator[None]:
-    """Of this command's, where Spark's are meant."""
+    """Errors name this command's options instead of Spark's."""
     try:
         yield
     except GoQueueError as error:
@@ -180,13 +180,13 @@ def _starting(given: str | None) -> dict[str, str]:
 
 
 class _Watching:
-    """Moves the bar, and looks for signals. Messages that are published meanwhile, and offsets without one, are not
-    foreseen."""
+    """Moves the bar, and looks for signals. The bar does not count on messages that are published meanwhile, nor on
+    offsets without a message."""
 
     def __init__(self, signals: Signals) -> None:
         self.bar: Bar | None = None
         self.so_far: IngestSummary | None = None
-        """Of the run, which goes on to count in it."""
+        """The summary of the run, which goes on counting in it."""
         self._signals = signals
         self._shown = 0
 

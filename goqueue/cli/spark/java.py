@@ -1,8 +1,8 @@
-"""The Java that PySpark starts for a command on Spark, which must never outlive it.
+"""The Java process that PySpark starts for a command on Spark, and that must never outlive it.
 
-PySpark itself knows the process only once it answers. Who is interrupted before leaves a Java behind that waits for
-ever, and holds the pipes of whoever reads the output. So the process is noted here as it is started, in a session
-of its own: a Ctrl-C does not reach it, and all that it starts can be ended with it.
+PySpark itself knows the process only once it answers. A command that is interrupted before leaves a process behind
+that waits for ever, and keeps the pipes of its output open. So the process is noted here when it is started, in a
+session of its own: a Ctrl-C does not reach it, and its children can be ended with it.
 """
 
 import os
@@ -14,13 +14,13 @@ from threading import Thread
 from typing import Any
 
 SECONDS_TO_END = 10.0
-"""For Java to remove its files of this run."""
+"""The time for Java to remove its files of this run."""
 SECONDS_TO_READ = 2.0
 STDERR = 2
 
 
 class Java:
-    """None as long as PySpark starts none: `spark-submit` has one already, and ends it itself."""
+    """Has no process until PySpark starts one: `spark-submit` has its own, and ends it itself."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -28,11 +28,11 @@ class Java:
         self.is_starting = False
         self.is_unwanted = False
         self.is_silent = False
-        """What it says of its end is noise to who has asked for it."""
+        """After it was asked to end, its output is noise."""
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """What PySpark starts within this block is noted. It does not offer that, so its `Popen` is another one."""
+        """Note the process that PySpark starts within this block. As there is no hook, its `Popen` is replaced."""
         from pyspark import java_gateway  # noqa: PLC0415 (PySpark may be missing)
 
         pyspark: Any = java_gateway
@@ -43,7 +43,7 @@ class Java:
             pyspark.Popen, self.is_starting = Popen, False
 
     def _start(self, *command: Any, **settings: Any) -> "Popen[bytes]":
-        """A signal that came too early to find a process has said that none is wanted."""
+        """After a signal that came before the process was started, it is killed at once."""
         self._process = Popen(*command, **{**settings, "stderr": PIPE, "start_new_session": True})
         self._relay.start()
         if self.is_unwanted:
@@ -51,7 +51,7 @@ class Java:
         return self._process
 
     def ask_to_end(self) -> None:
-        """Does not wait, so that a signal can do it. The second time is no question."""
+        """Does not wait, so that a signal handler can call it. The second call kills."""
         self._send(signal.SIGKILL if self.is_unwanted else signal.SIGTERM)
         self.is_unwanted = True
 
@@ -62,7 +62,7 @@ class Java:
         if self._process is not None:
             with suppress(TimeoutExpired):
                 self._process.wait(SECONDS_TO_END)
-            self._send(signal.SIGKILL)  # to what it has started, too
+            self._send(signal.SIGKILL)  # its children, too
             self._process.wait()
             self._relay.join(SECONDS_TO_READ)
             self._process = None
@@ -73,7 +73,7 @@ class Java:
                 os.killpg(self._process.pid, number)
 
     def _pass_on(self) -> None:
-        """To the end, whoever reads it: a Java that cannot get rid of its words stands still."""
+        """Read to the end, even without a reader: a Java process whose output is not read stops."""
         assert self._process is not None
         assert self._process.stderr is not None
         for line in self._process.stderr:

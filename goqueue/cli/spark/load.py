@@ -1,4 +1,4 @@
-"""`goqueue spark load`: files become messages."""
+"""`goqueue spark load`: publishes the rows of files."""
 
 import time
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The session that a command on Spark runs in: built here, or by `spark-submit` around it.
 
-What `spark-submit` was told counts: of the settings below only the log's level and the name are given in any case.
-A session of this machine alone is bound to its loopback, where nobody else can reach it.
+The settings of `spark-submit` hold: of the settings below only the log level and the name are set in any case. A
+local session is bound to loopback, where no other machine can reach it.
 """
 
 import logging
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LEVELS = ["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG"]
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Where a program finds the Java that `spark-submit` has started for it."""
+"""The variable with the port of the Java process that `spark-submit` has started."""
 
 
 def spark_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,8 +48,8 @@ def spark_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def spark_session(name: str, master: str | None, log_level: str, signals: Signals) -> Iterator["SparkSession"]:
-    """One that knows goqueue, for a block; one that was there before stays as it is. Whatever is missing, refused
-    or fails ends the command with one sentence, and a signal with `Interrupted`.
+    """A session that knows goqueue, for a block; an existing session stays as it is. Anything that is missing,
+    refused or fails ends the command with one sentence, and a signal with `Interrupted`.
     """
     try:
         with signals.taken():
@@ -78,7 +78,7 @@ def _opened(name: str, master: str | None, log_level: str, signals: Signals) -> 
     finally:
         signals.is_over = True
         if not signals.java.is_unwanted:
-            with suppress(Exception):  # by a signal that comes now; the work is done
+            with suppress(Exception):  # a signal that comes now; the work is done
                 spark.stop()
 
 
@@ -87,12 +87,12 @@ def _started(settings: Mapping[str, str], signals: Signals) -> "SparkSession":
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     logging.getLogger().addFilter(_is_no_interrupt)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails is told by the command
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the command reports errors
     conf = SparkConf().setAll(list(settings.items()))
     with signals.java.starting():
         context: Any = SparkContext.getOrCreate(conf)
         signals.take_over()
-        context._accumulatorServer.handle_error = lambda *_: None  # it fails when Java ends, with a page
+        context._accumulatorServer.handle_error = lambda *_: None  # it fails when Java ends, with a long trace
         spark: SparkSession = SparkSession.Builder().config(conf=conf).getOrCreate()
     if signals.java.is_unwanted:
         raise KeyboardInterrupt
@@ -100,13 +100,13 @@ def _started(settings: Mapping[str, str], signals: Signals) -> "SparkSession":
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """What talks to Java logs a Ctrl-C that comes meanwhile, though it hands it on."""
+    """Py4J logs a Ctrl-C during a call to Java, though it raises it, too."""
     return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What Spark says in a page is said in a sentence."""
+    """Turn Spark's long errors into one sentence."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 (it comes with PySpark)
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -117,7 +117,7 @@ def _told() -> Iterator[None]:
 
 
 def sentence_of(told: str) -> str:
-    """Of a stack trace: what goqueue said, else what Spark's classes of errors say, else how it begins."""
+    """The sentence of a stack trace: goqueue's message, else that of a Spark error class, else the first line."""
     for pattern in (r"goqueue\.errors\.\w+: (.+)", r"(\[[A-Z_.]+\] .+)"):
         if found := re.findall(pattern, told):
             return str(found[-1]).strip()

@@ -1,9 +1,9 @@
 """Ctrl-C and SIGTERM for commands on Spark, from before Spark starts until nothing of it runs any more.
 
-To raise an exception amid a question to Java leaves an answer that the next question would take for its own. So a
-signal is kept for work that looks for it often. Where nobody looks, Java is ended first: nothing is asked after
-that, and all that fails because it is gone is told as what it is, an interruption. Nothing is lost by it: what the
-commands do can be killed at any moment.
+An exception in the middle of a call to Java leaves an answer that the next call would take for its own. So a signal
+is kept for work that looks for it often. Where nothing looks for it, Java is ended first: nothing is called after
+that, and every error that follows is reported as an interruption. Nothing is lost by it: the commands can be killed
+at any moment.
 """
 
 import signal
@@ -24,18 +24,18 @@ NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 class Interrupted(click.ClickException):
-    """It was ended from outside; whoever knows what was done adds it."""
+    """The command was ended by a signal; the caller adds what was done."""
 
     def __init__(self, number: signal.Signals, more: str = "") -> None:
         super().__init__(f"Ended by {NAMES[number]} {more}".rstrip())
         self._number = number
-        vars(self)["exit_code"] = CODES[number]  # which click takes for one of the class
+        vars(self)["exit_code"] = CODES[number]  # click reads it as an attribute of the class
 
     def telling(self, more: str) -> "Interrupted":
         return Interrupted(self._number, more)
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """It is no error."""
+        """Without the word Error: it is none."""
         click.echo(self.message, file=file, err=True)
 
 
@@ -48,13 +48,13 @@ class Signals:
         self._is_looked_for = False
 
     def look(self) -> None:
-        """For work that ends in order, between its questions. Who looks once looks again and again."""
+        """For work that ends in order, between its calls to Java. Work that calls this once calls it often."""
         self._is_looked_for = True
         if self._came is not None:
             raise KeyboardInterrupt
 
     def take(self, number: int, _frame: FrameType | None = None) -> None:
-        """A first signal waits for who looks. After the next, or where nobody looks, all ends at once."""
+        """A first signal waits for `look`. After the next, or if nothing looks, all ends at once."""
         is_first = self._came is None
         self._came = self._came or signal.Signals(number)
         self.java.is_silent = True
@@ -62,7 +62,7 @@ class Signals:
             self._end_at_once()
 
     def _end_at_once(self) -> None:
-        """While Java starts nothing is raised, lest a process be started that nobody knows: it fails by itself."""
+        """While Java starts nothing is raised, as an unknown process could be left; the start fails by itself."""
         warnings.simplefilter("ignore")  # PySpark warns that Java is gone
         is_known = self.is_over or self.java.is_starting or self.java.is_unwanted
         self.java.ask_to_end()
@@ -71,7 +71,7 @@ class Signals:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """For a block, at whose end Java is gone. What fails in it after a signal came is `Interrupted`."""
+        """For a block, at whose end Java has ended. An error in it after a signal is `Interrupted`."""
         before = {number: signal.getsignal(number) for number in CODES}
         self.take_over()
         try:
@@ -86,13 +86,13 @@ class Signals:
             _listen(before)
 
     def take_over(self) -> None:
-        """Also from PySpark, which has Ctrl-C ask Java to cancel all jobs, amid another question: both fail, with a
-        page of noise."""
+        """Also from PySpark, whose handler of Ctrl-C asks Java to cancel all jobs in the middle of another call:
+        both fail, with a long trace."""
         _listen(dict.fromkeys(CODES, self.take))
 
 
 def _listen(handlers: Mapping[signal.Signals, Any]) -> None:
-    """Elsewhere than in the main thread nobody may, and nobody does."""
+    """Only in the main thread: others may not set handlers, and get no signals."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
             signal.signal(number, handler)
