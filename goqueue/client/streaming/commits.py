@@ -1,4 +1,4 @@
-"""How far a stream's consumer is: said by hand, up to a message, or by itself, what is handled, each 5 seconds.
+"""Commits of a stream's consumer: by hand, up to a message, or automatically, all handled messages every 5 seconds.
 
 A partition is released only after `finish`: the next owner begins at the committed offset, so a commit that is
 still under way would come too late, and its messages would go to two members.
@@ -44,7 +44,7 @@ class Commits:
     async def commit(
         self, wanted: Callable[[], Mapping[StreamPartition, Offset]]
     ) -> dict[StreamPartition, GoQueueError]:
-        """Those that were refused. What is wanted is looked up in turn; what stands there already is not asked."""
+        """Returns the refused ones. `wanted` is called under the lock; unchanged offsets are not sent."""
         async with self._turn:
             news = {stream: offset for stream, offset in wanted().items() if stream.committed != offset}
             return await self._commit(news) if news else {}
@@ -65,7 +65,7 @@ class Commits:
         return refused
 
     async def ask(self, streams: Sequence[StreamPartition]) -> list[GroupOffset | GoQueueError]:
-        """Where the group goes on with each of them."""
+        """The committed offset of each of them."""
         async with self._turn:
             asked = tuple(ReceivePartition(*stream.assigned[1:]) for stream in streams)
             answer = await self._client.call(AskOffsets(self._group, asked), GroupOffsets)
@@ -80,7 +80,7 @@ logger = logging.getLogger("goqueue.client")
 
 AUTO_COMMIT_SECONDS = 5.0
 STALE_SECONDS_MAX, STALE_PAUSE_SECONDS = 5.0, 0.25
-"""So long a commit waits for a broker that does not know this member, and between two tries."""
+"""Limit of the wait for a broker that does not know this member, and the pause between two tries."""
 
 Places = Mapping[StreamPartition, Offset]
 
@@ -90,13 +90,13 @@ class Committing:
         self,
         streams: Mapping[Key, StreamPartition],
         commits: Commits,
-        hands: InFlight,
+        in_flight: InFlight,
         on_doubt: Callable[[], None],
     ) -> None:
-        """`streams` are those that the consumer has; `on_doubt` hears that some have to be asked for anew."""
+        """`streams` are those of the consumer; `on_doubt` is called when some have to be asked for anew."""
         self._streams = streams
         self._commits = commits
-        self._hands = hands
+        self._in_flight = in_flight
         self._on_doubt = on_doubt
         self._under_way: Counter[StreamPartition] = Counter()
         """Commits by hand that have not ended."""
@@ -105,18 +105,18 @@ class Committing:
         """Released partitions with messages that were handed out and not committed. `commit()` names them once."""
 
     async def commit(self, message: LeasedMessage | None) -> None:
-        """By hand: up to this message, or all that was handed out."""
+        """By hand: up to this message, or everything that was handed out."""
         if message is not None:
             await self._commit_by_hand({self._stream_with(message): message.offset + 1})
             return
-        await self._commit_by_hand(self._hands.handed_out())
+        await self._commit_by_hand(self._in_flight.handed_out())
         gone, self._gone = sorted(self._gone), set()
         if gone:
             raise _all_gone(gone)
 
     async def _commit_by_hand(self, wanted: Places) -> None:
         with self._noted(wanted):
-            self._hands.commit_by_hand(wanted)
+            self._in_flight.commit_by_hand(wanted)
             await self._commit_all(wanted)
 
     @contextmanager
@@ -140,8 +140,8 @@ class Committing:
                     raise _stale(stream)
 
     async def _rest_of(self, wanted: Places, *, is_last: bool) -> Places:
-        """Commit these; what is to be tried again. A broker that was restarted knows owners a moment later, and
-        until it is known that nobody else had a partition nothing is said of it."""
+        """Commit these. Returns those to try again. A broker that was restarted knows owners a moment later, and a
+        partition that another member may have had is not committed until that is known."""
         doubtful = {stream: place for stream, place in wanted.items() if stream.is_doubtful}
         certain = {stream: place for stream, place in wanted.items() if stream not in doubtful}
         refused = await self._commits.commit(lambda: certain)
@@ -169,8 +169,8 @@ class Committing:
             await self.commit_handled(self._streams.values())
 
     async def finish(self, streams: Iterable[StreamPartition], *, by_itself: bool, patience: float = 0.0) -> None:
-        """Before these are released: the commits under way end, and what auto-commit owes is committed. A partition
-        that does not know its owner just now is asked again for `patience` seconds."""
+        """Before these are released: wait for the commits under way, and with auto-commit commit all handled
+        messages. A partition that does not know its owner just now is tried again for `patience` seconds."""
         concerned = list(streams)
         await self._until_ended(concerned)
         if by_itself:
@@ -185,7 +185,7 @@ class Committing:
         self._gone.update(stream.key for stream in streams if stream.is_owed)
 
     async def commit_handled(self, streams: Iterable[StreamPartition]) -> None:
-        """Whatever hinders it is said in the log: what is not committed comes again."""
+        """Errors are logged: messages that are not committed are read again."""
         await self._commit_patiently(list(streams), 0.0)
 
     async def _commit_patiently(self, streams: Sequence[StreamPartition], patience: float) -> None:
@@ -202,7 +202,7 @@ class Committing:
             logger.warning("what was handled of %r is not committed and comes again: %s", stream, why.message)
 
     async def _commit_once(self, streams: Sequence[StreamPartition]) -> dict[StreamPartition, GoQueueError]:
-        refused = await self._commits.commit(lambda: self._hands.handled(streams))
+        refused = await self._commits.commit(lambda: self._in_flight.handled(streams))
         self._doubt_stale(refused)
         return refused
 

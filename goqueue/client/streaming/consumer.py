@@ -55,8 +55,8 @@ class StreamConsumer(Consumer):
         self._commits = Commits(client, options.group, self._membership)
         self._fetching = Fetching(client, self._streams.values, options.max_in_flight_bytes, self._wake, self._fail)
         self._owner = self._owned_by(self, OF_TRIO)
-        self._hands = InFlight(self._streams, self._look_again)
-        self._committing = Committing(self._streams, self._commits, self._hands, self._note_doubt)
+        self._in_flight = InFlight(self._streams, self._look_again)
+        self._committing = Committing(self._streams, self._commits, self._in_flight, self._note_doubt)
         self._loop_at: StreamPartition | None = None
         """Where `async for` took its last message."""
         self._news, self._assigned = trio.Event(), trio.Event()
@@ -69,7 +69,7 @@ class StreamConsumer(Consumer):
     def serve_stream(self, owner: object, kinds: Kinds, elsewhere: Elsewhere) -> None:
         """For another surface: whose messages these are, of which classes, and where they lie."""
         self._owner = self._owned_by(owner, kinds)
-        self._hands.elsewhere = elsewhere
+        self._in_flight.elsewhere = elsewhere
 
     def _owned_by(self, owner: object, kinds: Kinds) -> StreamOwner:
         return StreamOwner(self._options.group, self.member_id, self._membership.instance, owner, kinds)
@@ -108,7 +108,7 @@ class StreamConsumer(Consumer):
         check_receive(max_messages, timeout, None)
         if visibility_timeout is not None:
             raise refusal('visibility_timeout is for mode "queue": in mode "stream" there are no leases')
-        self._hands.end_work()
+        self._in_flight.end_work()
         if messages := self._take(max_messages, is_work=True):
             self._note_arrival()
             return messages
@@ -123,14 +123,14 @@ class StreamConsumer(Consumer):
 
     def _next_of_the_same(self) -> DeliveredMessage | None:
         """The next message of the loop's partition, while nothing else has to be looked at."""
-        is_plain = self._hands.is_nobody_waiting and self._failure is None and self._membership.fenced is None
+        is_plain = self._in_flight.is_nobody_waiting and self._failure is None and self._membership.fenced is None
         if self._loop_at is None or not is_plain or self._state is not ConsumerState.OPEN:
             return None
         return self._loop_at.take_next()
 
     async def _next_of_any(self) -> DeliveredMessage:
         self._check_open()
-        self._hands.end_work()
+        self._in_flight.end_work()
         [message] = await self._next(1)
         self._loop_at = stream_of(message)
         return message
@@ -138,7 +138,7 @@ class StreamConsumer(Consumer):
     async def next_batch(self) -> list[DeliveredMessage]:
         """What an iteration would hand out one by one, for a surface that does so itself."""
         self._check_open()
-        self._hands.end_work()
+        self._in_flight.end_work()
         return await self._next(ITERATION_AHEAD, is_work=False)
 
     async def _next(self, count_max: int, *, is_work: bool = True) -> list[DeliveredMessage]:
@@ -186,7 +186,7 @@ class StreamConsumer(Consumer):
 
     def take_back(self, messages: Sequence[LeasedMessage]) -> None:
         """They reached nobody, and wait for the next call."""
-        self._hands.take_back(messages)
+        self._in_flight.take_back(messages)
 
     @property
     def extends_at_work(self) -> bool:
@@ -248,7 +248,7 @@ class StreamConsumer(Consumer):
         errors = [each for each in answers if isinstance(each, GoQueueError) and not isinstance(each, OUTDATED)]
         for stream, answer in zip(streams, answers, strict=True):
             if not isinstance(answer, GoQueueError) and not stream.learn(answer.offset, answer.resets):
-                self._hands.move(stream, answer.offset)
+                self._in_flight.move(stream, answer.offset)
                 logger.warning("%r was moved to offset %d by others; going on there", stream, answer.offset)
         self._look_again()
         return first_error(errors)
@@ -258,9 +258,9 @@ class StreamConsumer(Consumer):
         leaving = [stream for stream in self._streams.values() if stream.assigned in lost]
         for stream in leaving:
             stream.is_leaving = True
-        self._hands.withdraw(leaving)
+        self._in_flight.withdraw(leaving)
         self._fetching.look_again()
-        await self._hands.until_handled(leaving)
+        await self._in_flight.until_handled(leaving)
         async with self._calling:
             untold = [stream for stream in leaving if stream.is_open and not stream.is_revoked]
             await self._tell(self._options.on_revoked, untold)
@@ -307,7 +307,7 @@ class StreamConsumer(Consumer):
         self._check_open()
         [stream] = self._chosen(check_any_partition(partition), topic)
         offset = await offset_of(self._client, stream.assigned, to)
-        self._hands.move(stream, offset)
+        self._in_flight.move(stream, offset)
         self._look_again()
 
     async def pause(self, partition: int | None = None, *, topic: str | None = None) -> None:
@@ -316,7 +316,7 @@ class StreamConsumer(Consumer):
         streams = self._chosen(partition, topic)
         for stream in streams:
             stream.is_paused = True
-        self._hands.withdraw(streams)
+        self._in_flight.withdraw(streams)
         for stream in streams:
             stream.step_back()
         self._fetching.look_again()

@@ -16,13 +16,14 @@ from goqueue.net.session.events import Event, SessionClosed
 from goqueue.net.wire.codec import NOBODY, Frame, Opening, encode, open_frame, read_body
 from goqueue.net.wire.errors import ProtocolError, TooManyRequests
 from goqueue.net.wire.failures import error_body, error_of
-from goqueue.net.wire.kinds import Body, Kind
+from goqueue.net.wire.kinds import KINDS, Body
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import Error, Part
 from goqueue.net.wire.parts import Assembly, Outbox, Room, message_too_large
 
 LOWEST_VERSION = 1
 HIGHEST_VERSION = 1
+_PART = KINDS[Part]
 
 
 class SessionState(Enum):
@@ -129,7 +130,7 @@ class Session(ABC):
     def _take(self, opening: Opening) -> Event | None:
         if opening.correlation == NOBODY:
             return self._take_notice(read_body(opening))
-        if opening.kind == Kind.PART:
+        if opening.kind == _PART:
             return self._take_part(opening)
         return self._take_message(opening)
 
@@ -151,7 +152,7 @@ class Session(ABC):
         if content is None:
             return None
         whole = open_frame(content, self.limits.message_size_max)
-        if whole.correlation != opening.correlation or whole.kind == Kind.PART:
+        if whole.correlation != opening.correlation or whole.kind == _PART:
             raise ProtocolError("the message in the parts is of another correlation id, or a part itself")
         return whole
 

@@ -15,8 +15,9 @@ import msgpack
 
 from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.wire.fields import U32
-from goqueue.net.wire.kinds import BODIES, KINDS, Body, Kind
+from goqueue.net.wire.kinds import BODIES, KINDS, Body
 from goqueue.net.wire.quick import Checker, Unfit, body_checker, built_from, checker_of
+from goqueue.net.wire.registry import name_of
 from goqueue.net.wire.strict import UNREADABLE, Reader, Source, body_reader, reader_of, reason_of
 from goqueue.types import Buffer
 
@@ -110,7 +111,7 @@ def _read_strictly(opening: Opening, items_max: int | None) -> Frame:
     try:
         return _read_rest(opening, opening.source, _READERS[opening.kind])
     except UNREADABLE as error:
-        raise ProtocolError(f"{Kind(opening.kind).name.lower()} cannot be read: {reason_of(error)}") from None
+        raise ProtocolError(f"{name_of(opening.kind)} cannot be read: {reason_of(error)}") from None
 
 
 def _read_rest(opening: Opening, source: Source, read: Reader) -> Frame:

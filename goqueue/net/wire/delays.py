@@ -3,10 +3,12 @@
 from typing import Annotated, NamedTuple
 
 from goqueue.net.wire.fields import U32, U63, Blob, Many, Range, Uuid
+from goqueue.net.wire.registry import kind
 
 PAGE_MAX = 1_000
 
 
+@kind(88, "DelayedEntries")
 class ListDelayed(NamedTuple):
     """From this offset on, so many at most, in order of offsets: those pending, or those that are no longer."""
 
@@ -29,6 +31,7 @@ class DelayedEntry(NamedTuple):
     key: Blob | None
 
 
+@kind(89)
 class DelayedEntries(NamedTuple):
     """Fewer than there are, where keys are long or messages large; none only when there are no more."""
 
@@ -37,12 +40,14 @@ class DelayedEntries(NamedTuple):
     """All that are pending in the partition."""
 
 
+@kind(90, "DelayChanged")
 class CancelDelayed(NamedTuple):
     topic: Uuid
     partition: U32
     offset: U63
 
 
+@kind(92, "DelayChanged")
 class MoveDelayed(NamedTuple):
     """One of the two is nil: the time at which it is due, or how long from now, both in µs."""
 
@@ -53,12 +58,14 @@ class MoveDelayed(NamedTuple):
     delay: U63 | None
 
 
+@kind(91)
 class DelayChanged(NamedTuple):
     """True after a cancel: it will never be delivered. True after a move: it was pending."""
 
     is_so: bool
 
 
+@kind(94, "DelayedCounts")
 class CountDelayed(NamedTuple):
     """The times rise."""
 
@@ -67,6 +74,7 @@ class CountDelayed(NamedTuple):
     edges: Annotated[tuple[U63, ...], Many]
 
 
+@kind(95)
 class DelayedCounts(NamedTuple):
     """How many are due before each of the times but not before the one in front of it; the last: later."""
 

@@ -13,10 +13,12 @@ from typing import Annotated, NamedTuple
 from goqueue.core.ledger.settlements import Action
 from goqueue.net.wire.fields import U32, U63, Blob, Many, Name, Properties, Prose, Range, Uuid
 from goqueue.net.wire.messages import Error
+from goqueue.net.wire.registry import kind
 
 # Membership.
 
 
+@kind(48, "Membership")
 class JoinGroup(NamedTuple):
     """Become a member, or come back as one.
 
@@ -42,6 +44,7 @@ class AssignedPartition(NamedTuple):
     partition: U32
 
 
+@kind(49)
 class Membership(NamedTuple):
     """What a member has: it may receive from `assignment` in this generation, and lets go of `revoked`."""
 
@@ -52,6 +55,7 @@ class Membership(NamedTuple):
     revoked: Annotated[tuple[AssignedPartition, ...], Many]
 
 
+@kind(50, "Membership")
 class Heartbeat(NamedTuple):
     """A sign of life. Answered when the member has something else than in `generation`, at the latest after
     `max_wait_ms`: so assignments are pushed."""
@@ -63,6 +67,7 @@ class Heartbeat(NamedTuple):
     instance: U63
 
 
+@kind(52, "Done")
 class LeaveGroup(NamedTuple):
     """In good order: what the member holds is given back, uncounted. With `keeps_place` a static one means to come
     back, and its partitions wait for it for its session."""
@@ -114,6 +119,7 @@ class ReceivePartition(NamedTuple):
     partition: U32
 
 
+@kind(54, "Received")
 class Receive(NamedTuple):
     """Answered as soon as there is something, at the latest after `max_wait_ms`.
 
@@ -152,6 +158,7 @@ class ReceivedPartition(NamedTuple):
     sets: Annotated[tuple[DeliverySet, ...], Many] = ()
 
 
+@kind(55)
 class Received(NamedTuple):
     """One entry for each partition of the request, in its order."""
 
@@ -173,6 +180,7 @@ class SettleDelivery(NamedTuple):
     sets: Annotated[tuple[DeliverySet, ...], Many]
 
 
+@kind(56, "Settled")
 class Settle(NamedTuple):
     group: Name
     deliveries: Annotated[tuple[SettleDelivery, ...], Many]
@@ -185,6 +193,7 @@ class SettledDelivery(NamedTuple):
     stale: Annotated[tuple[DeliveryRun, ...], Many] = ()
 
 
+@kind(57)
 class Settled(NamedTuple):
     """One entry for each delivery of the request, in its order."""
 
@@ -264,16 +273,19 @@ class GroupDescription(NamedTuple):
     partitions: Annotated[tuple[GroupPartition, ...], Many]
 
 
+@kind(58, "Groups")
 class DescribeGroups(NamedTuple):
     """None asks for every group."""
 
     names: Annotated[tuple[Name, ...], Many] | None
 
 
+@kind(59)
 class Groups(NamedTuple):
     groups: Annotated[tuple[GroupDescription, ...], Many]
 
 
+@kind(60, "Groups")
 class AlterGroup(NamedTuple):
     """Other settings, of a group without members, or by force."""
 
@@ -282,12 +294,14 @@ class AlterGroup(NamedTuple):
     force: bool = False
 
 
+@kind(62, "Done")
 class DeleteGroup(NamedTuple):
     """The group and its progress. It has no members."""
 
     group: Name
 
 
+@kind(64, "GroupReset")
 class ResetGroup(NamedTuple):
     """Begin again elsewhere: `start` as in `JoinGroup`. Without a topic all; a dry run only says what would be."""
 
@@ -306,10 +320,12 @@ class ResetPartition(NamedTuple):
     after: U63
 
 
+@kind(65)
 class GroupReset(NamedTuple):
     partitions: Annotated[tuple[ResetPartition, ...], Many]
 
 
+@kind(72, "DamagedSkipped")
 class SkipDamaged(NamedTuple):
     """Give up what is damaged of the offsets `first` to `last`. A dry run only says what would be. A stream has no
     members then."""
@@ -322,6 +338,7 @@ class SkipDamaged(NamedTuple):
     dry_run: bool = False
 
 
+@kind(73)
 class DamagedSkipped(NamedTuple):
     """The number of messages that were given up, and the committed offset before and after."""
 
@@ -330,6 +347,7 @@ class DamagedSkipped(NamedTuple):
     after: U63
 
 
+@kind(66, "Redriven")
 class Redrive(NamedTuple):
     """Send dead letters back, each once: to the group that gave them up, to all groups, or to another topic.
 
@@ -350,6 +368,7 @@ class Redrive(NamedTuple):
     dry_run: bool = False
 
 
+@kind(67)
 class Redriven(NamedTuple):
     """The number of dead letters that were sent, or would be, and of those that remain."""
 
@@ -365,6 +384,7 @@ class CommitPartition(NamedTuple):
     offset: U63
 
 
+@kind(68, "OffsetsCommitted")
 class CommitOffsets(NamedTuple):
     """By the member that owns the partitions in this generation, or without a member to a group that has none."""
 
@@ -379,12 +399,14 @@ class CommittedPartition(NamedTuple):
     error: Error | None
 
 
+@kind(69)
 class OffsetsCommitted(NamedTuple):
     """One entry for each partition of the request, in its order."""
 
     partitions: Annotated[tuple[CommittedPartition, ...], Many]
 
 
+@kind(70, "GroupOffsets")
 class AskOffsets(NamedTuple):
     """Where the group goes on with these partitions."""
 
@@ -401,12 +423,14 @@ class GroupOffset(NamedTuple):
     """How often the group was reset here: a member that knows of another number begins at `offset` again."""
 
 
+@kind(71)
 class GroupOffsets(NamedTuple):
     """One entry for each partition of the request, in its order."""
 
     partitions: Annotated[tuple[GroupOffset, ...], Many]
 
 
+@kind(80, "Because")
 class Why(NamedTuple):
     """Why is nothing delivered to this group, or to this member of it?"""
 
@@ -414,6 +438,7 @@ class Why(NamedTuple):
     member: Name | None = None
 
 
+@kind(81)
 class Because(NamedTuple):
     """One sentence for a person, and the facts that it was made of for a program, `reason` among them."""
 

@@ -10,11 +10,13 @@ What groups say is in groups.py; kinds.py has the kinds of them all.
 from typing import Annotated, NamedTuple
 
 from goqueue.net.wire.fields import U16, U32, U63, Blob, Many, Name, Properties, Prose, Range, Secret, Uuid
+from goqueue.net.wire.registry import kind
 from goqueue.types import Acks
 
 # The session's own.
 
 
+@kind(1)
 class Hello(NamedTuple):
     """The first message of a client. `protocol_version` is the highest it speaks."""
 
@@ -25,6 +27,7 @@ class Hello(NamedTuple):
     credentials: Secret | None = None
 
 
+@kind(2)
 class Welcome(NamedTuple):
     """The answer to hello: the version both speak from here on, and what this end takes."""
 
@@ -36,6 +39,7 @@ class Welcome(NamedTuple):
     message_size_max: U32
 
 
+@kind(3)
 class GoAway(NamedTuple):
     """The broker closes soon: requests under way are answered, new ones belong on another connection."""
 
@@ -52,6 +56,7 @@ class BadRecordNote(NamedTuple):
     offset: U63 | None = None
 
 
+@kind(4)
 class Error(NamedTuple):
     """Why a request failed; on correlation id 0, why the connection is closed."""
 
@@ -62,6 +67,7 @@ class Error(NamedTuple):
     records: Annotated[tuple[BadRecordNote, ...], Many] = ()
 
 
+@kind(5)
 class Part(NamedTuple):
     """A piece of a message that is larger than a frame."""
 
@@ -70,6 +76,7 @@ class Part(NamedTuple):
     piece: Blob
 
 
+@kind(7)
 class Done(NamedTuple):
     """It is done, and there is nothing to say about it."""
 
@@ -77,6 +84,7 @@ class Done(NamedTuple):
 # Topics.
 
 
+@kind(16, "Topics")
 class CreateTopic(NamedTuple):
     """A repeat with the same token is answered as the first was."""
 
@@ -86,11 +94,13 @@ class CreateTopic(NamedTuple):
     token: Uuid | None = None
 
 
+@kind(18, "Topics")
 class AlterTopic(NamedTuple):
     name: Name
     config: Properties
 
 
+@kind(20, "Topics")
 class AddPartitions(NamedTuple):
     """`partitions` is how many there shall be, not how many more."""
 
@@ -98,6 +108,7 @@ class AddPartitions(NamedTuple):
     partitions: U32
 
 
+@kind(22, "Topics")
 class DescribeTopics(NamedTuple):
     """None asks for every topic."""
 
@@ -128,10 +139,12 @@ class TopicDescription(NamedTuple):
     partitions: Annotated[tuple[PartitionDescription, ...], Many]
 
 
+@kind(17)
 class Topics(NamedTuple):
     topics: Annotated[tuple[TopicDescription, ...], Many]
 
 
+@kind(24, "Done")
 class DeleteTopic(NamedTuple):
     """With a UUID, only this very topic: a repeat is done, and one made again under the name stays."""
 
@@ -139,16 +152,19 @@ class DeleteTopic(NamedTuple):
     uuid: Uuid | None = None
 
 
+@kind(26, "Done")
 class Purge(NamedTuple):
     name: Name
 
 
+@kind(28, "Done")
 class DeleteBefore(NamedTuple):
     name: Name
     partition: U32
     offset: U63
 
 
+@kind(44, "PartitionRestored")
 class RestorePartition(NamedTuple):
     """Restart a lost partition, empty, behind all offsets that are known of. Without `accept_loss` only say where.
 
@@ -161,6 +177,7 @@ class RestorePartition(NamedTuple):
     at_least: U63 = 0
 
 
+@kind(45)
 class PartitionRestored(NamedTuple):
     """What became of it, or would. One that was not lost is left alone, and the rest says nothing."""
 
@@ -177,6 +194,7 @@ class PartitionRestored(NamedTuple):
 # Producing.
 
 
+@kind(32, "ProducerReady")
 class InitProducer(NamedTuple):
     """Id 0 asks for a new producer; another id with its epoch asks for that one's next epoch."""
 
@@ -184,6 +202,7 @@ class InitProducer(NamedTuple):
     epoch: U16
 
 
+@kind(33)
 class ProducerReady(NamedTuple):
     producer_id: U63
     epoch: U16
@@ -203,6 +222,7 @@ class ProduceBatch(NamedTuple):
     body: Blob
 
 
+@kind(34, "Produced")
 class Produce(NamedTuple):
     acks: Annotated[int, Range(Acks.NONE, Acks.ALL)]
     batches: Annotated[tuple[ProduceBatch, ...], Many]
@@ -216,6 +236,7 @@ class ProducedBatch(NamedTuple):
     error: Error | None = None
 
 
+@kind(35)
 class Produced(NamedTuple):
     """One entry for each batch of the request, in its order."""
 
@@ -232,6 +253,7 @@ class FetchPartition(NamedTuple):
     offset: U63
 
 
+@kind(36, "Fetched")
 class Fetch(NamedTuple):
     """Answered as soon as there is something, at the latest after `max_wait_ms`.
 
@@ -266,28 +288,33 @@ class FetchedPartition(NamedTuple):
     data: Blob
 
 
+@kind(37)
 class Fetched(NamedTuple):
     """One entry for each partition of the request, in its order."""
 
     partitions: Annotated[tuple[FetchedPartition, ...], Many]
 
 
+@kind(38, "OffsetFound")
 class OffsetAtTime(NamedTuple):
     topic: Uuid
     partition: U32
     timestamp: U63
 
 
+@kind(39)
 class OffsetFound(NamedTuple):
     """The first offset at or behind the time; None when all records are older."""
 
     offset: U63 | None
 
 
+@kind(40, "StatsReport")
 class Stats(NamedTuple):
     """What the broker counts."""
 
 
+@kind(41)
 class StatsReport(NamedTuple):
     counters: Properties
 
@@ -295,6 +322,7 @@ class StatsReport(NamedTuple):
 # Copying.
 
 
+@kind(42, "Snapshot")
 class TakeSnapshot(NamedTuple):
     """Where every partition begins and ends, all at one moment, and the topics they are of at that moment."""
 
@@ -312,6 +340,7 @@ class TopicPoint(NamedTuple):
     partitions: Annotated[tuple[PartitionPoint, ...], Many]
 
 
+@kind(43)
 class Snapshot(NamedTuple):
     """`metadata` is a record of `__metadata` that stands for all topics, as on disk, with `groups` beside them."""
 

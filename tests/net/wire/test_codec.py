@@ -1,7 +1,7 @@
 """Frames: what goes in comes out, and whatever else comes in is refused by name (G14)."""
 
 import tracemalloc
-from typing import Any
+from typing import Any, get_args
 
 import msgpack
 import pytest
@@ -11,18 +11,23 @@ from hypothesis import strategies as st
 from goqueue.net.wire.codec import decode, encode, open_frame, read_body
 from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.wire.fields import LIST_COUNT_MAX
-from goqueue.net.wire.groups import AlterGroup, Received, Settled
-from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Body, Kind
+from goqueue.net.wire.groups import AlterGroup, JoinGroup, Receive, Received, Settle, Settled
+from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Body, Request
 from goqueue.net.wire.messages import (
+    AlterTopic,
     CreateTopic,
+    DeleteBefore,
     DescribeTopics,
     Done,
+    Error,
     Fetched,
     Hello,
+    OffsetAtTime,
     Part,
     Produce,
     ProduceBatch,
     Purge,
+    Stats,
 )
 from tests.net import bodies
 from tests.net.strategies import any_body, correlations
@@ -33,8 +38,8 @@ BATCH = ProduceBatch(UUID, 1, 2, 3, 4, 5, 0, 1, b"body")
 PRODUCE = Produce(2, (BATCH,))
 
 
-def packed(kind: int, body: Any, *more: Any, correlation: Any = 7) -> bytes:
-    frame: bytes = msgpack.packb([kind, correlation, body, *more])
+def packed(kind: type[Body] | int, body: Any, *more: Any, correlation: Any = 7) -> bytes:
+    frame: bytes = msgpack.packb([kind if isinstance(kind, int) else KINDS[kind], correlation, body, *more])
     return frame
 
 
@@ -52,34 +57,43 @@ def test_every_message_comes_back(body: Body, correlation: int, throttle_ms: int
 
 
 def test_every_kind_has_one_body_and_every_request_its_answer() -> None:
-    assert sorted(BODIES) == sorted(Kind)
     assert len(KINDS) == len(BODIES)
     requests = [KINDS[request] for request in ANSWERS]
-    assert sorted(requests) == [kind for kind in sorted(Kind) if kind >= 16 and kind % 2 == 0]
+    assert sorted(requests) == [number for number in BODIES if number >= 16 and number % 2 == 0]
     assert not set(ANSWERS) & set(ANSWERS.values())
+
+
+def test_the_unions_for_type_checkers_are_those_of_the_messages() -> None:
+    assert set(get_args(Request)) == set(ANSWERS)
+    assert set(get_args(Answer)) == set(ANSWERS.values())
+    assert set(get_args(Body)) == set(KINDS)
 
 
 @given(
     any_body, st.lists(st.none() | st.integers(0, 9) | st.lists(st.lists(st.just(b"x"))), min_size=1, max_size=4)
 )
 def test_fields_of_a_newer_version_are_ignored(body: Body, more: list[Any]) -> None:
-    assert decode(packed(KINDS[type(body)], [*body, *more]), MIB).body == body
-    assert decode(packed(KINDS[type(body)], body, 0, *more), MIB).body == body
+    assert decode(packed(type(body), [*body, *more]), MIB).body == body
+    assert decode(packed(type(body), body, 0, *more), MIB).body == body
 
 
 def test_newer_fields_inside_a_list_are_ignored_too() -> None:
-    assert decode(packed(Kind.PRODUCE, [2, [[*BATCH, {"new": [1]}], [*BATCH, 5]]]), MIB).body == Produce(
+    assert decode(packed(Produce, [2, [[*BATCH, {"new": [1]}], [*BATCH, 5]]]), MIB).body == Produce(
         2, (BATCH, BATCH)
     )
 
 
 def test_a_field_that_an_older_version_leaves_out_has_its_default() -> None:
-    assert decode(packed(Kind.HELLO, [1, [], "old"]), MIB).body == Hello(1, (), "old", None, None)
-    assert "at least 3" in refused(packed(Kind.HELLO, [1, []])).message
-    altered = decode(packed(Kind.ALTER_GROUP, ["g", {}]), MIB).body
+    assert decode(packed(Hello, [1, [], "old"]), MIB).body == Hello(1, (), "old", None, None)
+    assert "at least 3" in refused(packed(Hello, [1, []])).message
+    altered = decode(packed(AlterGroup, ["g", {}]), MIB).body
     assert altered == AlterGroup("g", {}, force=False)
 
 
+PLAIN: list[Any] = [None, "", 0, []]
+"""The last fields of a settlement."""
+JOINED = ["earliest", 30_000, False, 1]
+"""Those of a join."""
 HOSTILE = {
     "nothing": b"",
     "no array": b"\x01",
@@ -89,59 +103,59 @@ HOSTILE = {
     "a kind that is text": msgpack.packb(["16", 7, []]),
     "a kind below zero": msgpack.packb([-1, 7, []]),
     "a true kind": msgpack.packb([True, 7, ["a"]]),
-    "a correlation id that is too large": packed(Kind.STATS, [], correlation=2**32),
-    "a correlation id below zero": packed(Kind.STATS, [], correlation=-1),
-    "a correlation id of nil": packed(Kind.STATS, [], correlation=None),
+    "a correlation id that is too large": packed(Stats, [], correlation=2**32),
+    "a correlation id below zero": packed(Stats, [], correlation=-1),
+    "a correlation id of nil": packed(Stats, [], correlation=None),
     "an unknown kind": packed(999, []),
-    "a body that is nil": packed(Kind.PURGE, None),
-    "a body that is a map": packed(Kind.PURGE, {"name": "a"}),
-    "too few fields": packed(Kind.PURGE, []),
-    "bytes where text belongs": packed(Kind.PURGE, [b"orders"]),
-    "text where bytes belong": packed(Kind.OFFSET_AT_TIME, ["0123456789abcdef", 0, 0]),
-    "an array where text belongs": packed(Kind.PURGE, [["orders"]]),
-    "an empty array where text belongs": packed(Kind.PURGE, [[]]),
-    "an empty map where text belongs": packed(Kind.PURGE, [{}]),
+    "a body that is nil": packed(Purge, None),
+    "a body that is a map": packed(Purge, {"name": "a"}),
+    "too few fields": packed(Purge, []),
+    "bytes where text belongs": packed(Purge, [b"orders"]),
+    "text where bytes belong": packed(OffsetAtTime, ["0123456789abcdef", 0, 0]),
+    "an array where text belongs": packed(Purge, [["orders"]]),
+    "an empty array where text belongs": packed(Purge, [[]]),
+    "an empty map where text belongs": packed(Purge, [{}]),
     "text that is not UTF-8": b"\x93\x1a\x07\x91\xa2\xff\xfe",
-    "a name that is too long": packed(Kind.PURGE, ["x" * 257]),
-    "text beyond every limit": packed(Kind.PURGE, ["x" * 70_000]),
-    "a uuid that is too short": packed(Kind.OFFSET_AT_TIME, [UUID[1:], 0, 0]),
-    "a uuid that is too long": packed(Kind.OFFSET_AT_TIME, [UUID + b"x", 0, 0]),
-    "a negative partition": packed(Kind.OFFSET_AT_TIME, [UUID, -1, 0]),
-    "a partition that is too large": packed(Kind.OFFSET_AT_TIME, [UUID, 2**32, 0]),
-    "an offset that is too large": packed(Kind.DELETE_BEFORE, ["a", 0, 2**63]),
-    "a truth where a number belongs": packed(Kind.DELETE_BEFORE, ["a", True, 0]),
-    "a float where a number belongs": packed(Kind.DELETE_BEFORE, ["a", 1.0, 0]),
-    "nil where a number belongs": packed(Kind.DELETE_BEFORE, ["a", None, 0]),
-    "a number where a truth belongs": packed(Kind.ERROR, ["a", "b", 1, {}]),
-    "unknown acks": packed(Kind.PRODUCE, [3, []]),
-    "a batch that is no array": packed(Kind.PRODUCE, [2, [5]]),
-    "a batch with too few fields": packed(Kind.PRODUCE, [2, [BATCH[:-1]]]),
-    "batches that are a map": packed(Kind.PRODUCE, [2, {}]),
-    "a config that is an array": packed(Kind.ALTER_TOPIC, ["a", []]),
-    "a config with an array inside": packed(Kind.ALTER_TOPIC, ["a", {"b": [1]}]),
-    "a config with an empty map inside": packed(Kind.ALTER_TOPIC, ["a", {"b": {}}]),
-    "a config with a key of bytes": packed(Kind.ALTER_TOPIC, ["a", {b"b": 1}]),
-    "a config with a key that is too long": packed(Kind.ALTER_TOPIC, ["a", {"b" * 257: 1}]),
-    "a config with a number that is too large": packed(Kind.ALTER_TOPIC, ["a", {"b": 2**63}]),
-    "a config with too many bytes": packed(Kind.ALTER_TOPIC, ["a", {"b": b"x" * 65_537}]),
-    "a config with too much text": packed(Kind.ALTER_TOPIC, ["a", {"b": "x" * 65_537}]),
-    "a config with too many keys": packed(Kind.ALTER_TOPIC, ["a", {str(n): 1 for n in range(1025)}]),
-    "an extension": packed(Kind.PURGE, [msgpack.ExtType(5, b"abc")]),
-    "an empty extension": packed(Kind.ALTER_TOPIC, ["a", {"b": msgpack.ExtType(5, b"")}]),
-    "a timestamp": packed(Kind.ALTER_TOPIC, ["a", {"b": msgpack.Timestamp(1, 2)}]),
-    "too many names": packed(Kind.DESCRIBE_TOPICS, [["a"] * (LIST_COUNT_MAX + 1)]),
-    "a delivery that is no array": packed(Kind.SETTLE, ["g", [5]]),
-    "an action that does not exist": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 5, []]]]),
-    "a run with a field too few": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[4, 5]]]]]),
-    "a run below zero": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[-1, 5, 1]]]]]),
-    "a reason without end": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 2, [], None, "x" * 4_097]]]),
-    "too many runs": packed(Kind.SETTLE, ["g", [[UUID, 0, 1, 0, [[1, 1, 1]] * (LIST_COUNT_MAX + 1)]]]),
-    "a receive from a topic by name": packed(Kind.RECEIVE, ["g", "m", 1, 0, 1, 1, 1, False, [["orders", 0]]]),
-    "a number where a member is busy": packed(Kind.RECEIVE, ["g", "m", 1, 0, 1, 1, 1, 0, []]),
-    "a subscription that is text": packed(Kind.JOIN_GROUP, ["g", "m", "c", "orders", {}]),
-    "a setting of a group that is a list": packed(Kind.JOIN_GROUP, ["g", "m", "c", ["orders"], {"mode": [1]}]),
-    "a throttle below zero": packed(Kind.DONE, [], -1),
-    "bytes behind the frame": packed(Kind.STATS, []) + b"\x00",
+    "a name that is too long": packed(Purge, ["x" * 257]),
+    "text beyond every limit": packed(Purge, ["x" * 70_000]),
+    "a uuid that is too short": packed(OffsetAtTime, [UUID[1:], 0, 0]),
+    "a uuid that is too long": packed(OffsetAtTime, [UUID + b"x", 0, 0]),
+    "a negative partition": packed(OffsetAtTime, [UUID, -1, 0]),
+    "a partition that is too large": packed(OffsetAtTime, [UUID, 2**32, 0]),
+    "an offset that is too large": packed(DeleteBefore, ["a", 0, 2**63]),
+    "a truth where a number belongs": packed(DeleteBefore, ["a", True, 0]),
+    "a float where a number belongs": packed(DeleteBefore, ["a", 1.0, 0]),
+    "nil where a number belongs": packed(DeleteBefore, ["a", None, 0]),
+    "a number where a truth belongs": packed(Error, ["a", "b", 1, {}]),
+    "unknown acks": packed(Produce, [3, []]),
+    "a batch that is no array": packed(Produce, [2, [5]]),
+    "a batch with too few fields": packed(Produce, [2, [BATCH[:-1]]]),
+    "batches that are a map": packed(Produce, [2, {}]),
+    "a config that is an array": packed(AlterTopic, ["a", []]),
+    "a config with an array inside": packed(AlterTopic, ["a", {"b": [1]}]),
+    "a config with an empty map inside": packed(AlterTopic, ["a", {"b": {}}]),
+    "a config with a key of bytes": packed(AlterTopic, ["a", {b"b": 1}]),
+    "a config with a key that is too long": packed(AlterTopic, ["a", {"b" * 257: 1}]),
+    "a config with a number that is too large": packed(AlterTopic, ["a", {"b": 2**63}]),
+    "a config with too many bytes": packed(AlterTopic, ["a", {"b": b"x" * 65_537}]),
+    "a config with too much text": packed(AlterTopic, ["a", {"b": "x" * 65_537}]),
+    "a config with too many keys": packed(AlterTopic, ["a", {str(n): 1 for n in range(1025)}]),
+    "an extension": packed(Purge, [msgpack.ExtType(5, b"abc")]),
+    "an empty extension": packed(AlterTopic, ["a", {"b": msgpack.ExtType(5, b"")}]),
+    "a timestamp": packed(AlterTopic, ["a", {"b": msgpack.Timestamp(1, 2)}]),
+    "too many names": packed(DescribeTopics, [["a"] * (LIST_COUNT_MAX + 1)]),
+    "a delivery that is no array": packed(Settle, ["g", [5]]),
+    "an action that does not exist": packed(Settle, ["g", [[UUID, 0, 1, 5, [], *PLAIN]]]),
+    "a run with a field too few": packed(Settle, ["g", [[UUID, 0, 1, 0, [[4, 5]], *PLAIN]]]),
+    "a run below zero": packed(Settle, ["g", [[UUID, 0, 1, 0, [[-1, 5, 1]], *PLAIN]]]),
+    "a reason without end": packed(Settle, ["g", [[UUID, 0, 1, 2, [], None, "x" * 4_097, 0, []]]]),
+    "too many runs": packed(Settle, ["g", [[UUID, 0, 1, 0, [[1, 1, 1]] * (LIST_COUNT_MAX + 1), *PLAIN]]]),
+    "a receive from a topic by name": packed(Receive, ["g", "m", 1, 0, 1, 1, 1, False, [["orders", 0]], 1, 1]),
+    "a number where a member is busy": packed(Receive, ["g", "m", 1, 0, 1, 1, 1, 0, [], 1, 1]),
+    "a subscription that is text": packed(JoinGroup, ["g", "m", "c", "orders", {}, *JOINED]),
+    "a setting of a group that is a list": packed(JoinGroup, ["g", "m", "c", ["orders"], {"mode": [1]}, *JOINED]),
+    "a throttle below zero": packed(Done, [], -1),
+    "bytes behind the frame": packed(Stats, []) + b"\x00",
     "a byte that msgpack never uses": b"\x93\x1a\x07\x91\xc1",
     "deep nesting": b"\x93\x1a\x07" + b"\x91" * 100_000,
     "deep nesting in a newer field": b"\x93\x1a\x07\x92\xa1a" + b"\x91" * 100_000,
@@ -150,6 +164,14 @@ HOSTILE = {
     "a newer field that claims 4 billion": b"\x93\x1a\x07\xdd\xff\xff\xff\xff\xa1a",
     "a frame that claims 4 billion elements": b"\xdd\xff\xff\xff\xff\x1a\x07\x91\xa1a",
 }
+
+
+def test_what_the_hostile_ones_are_like_without_their_flaw_is_taken() -> None:
+    settle = ["g", [[UUID, 0, 1, 0, [[4, 5, 1]], *PLAIN]]]
+    receive = ["g", "m", 1, 0, 1, 1, 1, False, [[UUID, 0]], 1, 1]
+    join = ["g", "m", "c", ["orders"], {"mode": "queue"}, *JOINED]
+    for kind, body in ((Settle, settle), (Receive, receive), (JoinGroup, join)):
+        assert type(decode(packed(kind, body), MIB).body) is kind
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
@@ -162,10 +184,8 @@ def test_hostile_input_is_refused_with_a_reason(data: bytes) -> None:
 
 def test_a_refusal_names_the_field() -> None:
     batch = BATCH._replace(partition=-1)
-    assert (
-        "Produce.batches: ProduceBatch.partition: an integer" in refused(packed(Kind.PRODUCE, [2, [batch]])).message
-    )
-    assert "Purge.name" in refused(packed(Kind.PURGE, [b"a"])).message
+    assert "Produce.batches: ProduceBatch.partition: an integer" in refused(packed(Produce, [2, [batch]])).message
+    assert "Purge.name" in refused(packed(Purge, [b"a"])).message
 
 
 def test_an_unknown_kind_is_an_error_of_its_own() -> None:
@@ -183,7 +203,7 @@ def test_a_frame_beyond_its_size_is_not_even_opened() -> None:
 
 
 def test_a_bad_body_still_tells_whose_it_is() -> None:
-    opening = open_frame(packed(Kind.PURGE, [5], correlation=4711), MIB)
+    opening = open_frame(packed(Purge, [5], correlation=4711), MIB)
     assert opening.correlation == 4711
     with pytest.raises(ProtocolError):
         read_body(opening)

@@ -18,7 +18,7 @@ from goqueue.errors import (
 )
 from goqueue.net.wire.codec import decode, encode
 from goqueue.net.wire.failures import CLASSES, error_body, error_of
-from goqueue.net.wire.kinds import Kind
+from goqueue.net.wire.kinds import KINDS
 from goqueue.net.wire.limits import FRAME_SIZE_MAX, MESSAGE_SIZE_MAX
 from goqueue.net.wire.messages import BadRecordNote, Error
 from tests.net.strategies import bodies_of
@@ -93,7 +93,7 @@ def test_an_offset_that_is_none_is_not_believed() -> None:
 def test_an_end_that_knows_no_offsets_in_notes_is_understood() -> None:
     """Arrays grow at their end: an older broker's note has three fields."""
     note = [3, "duplicate_message", "why"]
-    frame = msgpack.packb([int(Kind.ERROR), 1, ["batch_refused", "why", False, {}, [note]]])
+    frame = msgpack.packb([KINDS[Error], 1, ["batch_refused", "why", False, {}, [note]]])
     body = decode(frame, FRAME_SIZE_MAX).body
     assert isinstance(body, Error)
     assert body.records == (BadRecordNote(3, "duplicate_message", "why", None),)
