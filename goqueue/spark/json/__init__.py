@@ -1,1 +1,1 @@
-"""JSON messages as typed columns: read by Arrow where they fit at once, by Spark where they do not."""
+"""JSON messages as typed columns: read by Arrow if they fit at once, else by Spark."""

@@ -1,19 +1,19 @@
 """Messages that are known to fit at once: Arrow reads whole blocks of them, in the task that has fetched them.
 
-The walk of columns.py knows every message, and why it does not fit, at ten microseconds each. Arrow's reader of
-JSON takes half of one. It may miss a message that fits, which is then walked; it must never take one that does not.
-So this is what has to be true of a message that is taken:
+The walk of columns.py judges every message, with the reason if it does not fit, at ten microseconds each. Arrow's
+reader of JSON takes half of one. It may miss a message that fits, which is then walked; it must never accept one
+that does not. So this has to be true of an accepted message:
 
-- Apart from blanks around it, it begins with {, ends with } and has no line break. With line breaks between them no
-  document reaches from one message into the next, since no text may hold one; so as many documents as messages
-  are one in each.
-- Arrow refuses other types, wholes with a fraction, names that come twice, and what is no JSON: with the whole
-  block, which is then halved until the pieces are small. What is in a small piece with a bad one is walked.
-- Missing and null are the same to Arrow. Where they are not the same to the schema, the text decides, or the walk.
-- Arrow takes NaN and Infinity, times of many spellings and texts that are not UTF-8. These are looked for.
-- Java has limits for what is nested or has many digits; a message that comes near to them is walked.
+- Apart from blanks around it, it begins with {, ends with } and has no line break. With line breaks between
+  messages no document spans two of them, since no text may hold one; so if there are as many documents as messages,
+  each message is one.
+- Arrow refuses other types, integers with a fraction, duplicate names, and text that is no JSON: the whole block,
+  which is then halved until the pieces are small. Messages in a small piece with a bad one are walked.
+- Missing and null are the same to Arrow. If they differ in the schema, the text decides, or the walk.
+- Arrow accepts NaN and Infinity, times of many spellings and text that is not UTF-8. These are checked for.
+- Java has limits of nesting and of digits; a message that comes near to them is walked.
 
-What a value must keep to (bounds, lengths, patterns) is asked of it later (`keeps_limits` of columns.py).
+Limits of values (bounds, lengths, patterns) are checked later (`keeps_limits` of columns.py).
 """
 
 import re
@@ -35,7 +35,7 @@ Truths: TypeAlias = npt.NDArray[np.bool_]
 PIECE_MIN = 64
 SIZE_MAX = 64 * 1024
 LONG = 500
-"""So many bytes without a harm that Java would see and Arrow would not."""
+"""Messages up to this size cannot reach Java's limits of nesting and digits; larger ones are checked for them."""
 _NESTED_MAX = 500
 _DIGITS_MANY = r"[0-9]{500}"
 
@@ -50,13 +50,13 @@ _READ_AS: Mapping[Scalar, pa.DataType] = {
 _DATE = r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9])"
 _SPELLINGS = {Scalar.DATE: rf"\A{_DATE}\z", Scalar.DATE_TIME: rf"\A{_DATE}T{_TIME}\z"}
-"""Of those that Arrow and Spark read alike. Whether there is such a day, Arrow says."""
+"""The spellings that Arrow and Spark read alike. Arrow checks whether there is such a day."""
 _BLANKS = " \t\r\n"
 _NAME = re.compile("[A-Za-z0-9_-]+")
 
 
 def can_be_at_once(kind: Kind) -> bool:
-    """Whether all that a schema says can be known here, or asked of the values."""
+    """Whether everything in a schema can be checked here, or on the values."""
     match kind:
         case Plain():
             is_time = kind.scalar in _SPELLINGS
@@ -82,10 +82,10 @@ def _has_limits(kind: Kind) -> bool:
 
 
 class ArrowReading:
-    """For one schema that can be."""
+    """Reads messages of one schema for which `can_be_at_once` holds."""
 
     def __init__(self, record: JsonObject, kind: pa.StructType) -> None:
-        """`kind` is what the values become, as Spark has it."""
+        """`kind` is the type of the values in Spark."""
         assert can_be_at_once(record)
         self._record = record
         self._kind = kind
@@ -94,7 +94,7 @@ class ArrowReading:
         )
 
     def read(self, values: pa.Array) -> pa.Array:
-        """A struct for each; null where it is not known to fit."""
+        """A struct for each message; null if it is not known to fit."""
         values = _trimmed(values)
         is_plain = _are_plain(values)
         if is_plain.all():
@@ -139,16 +139,16 @@ def _kind_read(kind: Kind) -> pa.DataType:
 
 
 def _joined(values: pa.Array) -> pa.Buffer:
-    """One after the other, with line breaks between them."""
+    """All values in one buffer, with line breaks between them."""
     whole = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
     return pc.binary_join(whole, b"\n").buffers()[2]
 
 
-# What can be seen from outside
+# Checks of the text
 
 
 def _trimmed(values: pa.Array) -> pa.Array:
-    """Without the blanks before and behind a document, a line break at the end above all."""
+    """Without blanks before and after a document, such as a line break at the end."""
     if pc.all(_are_braced(values)).as_py() is not False:
         return values
     return pc.ascii_trim(values.view(pa.string()), _BLANKS).view(pa.binary())
@@ -195,7 +195,7 @@ def _are_small_to_java(values: pa.Array) -> Truths:
     return _truths(pc.and_not(pc.less_equal(nested, _NESTED_MAX), has_many_digits))
 
 
-# What the values say
+# Checks of the values
 
 
 class _Block:
@@ -261,7 +261,7 @@ class _Block:
             self._has_strangers = True
 
     def _look_for_absent(self, field: Field, rows: Longs) -> None:
-        """At these the field is missing or null."""
+        """`rows` are the messages in which the field is missing or null."""
         if field.is_required and field.kind.is_nullable:
             self._fits[rows] &= self._have_field(field.name, rows)
         elif field.is_required:
@@ -271,7 +271,7 @@ class _Block:
             self._fits[rows] &= ~self._may_have_null(field.name, rows)
 
     def _have_field(self, name: str, rows: Longs) -> Truths:
-        """It is followed by a colon, so it is a name; and where there is but one object, it is that one's."""
+        """A colon follows, so it is a name; and if there is only one object, it is a name of that one."""
         if not _NAME.fullmatch(name):
             return np.zeros(len(rows), np.bool_)
         texts = self._texts.take(pa.array(rows))
@@ -279,7 +279,7 @@ class _Block:
         return _truths(pc.and_(is_alone, pc.match_substring_regex(texts, rf'"{name}"[ \t\r]*:')))
 
     def _may_have_null(self, name: str, rows: Longs) -> Truths:
-        """Anywhere, or under a name that is spelt with escapes."""
+        """Anywhere in the text, or with a name that is spelt with escapes."""
         if not _NAME.fullmatch(name):
             return np.ones(len(rows), np.bool_)
         texts = self._texts.take(pa.array(rows))
@@ -295,5 +295,5 @@ class _Block:
 
     @cached_property
     def _says_no_number(self) -> Truths:
-        """Or has it in a text. Of fields that are not known Arrow has said nothing but that they are JSON to it."""
+        """True also if a text holds it. Of unknown fields Arrow has only checked that they are JSON to it."""
         return _truths(pc.or_(pc.match_substring(self._texts, "NaN"), pc.match_substring(self._texts, "Inf")))

@@ -1,16 +1,16 @@
 """Messages of JSON as typed columns, and why one does not fit: all as expressions that Spark compiles.
 
-`from_json` is too kind for a table that others rely on: to it a number is a string, a missing field is a null, and
-what follows the document is nothing. So a message is parsed once into a VARIANT, which keeps what the JSON said,
+`from_json` is too lenient for a table that others rely on: it accepts a number as a string and a missing field as
+null, and ignores text behind the document. So a message is parsed once into a VARIANT, which keeps the JSON types,
 and its values are taken from there.
 
     {"d": <the message>, "e4f0…": true}
 
-is what is parsed: the second field is only found where the message was one whole document. Its name is drawn anew
-for each run, so that nobody can write a message that ends it early and goes on.
+is what is parsed: the second field is found only if the message is one whole document. Its name is drawn anew for
+each run, so that nobody can write a message that ends it early and goes on.
 
-The document is walked field by field, which tells the reason. That is thorough and slow, so most messages do not
-come here: those that are plain enough are known at once (arrow.py), and only asked for their limits.
+The document is walked field by field, which finds the reason. That is thorough and slow, so most messages do not
+come here: arrow.py accepts plain ones at once, and only their limits are checked here.
 """
 
 import re
@@ -43,7 +43,7 @@ DATE = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 DATE_TIME = (
     r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 )
-"""As RFC 3339 has them; whether there is such a day, Spark says."""
+"""The spellings of RFC 3339; Spark checks whether there is such a day."""
 FAR_OFFSET = r"^(.+)([+-])((?:18|19|2[0-3]):[0-5][0-9])$"
 _SPELLINGS = {Scalar.DATE: DATE, Scalar.DATE_TIME: DATE_TIME}
 
@@ -71,7 +71,7 @@ _SAID = {
 
 
 def type_of(kind: Kind) -> DataType:
-    """Everything may be null: a table outlives its schemas, and older rows lack what newer ones must have."""
+    """Every column may be null: a table outlives its schemas, and older rows lack fields that newer ones need."""
     match kind:
         case Plain():
             return _TYPES[kind.scalar]
@@ -85,30 +85,30 @@ def type_of(kind: Kind) -> DataType:
 
 @dataclass(frozen=True)
 class Parsing:
-    """Of the values of one run. Use `parsed`, then what else is here on its column."""
+    """Parses the values of one run. Use `parsed` first, and the other methods on its column."""
 
     record: JsonObject
     ending: str
-    """The name of the field after the document: e and hexadecimal digits that nobody knows."""
+    """The name of the field after the document: e and secret hexadecimal digits."""
 
     def __post_init__(self) -> None:
         assert WHOLE_DOCUMENT_SPELT.fullmatch(self.ending)
 
     def parsed(self, value: Column) -> Column:
-        """A VARIANT; null where it is not JSON, not UTF-8, or names a field twice."""
+        """A VARIANT; null if the value is not JSON, not UTF-8, or names a field twice."""
         text = value.cast("string")
         wrapped = F.concat(F.lit(f'{{"{DOCUMENT}":'), text, F.lit(f',"{self.ending}":true}}'))
         return F.when(F.is_valid_utf8(text), F.try_parse_json(wrapped))
 
     def columns(self, parsed: Column) -> list[Column]:
-        """One for each field, in the order of the schema; right where the message fits."""
+        """One for each field, in the order of the schema; correct if the message fits."""
         return [
             _typed(field.kind, parsed, _path(DOCUMENT, field.name)).alias(field.name)
             for field in self.record.fields
         ]
 
     def reason(self, value: Column, parsed: Column) -> Column:
-        """Null where it fits."""
+        """The reason why a message does not fit; null if it fits."""
         document = F.try_variant_get(parsed, f'$["{DOCUMENT}"]', "variant")
         ending = F.try_variant_get(parsed, f'$["{self.ending}"]', "boolean")
         return F.coalesce(
@@ -126,7 +126,7 @@ def _path(*names: str) -> str:
 
 
 def _typed(kind: Kind, variant: Column, path: str) -> Column:
-    """The value at a path of a VARIANT; null where there is none."""
+    """The value at a path of a VARIANT; null if there is none."""
     match kind:
         case Plain(scalar=Scalar.DATE):
             return _string(variant, path).try_cast("date")
@@ -149,7 +149,7 @@ def _typed(kind: Kind, variant: Column, path: str) -> Column:
 
 
 def _moment(text: Column) -> Column:
-    """With any offset of RFC 3339, up to 23:59: Java has none beyond 18 hours, so these are subtracted here."""
+    """With any zone offset of RFC 3339, up to 23:59: Java allows 18 hours, so larger ones are subtracted here."""
     local = F.concat(F.regexp_extract(text, FAR_OFFSET, 1), F.lit("Z")).try_cast("timestamp")
     offset = F.regexp_replace(text, FAR_OFFSET, "$20 $3:00").try_cast("interval day to second")
     return F.coalesce(text.try_cast("timestamp"), local - offset)
@@ -171,7 +171,7 @@ def _not_null(variant: Column) -> Column:
 
 
 def _reasons(kind: Kind, variant: Column, pointer: str) -> Iterator[Column]:
-    """Each null, or what is wrong with a value that is there."""
+    """Each is null, or the fault of a value."""
     where = pointer or "the message"
     outline = F.schema_of_variant(variant)
     is_null = outline == "VOID"
@@ -243,7 +243,7 @@ def _reasons_of_plain(kind: Plain, variant: Column, outline: Column, where: str)
         case Scalar.INTEGER:
             yield F.when(~outline.rlike(_IS_NUMBER), unfit)
             as_double = F.try_variant_get(variant, "$", "double")
-            # Of a decimal zeros at the end do not count, so that one with a scale has a fraction.
+            # Trailing zeros of a decimal do not count, so a decimal with a scale has a fraction.
             yield F.when(outline.startswith("DECIMAL") & ~outline.endswith(",0)"), unfit)
             yield F.when((outline == "DOUBLE") & _is_finite(as_double) & (F.floor(as_double) != as_double), unfit)
             yield F.when(~_is_finite(as_double) | ~_is_long(outline, as_double), F.lit(f"{where} is out of range"))
@@ -256,7 +256,7 @@ def _is_finite(double: Column) -> Column:
 
 
 def _is_long(outline: Column, as_double: Column) -> Column:
-    """A whole number that was not spelt as one, 1.0 or 1e3, is one when it is certainly within 64 bits."""
+    """A whole number spelt as 1.0 or 1e3 counts if it is certainly within 64 bits."""
     return (outline == "BIGINT") | ((as_double >= F.lit(float(LONG_MIN))) & (as_double < F.lit(float(LONG_MAX))))
 
 
@@ -268,7 +268,7 @@ def _reasons_of_length(length: Column, least: int | None, most: int | None, wher
 
 
 def limits_of(kind: Plain, value: Column, spelt: Column) -> Iterator[tuple[Column, str]]:
-    """What is true of a value that keeps to them, and what to say of another. `spelt` is what the JSON has."""
+    """The condition of each limit, and the fault if it fails. `spelt` is the value's text in the JSON."""
     limits = kind.limits
     if limits.values is not None:
         values = map(float, limits.values) if kind.scalar is Scalar.NUMBER else limits.values
@@ -293,7 +293,7 @@ def limits_of(kind: Plain, value: Column, spelt: Column) -> Iterator[tuple[Colum
 
 
 def keeps_limits(record: JsonObject, values: Column) -> Column:
-    """Whether the values of a message that has the right types keep to all limits; they are a struct."""
+    """Whether the values of a message with the right types, a struct, are within all limits."""
     return F.coalesce(reduce(and_, _kept(record, values), F.lit(True)), F.lit(False))
 
 

@@ -1,6 +1,6 @@
 """A JSON Schema, read as the columns of a table. Pure: no Spark here.
 
-A schema describes any JSON; a table has columns with types. So only schemas that say a type everywhere are taken:
+A schema describes any JSON; a table has columns with types. So only schemas with a type everywhere are accepted:
 
 | schema | column |
 |---|---|
@@ -15,8 +15,9 @@ A schema describes any JSON; a table has columns with types. So only schemas tha
 | array with items | array |
 | null beside another type (a list of types, oneOf, anyOf) | the same column, null |
 
-What limits values (enum, const, bounds, lengths, pattern, required) is checked for each message. What cannot be
-expressed is told with its JSON pointer before anything starts; what only describes (title, default) is passed over.
+Limits of values (enum, const, bounds, lengths, pattern, required) are checked for each message. A keyword that
+cannot be expressed is an error with its JSON pointer before anything starts; descriptions (title, default) are
+ignored.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ DESCRIBING = {
 
 
 class Scalar(Enum):
-    """The name is what a schema calls it, the value what a column does."""
+    """The name is that in a schema, the value that of a column."""
 
     STRING = "string"
     DATE = "date"
@@ -46,7 +47,7 @@ class Scalar(Enum):
     NUMBER = "double"
     BOOLEAN = "boolean"
     OBJECT = "an object as text"
-    """Whose fields are not known."""
+    """An object whose fields are not known."""
     ANYTHING = "anything as text"
 
 
@@ -55,7 +56,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class ValueLimits:
-    """What values of a scalar must keep to; None and () where nothing is said."""
+    """The limits of a scalar's values; None and () if there is no limit."""
 
     values: tuple[Value, ...] | None = None
     least: float | None = None
@@ -109,7 +110,7 @@ Kind = Plain | JsonObject | Sequenced | Mapped
 
 
 def record_of(schema: Any, reserved: frozenset[str] = frozenset()) -> JsonObject:
-    """The columns of a table. `reserved` are names that it has beside them; `InvalidConfig` names what is wrong."""
+    """The columns of a table. `reserved` are names of its other columns; `InvalidConfig` names what is wrong."""
     kind = _Reader(schema).kind(schema, "#", ())
     if not isinstance(kind, JsonObject) or kind.is_nullable:
         raise _wrong("#", "a table needs an object with properties")
@@ -168,7 +169,7 @@ class _Reader:
         return self.kind(found, target, (*references, target))
 
     def _alternatives(self, given: Any, pointer: str, references: tuple[str, ...]) -> Kind:
-        """One of null and another, or one alone."""
+        """Null and one other schema, or one schema alone."""
         if not isinstance(given, list) or not given:
             raise _wrong(pointer, "it is a list of schemas")
         nulls = [each for each in given if isinstance(each, dict) and each.get("type") == "null"]
@@ -270,7 +271,7 @@ _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
 
 
 def _type_of(said: Mapping[str, Any], pointer: str) -> tuple[str | None, bool]:
-    """And whether it may be null; without a type what enum or const have, else None."""
+    """The type, and whether it may be null; without a type that of enum or const, else None."""
     given = said.get("type", [])
     names = given if isinstance(given, list) else [given]
     if not all(name in _TYPES for name in names):
@@ -357,7 +358,7 @@ def _limits(words: Mapping[str, Any], type_: str, values: tuple[Value, ...] | No
 
 
 def _whole_bounds(*bounds: float | None) -> Iterator[float | None]:
-    """Of whole numbers: at least 1.5 is at least 2, above 1.5 is above 1. Beyond 64 bits as at their end."""
+    """Bounds of whole numbers: at least 1.5 is at least 2, above 1.5 is above 1."""
     for bound, rounded in zip(bounds, (ceil, floor, floor, ceil), strict=True):
         yield None if bound is None else rounded(bound)
 
@@ -395,7 +396,7 @@ def _text(words: Mapping[str, Any], word: str, pointer: str) -> str | None:
 
 
 def patterns_of(kind: Kind) -> Sequence[str]:
-    """Regular expressions in it, which are Java's."""
+    """The regular expressions in it, in Java's syntax."""
     match kind:
         case Plain():
             return [kind.limits.pattern] if kind.limits.pattern is not None else []

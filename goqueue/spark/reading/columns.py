@@ -1,12 +1,12 @@
 """Rows become Arrow record batches, without a Python object for each message.
 
-What stands at a fixed place of every record (offset, timestamp, priority) is a NumPy array already. Keys and
-values are cut out by Arrow: an Arrow column of bytes is its bytes and where each entry ends, so the log's own bytes
-are one with four entries for each record, of which the first is the key and the third the value:
+Fields at a fixed position of every record (offset, timestamp, priority) are NumPy arrays already. Keys and values
+are cut out by Arrow: an Arrow column of bytes is its bytes and the end of each entry, so the log's own bytes are a
+column with four entries for each record, of which the first is the key and the third the value:
 
     | key | headers | value | next record's header | key | headers | value | …
 
-Headers, and what a dead letter says of its origin, are read in Python, where somebody asks for them.
+Headers, and the origin of a dead letter, are read in Python, only if they are asked for.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,13 +24,13 @@ from goqueue.types import Buffer
 
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
 _SPANS = 4
-"""For each record: its key, its headers, its value, and what lies before the next key."""
+"""For each record: its key, its headers, its value, and the bytes before the next key."""
 
 
 def record_batches(
     data: Buffer, wanted: WantedRows, schema: pa.Schema, at_once: ArrowReading | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of whole batches of the log; with `at_once` also what is known of their values."""
+    """The rows of whole batches of the log; with `at_once` also the values that are known to fit."""
     for rows in rows_of(data, wanted):
         yield pa.RecordBatch.from_arrays(_arrays(rows, wanted, schema, at_once), schema=schema)
 
@@ -77,7 +77,7 @@ def _keys(rows: Rows, spans: pa.Array) -> pa.Array:
 
 
 def _headers(rows: Rows, kind: pa.DataType) -> pa.Array:
-    """An empty array where there are none."""
+    """An empty array if there are none."""
     names, values, counts = list[str](), list[bytes](), np.zeros(len(rows) + 1, np.int32)
     for number in rows.with_headers.tolist():
         shown = {name: each for name, each in rows.headers_of(number).items() if name not in _NOT_SHOWN}
@@ -90,7 +90,7 @@ def _headers(rows: Rows, kind: pa.DataType) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), entries, type=kind)
 
 
-# Where a dead letter comes from
+# The origin of a dead letter
 
 _OF_STORIES: Mapping[str, Callable[[Story], Any]] = {
     columns.ORIGIN_TOPIC: lambda story: story.topic,
@@ -105,7 +105,7 @@ _OF_STORIES: Mapping[str, Callable[[Story], Any]] = {
 
 
 def _origins(rows: Rows, schema: pa.Schema) -> dict[str, pa.Array]:
-    """All null for a message that a program, and not the broker, has put there."""
+    """All null for a message that was published by a program, not by the broker."""
     stories: list[Story | None] = [None] * len(rows)
     for number in rows.with_headers.tolist():
         stories[number] = Story.from_headers(rows.headers_of(number))

@@ -1,16 +1,16 @@
-"""How far a stream is: the arithmetic of its offsets, without a broker and without Spark.
+"""The positions of a stream: the arithmetic of its offsets, without a broker and without Spark.
 
-An offset of the stream says of each partition up to where it was read, in JSON that Spark keeps in its checkpoint:
+An offset of the stream holds the position of each partition, in JSON that Spark keeps in its checkpoint:
 
     {"orders": {"uuid": "…", "partitions": {"0": {"epoch": 3, "offset": 170},
                                             "1": {"epoch": 3, "offset": 90, "from": 40}}}}
 
-The UUID tells a topic that was made anew from the one that was read. The epoch rises with every start of the
-broker, and each batch of the log keeps the one that it was written in. One that has fallen was taken from an older
-copy of the data; and so was a log whose last message before the offset is of a later epoch than the one that was
-noted with it: what was read then had been written by then. `from` stands where a micro-batch does not
-begin where the one before ended: at a partition that is new, or behind messages that are gone. So a micro-batch
-that is repeated reads the same offsets, whatever has happened since.
+The UUID tells a topic that was created again from the one that was read. The epoch rises with every start of the
+broker, and each batch of the log keeps the epoch in which it was written. An epoch that has fallen comes from an
+older copy of the data; and so does a log whose last message before the offset has a later epoch than the one that
+was noted with it: what was read then had been written by then. `from` is there if a micro-batch does not begin at
+the end of the one before: at a new partition, or behind messages that are gone. So a repeated micro-batch reads the
+same offsets, whatever has happened since.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class QueryPosition:
     epoch: int
     offset: Offset
     begin: Offset | None = None
-    """Where the micro-batch began that ends here, when not where the one before ended."""
+    """The begin of the micro-batch that ends here, if it is not the end of the one before."""
 
 
 QueryPositions = Mapping[Key, QueryPosition]
@@ -71,11 +71,11 @@ def offsets_by_topic(places: QueryPositions) -> dict[str, dict[int, Offset]]:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a partition has for the next micro-batch."""
+    """The messages of a partition for the next micro-batch."""
 
     reach: Reach
     before: QueryPosition | None
-    """Up to where it was read; None where it is new."""
+    """The position before; None if the partition is new."""
     begin: Offset
     end: Offset
 
@@ -88,7 +88,7 @@ class Backlog:
         return self.end - self.begin
 
     def read_up_to(self, end: Offset) -> QueryPosition:
-        """The place behind the next micro-batch. One that has not moved stays as it is: it is no news for Spark."""
+        """The position after the next micro-batch. One that has not moved stays equal, so Spark sees no change."""
         if self.before is not None and end == self.before.offset:
             return self.before
         begins_elsewhere = self.before is None or self.begin != self.before.offset
@@ -106,9 +106,9 @@ def backlogs(
     fail_on_data_loss: bool,
     targets: Mapping[Key, Offset] | None = None,
 ) -> list[Backlog]:
-    """What there is to read from `start` on, not beyond the targets where there are some.
+    """The backlogs from `start` on, up to the targets if there are some.
 
-    Messages that are gone are an error, or are passed over.
+    Messages that are gone are an error, or are skipped.
     """
     if fail_on_data_loss:
         _refuse_losses(start, found)
@@ -139,13 +139,13 @@ def _refuse_losses(start: QueryPositions, found: Sequence[Reach]) -> None:
 
 
 def to_look_at(places: QueryPositions, found: Sequence[Reach]) -> list[tuple[Reach, QueryPosition]]:
-    """Where the broker was started since, with a message before the offset to tell what it was started with."""
+    """Partitions whose broker was restarted since, and whose log has a message before the offset to check."""
     pairs = [(each, place) for each in found if (place := places.get(key_of(each))) is not None]
     return [(each, place) for each, place in pairs if place.epoch < each.epoch and each.holds(place.offset - 1)]
 
 
 def refuse_other_messages(reach: Reach, place: QueryPosition, epoch_before: int | None) -> None:
-    """The epoch is that of the message before the offset; None: it is not known."""
+    """`epoch_before` is that of the message before the offset; None: not known."""
     if epoch_before is not None and epoch_before > place.epoch:
         raise DataLost(
             f"{reach.topic}/{reach.partition} was read up to offset {place.offset} in epoch {place.epoch}, and "
@@ -171,7 +171,7 @@ def _gone(key: Key, offset: Offset, uuids: Mapping[str, UUID]) -> DataLost:
 
 
 def next_places(waiting: Sequence[Backlog], rows_max: int | None) -> dict[Key, QueryPosition]:
-    """Where the next micro-batch ends. A partition that is new and has nothing to read yet stays new."""
+    """The end of the next micro-batch. A new partition without messages stays new."""
     taken = shares([each.count for each in waiting], rows_max)
     return {
         each.key: each.read_up_to(each.begin + count)
@@ -181,9 +181,9 @@ def next_places(waiting: Sequence[Backlog], rows_max: int | None) -> dict[Key, Q
 
 
 def shares(counts: Sequence[int], rows_max: int | None) -> list[int]:
-    """How many of each are taken when all together may be so many: one of each first, then in proportion.
+    """The number of messages to take of each, at most `rows_max` in all: one of each first, then in proportion.
 
-    So a partition with few messages is not kept waiting by one with many.
+    So a partition with few messages does not wait for one with many.
     """
     total = sum(counts)
     if rows_max is None or total <= rows_max:
@@ -195,7 +195,7 @@ def shares(counts: Sequence[int], rows_max: int | None) -> list[int]:
 
 
 def _ones(counts: Sequence[int], rows_max: int) -> list[int]:
-    """To those with most first, where there is not one for each."""
+    """One for each; if that is too many, for those with the most messages."""
     order = sorted(range(len(counts)), key=lambda number: -counts[number])[:rows_max]
     chosen = {number for number in order if counts[number]}
     return [int(number in chosen) for number in range(len(counts))]
@@ -212,7 +212,7 @@ def _running(counts: Iterable[int]) -> Iterator[int]:
 def readable(
     ranges: Sequence[OffsetRange], found: Sequence[Reach], *, fail_on_data_loss: bool
 ) -> list[OffsetRange]:
-    """Those offsets of ranges that are still there: a micro-batch may be repeated long after it was planned."""
+    """The parts of ranges that still exist: a micro-batch may be repeated long after it was planned."""
     if fail_on_data_loss:
         _refuse_losses({key_of(each): QueryPosition(0, each.start) for each in ranges}, found)
         _refuse_losses({key_of(each): QueryPosition(0, each.end) for each in ranges}, found)
@@ -228,7 +228,7 @@ def _inside(one: OffsetRange, reach: Reach | None) -> OffsetRange:
 
 
 def ranges_between(start: QueryPositions, end: QueryPositions) -> list[OffsetRange]:
-    """What the micro-batch between two places reads."""
+    """The ranges of the micro-batch between two positions."""
     return [
         OffsetRange(*key, begin, place.offset)
         for key, place in sorted(end.items())

@@ -1,4 +1,4 @@
-"""Where a read begins and ends: what a query says, laid over what the broker has."""
+"""Plans the begin and the end of a read, from the query's options and the broker's partitions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,11 +13,11 @@ from goqueue.types import Offset
 
 STARTING, ENDING = "startingOffsets", "endingOffsets"
 LOOK_FROM = 10_000
-"""A range with fewer offsets is not worth a look at the size of its records."""
+"""Minimum number of offsets of a range for a look at the size of its records."""
 
 
 def plan_batch(client: Client, options: SourceOptions) -> list[OffsetRange]:
-    """The ranges of all tasks; whatever is wrong is told here."""
+    """The ranges of all tasks; all faults of the query are raised here."""
     found = reaches(client, options)
     refuse_no_topics(options, found)
     for bound, option in ((options.start, STARTING), (options.end, ENDING)):
@@ -29,7 +29,7 @@ def plan_batch(client: Client, options: SourceOptions) -> list[OffsetRange]:
 
 
 def sized(client: Client, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """With a look at the records of those that are worth it."""
+    """With the size of records, for large ranges."""
     return [replace(one, bytes_each=bytes_each(client, one)) if one.count > LOOK_FROM else one for one in ranges]
 
 
@@ -44,7 +44,7 @@ def _checked(client: Client, options: SourceOptions, reach: Reach) -> tuple[Offs
 
 
 def _refuse_beyond(options: SourceOptions, option: str, reach: Reach, offset: Offset) -> None:
-    """What somebody has typed is a mistake before it is a loss."""
+    """An offset that a user has typed is a mistake rather than a loss."""
     if offset > reach.end and options.fail_on_data_loss:
         raise InvalidConfig(
             f"{option} says offset {offset} for partition {reach.partition} of topic {reach.topic}, which ends at "
@@ -53,7 +53,7 @@ def _refuse_beyond(options: SourceOptions, option: str, reach: Reach, offset: Of
 
 
 def place_of(client: Client, bound: Bound, option: str, reach: Reach) -> Offset:
-    """The offset that was meant, whether it is there or not."""
+    """The offset that the option names, whether it exists or not."""
     if bound.timestamp_ms is not None:
         return offset_at(client, reach, bound.timestamp_ms * 1_000)
     said = bound.of(reach.topic, reach.partition)
@@ -66,7 +66,7 @@ def place_of(client: Client, bound: Bound, option: str, reach: Reach) -> Offset:
 
 
 def stream_start(client: Client, options: SourceOptions, reach: Reach, option: str = STARTING) -> Offset:
-    """Where a stream begins that has read nothing. A partition that is not named may be a new one: all of it."""
+    """The begin of a stream without a checkpoint. A partition that is not named may be new: it is read whole."""
     bound = options.start
     if bound.timestamp_ms is None and bound.of(reach.topic, reach.partition) is None:
         return reach.start
@@ -76,7 +76,7 @@ def stream_start(client: Client, options: SourceOptions, reach: Reach, option: s
 
 
 def refuse_strangers(bound: Bound, option: str, found: Sequence[Reach]) -> None:
-    """Offsets of what is not read are a mistake in a name or a number."""
+    """Offsets of partitions that are not read are a mistake in a name or a number."""
     read = {(each.topic, each.partition) for each in found}
     for topic, offsets in bound.offsets.items():
         for partition in offsets:

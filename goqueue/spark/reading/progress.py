@@ -1,7 +1,7 @@
-"""How far a query is, told to the broker as the progress of a group: for its lag, and for nothing else.
+"""Reports the position of a query to the broker as the progress of a group: for its lag, and for nothing else.
 
-Spark says that a micro-batch is done when it plans the next one (`commit`), so never of a query's last; but it asks
-for what lies behind that last one (`latestOffset`), and with that says the same.
+Spark reports a micro-batch as done when it plans the next one (`commit`), so never a query's last one; but it asks
+for the offsets after it (`latestOffset`), which means the same.
 """
 
 import logging
@@ -15,14 +15,14 @@ from goqueue.types import Offset
 logger = logging.getLogger("goqueue.spark")
 
 TELL_SECONDS_MAX = 5.0
-"""The query does not wait longer for that."""
+"""Limit of the query's wait for a report."""
 
 Reached = Mapping[str, Mapping[int, Offset]]
 """The next offset to read, by topic and partition."""
 
 
 class QueryProgress:
-    """Each place is told once, also when that fails: Spark may ask a hundred times a second for what is new."""
+    """Reports each position once, even if that fails: Spark may ask for new offsets a hundred times a second."""
 
     def __init__(self, group: str | None) -> None:
         self._group = group
@@ -38,7 +38,7 @@ class QueryProgress:
 
 
 def tell_progress(client: blocking.Client, group: str, topic: str, offsets: Mapping[int, Offset]) -> None:
-    """Where it cannot be told, that is a line in the log: a query goes on by its checkpoint."""
+    """A failure is only logged: a query goes on from its checkpoint."""
     try:
         with blocking.fail_after(TELL_SECONDS_MAX):
             client.commit(group, topic, offsets)
@@ -47,7 +47,7 @@ def tell_progress(client: blocking.Client, group: str, topic: str, offsets: Mapp
 
 
 def tell_at_the_end(url: str, group: str, reached: Mapping[str, Mapping[str, Offset]]) -> None:
-    """Of a query that was stopped, and has a client no more."""
+    """For a query that was stopped, and no longer has a client."""
     try:
         with connected(url, seconds_max=TELL_SECONDS_MAX) as client:
             for topic, offsets in reached.items():

@@ -1,8 +1,8 @@
-"""Which offsets which task reads: planned from numbers alone.
+"""Splits ranges of offsets into tasks, from numbers alone.
 
-A range of offsets is one partition's share of a query. It is cut so that there are at least as many tasks as were
-asked for (`minPartitions`), and so that none is larger than one may be: a task that fails is repeated as a whole,
-and a large one leaves the other cores without work.
+A range of offsets is one partition's share of a query. It is cut so that there are at least as many tasks as
+requested (`minPartitions`), and so that none is too large: a task that fails is repeated as a whole, and a large
+one leaves the other cores without work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from uuid import UUID
 from goqueue.types import Offset
 
 OFFSETS_MAX = 1_000_000
-"""That one task reads, where its messages are small."""
+"""Maximum number of offsets that one task reads, if its messages are small."""
 BYTES_MAX = 128 * 1024 * 1024
-"""That one task is estimated to read."""
+"""Limit of the estimated bytes that one task reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class OffsetRange:
     start: Offset
     end: Offset
     bytes_each: float = 0.0
-    """About how many bytes a record has; 0 where nobody has looked."""
+    """The estimated bytes of a record; 0 if not known."""
 
     @property
     def count(self) -> int:
@@ -33,20 +33,20 @@ class OffsetRange:
 
 
 def split(ranges: Sequence[OffsetRange], tasks_min: int = 1) -> list[OffsetRange]:
-    """The same offsets in at least so many pieces, as far as there are offsets; none of them empty."""
+    """The same offsets in at least `tasks_min` pieces, if there are enough offsets; none is empty."""
     ranges = [each for each in ranges if each.count > 0]
     total = sum(each.count for each in ranges)
     return [piece for each in ranges for piece in _cut(each, _pieces(each, total, tasks_min))]
 
 
 def _pieces(one: OffsetRange, total: int, tasks_min: int) -> int:
-    """By its part of all offsets, rounded up: together they are as many as were asked for, or a few more."""
+    """By its part of all offsets, rounded up: together they are as many as requested, or a few more."""
     share = -(-one.count * tasks_min // total)
     return min(one.count, max(share, -(-one.count // offsets_max(one.bytes_each))))
 
 
 def offsets_max(bytes_each: float) -> int:
-    """How many offsets a task may read, of records of this size."""
+    """Maximum number of offsets that a task reads, for records of this size."""
     if bytes_each <= 0:
         return OFFSETS_MAX
     return max(1, min(OFFSETS_MAX, int(BYTES_MAX / bytes_each)))

@@ -1,7 +1,7 @@
-"""Where the records of many batches lie: found by NumPy in a few passes, whatever their sizes.
+"""Finds the records of many batches with NumPy in a few passes, whatever their sizes.
 
-A record begins with three bytes that are always the same. All places with these bytes are found, and in a batch
-with as many of them as records they are the records. Where there are more, a value holds these bytes too, and the
+A record begins with three bytes that are always the same. All positions of these bytes are found, and in a batch
+with as many of them as records they are the records. If there are more, a value holds these bytes, too, and the
 batch is walked record by record, by their lengths. So nothing is ever guessed.
 
 A batch has been checked by its CRC; that its records are sound was checked when the broker took it.
@@ -28,7 +28,7 @@ _FIRST, _SECOND, _THIRD = *MAGIC.to_bytes(2, "big"), VERSION
 
 
 class Bodies(NamedTuple):
-    """Records of batches, unpacked, in one piece of memory, with or without something between the batches."""
+    """Uncompressed records of batches in one piece of memory, with or without gaps between the batches."""
 
     data: Buffer
     starts: Longs
@@ -38,7 +38,7 @@ class Bodies(NamedTuple):
 
 class FoundRecords(NamedTuple):
     positions: Longs
-    """Of each record, in order; so many for each batch as it counts."""
+    """The position of each record, in order; as many for each batch as its envelope counts."""
     heads: npt.NDArray[np.void]
     """Their headers, as `HEAD`."""
 
@@ -57,7 +57,7 @@ def find_records(bodies: Bodies) -> FoundRecords:
 
 
 def heads_at(data: Buffer, positions: Longs) -> npt.NDArray[np.void]:
-    """The headers at these places, copied out: of pieces that begin at every byte some are taken, as mere bytes
+    """Copies of the headers at these positions: selected from overlapping views at every byte, as plain bytes
     first, since fields would be copied one by one.
     """
     places = max(0, len(data) - HEADER_SIZE + 1)
@@ -67,9 +67,9 @@ def heads_at(data: Buffer, positions: Longs) -> npt.NDArray[np.void]:
 
 
 def _starts_in(data: Buffer) -> Longs:
-    """Each place with the bytes of a beginning and room for a header.
+    """Each position with the first bytes of a record and room for a header.
 
-    One look at every byte: for the second one, since a Q is rarer in texts than a G and in numbers than a 1.
+    One pass over all bytes, for the second one, since a Q is rarer in text than a G and in numbers than a 1.
     """
     every = np.frombuffer(data, np.uint8)
     places = max(0, len(every) - HEADER_SIZE + 1)

@@ -1,4 +1,4 @@
-"""Which records of some batches are rows, and where their parts lie: arrays with an entry for each, no objects.
+"""The records of batches that are rows, and the positions of their parts, as arrays and without objects for each.
 
 As for `client.read`: no control records, no delayed originals, none that has expired, none outside of the range.
 """
@@ -21,7 +21,7 @@ from goqueue.spark.reading.records import Bodies, find_records
 from goqueue.types import Buffer, Microseconds, Offset
 
 UNPACKED_SIZE_MAX = 4 * 1024 * 1024
-"""Of compressed batches so much is unpacked at once, and one batch more: there are never many more rows at once."""
+"""Limit of compressed batches that are unpacked at once, and one batch more; it also bounds the rows at once."""
 
 _HEADERS, _EXPIRING = int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
 
@@ -33,11 +33,11 @@ class WantedRows:
     start: Offset
     end: Offset
     now: Microseconds
-    """What has expired by then is no row."""
+    """Messages that have expired by then are no rows."""
 
 
 def rows_of(data: Buffer, wanted: WantedRows) -> "Iterator[Rows]":
-    """The rows of whole batches, which are found sound first."""
+    """The rows of whole batches, which are checked first."""
     view = memoryview(data)
     batches = [
         (position + ENVELOPE_SIZE, envelope)
@@ -60,14 +60,14 @@ class Rows:
         self.offsets = offsets
         self.keys_at = positions + HEADER_SIZE
         self.sections_at: Longs = self.keys_at + heads["key_size"]
-        """Where the value section begins, with the headers where there are some."""
+        """The beginning of the value section, which may begin with headers."""
         self.ends = self.sections_at + heads["value_size"]
         self.with_headers = np.flatnonzero(heads["flags"] & _HEADERS)
-        """The numbers of those that have headers."""
+        """The numbers of records with headers."""
         self.values_at = self._values_at()
 
     def _values_at(self) -> Longs:
-        """Behind the headers. Nothing else stands there: what has a due time is no row."""
+        """Behind the headers. Nothing else can be there: a record with a due time is no row."""
         if not len(self.with_headers):
             return self.sections_at
         lengths = np.ndarray(len(self.data) - HEADERS_LENGTH.size + 1, ">u4", self.data, strides=(1,))
@@ -85,14 +85,14 @@ class Rows:
         return Rows(self.data, self.positions[is_row], self.heads[is_row], self.offsets[is_row])
 
     def headers_of(self, number: int) -> Mapping[str, bytes]:
-        """Of one that has some."""
+        """The headers of a record that has some."""
         begin = int(self.sections_at[number]) + HEADERS_LENGTH.size
         return _unpacked_headers(bytes(memoryview(self.data)[begin : self.values_at[number]]))
 
 
 @lru_cache(256)
 def _unpacked_headers(packed: bytes) -> Mapping[str, bytes]:
-    """Those of one message are often those of the next."""
+    """Cached, as neighbouring messages often have the same headers."""
     found: Mapping[str, bytes] = msgpack.unpackb(packed)
     return found
 
@@ -111,7 +111,7 @@ def _chosen(bodies: Bodies, envelopes: Sequence[Envelope], wanted: WantedRows) -
 
 
 def _refuse_what_overlaps(rows: Rows, wanted: WantedRows) -> None:
-    """Arrow believes what it is told: a length that is wrong would show it memory that is not the log's."""
+    """Arrow does not check: a wrong length would make it read memory outside of the log's bytes."""
     nexts = np.append(rows.positions[1:], len(rows.data))
     if (rows.ends > nexts[: len(rows)]).any() or (rows.values_at > rows.ends).any():
         raise CorruptMessage(f"a record of {wanted.topic}/{wanted.partition} is longer than its batch has room for")
@@ -131,7 +131,7 @@ def _unexpired(rows: Rows, now: Microseconds) -> Truths:
 def _unpacked(
     view: memoryview, batches: Sequence[tuple[int, Envelope]]
 ) -> Iterator[tuple[Bodies, Sequence[Envelope]]]:
-    """Where nothing is compressed, all of them as they lie there."""
+    """If nothing is compressed, all batches as they are."""
     if not any(envelope.attributes & ZSTD for _, envelope in batches):
         if batches:
             starts, envelopes = zip(*batches, strict=True)

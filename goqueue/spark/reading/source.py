@@ -1,9 +1,9 @@
 """A topic as a table, read once.
 
-Planned on the driver: the topics' UUIDs and ends are asked for, and each range of offsets becomes one or more tasks
-(`minPartitions`, and by size). A task connects and gives Arrow record batches, decoded without a Python object for
-each message. All queries on one `load()` share the plan and so see the same messages; that is also why filters are
-not taken (docs/decisions/2026-11-17-spark-filters.md).
+The driver plans: it asks for the topics' UUIDs and ends, and each range of offsets becomes one or more tasks
+(`minPartitions`, and by size). A task connects and returns Arrow record batches, decoded without a Python object
+for each message. All queries on one `load()` share the plan and so see the same messages; that is also why filters
+are not pushed down (docs/decisions/2026-11-17-spark-filters.md).
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RangePartition(InputPartition):
-    """What one task reads. The time is the plan's, so that a task that is repeated gives the same rows."""
+    """The range of one task. The time is that of the plan, so that a repeated task returns the same rows."""
 
     def __init__(self, offsets: OffsetRange, planned_at: Microseconds) -> None:
         super().__init__(None)
@@ -41,20 +41,20 @@ class RangePartition(InputPartition):
 
 
 class GoQueueReader(DataSourceReader):
-    """Made where the query is planned, and pickled to every task: no client here."""
+    """Created where the query is planned, and pickled to every task: it has no client."""
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         self._schema = schema
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each task. Told here: unknown topics, partitions without a start, no broker."""
+        """One for each task. Raises for unknown topics, partitions without a start, and without a broker."""
         in_task()
         try:
             with connected(self._options.url) as client:
                 return [RangePartition(each, now(client)) for each in plan_batch(client, self._options)]
         except GoQueueError as error:
-            raise error.with_traceback(None) from None  # Spark shows all of it, and the sentence says enough
+            raise error.with_traceback(None) from None  # Spark would show the traceback; the message says enough
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Runs in a task: the rows of one range of offsets, in their order."""
@@ -64,7 +64,7 @@ class GoQueueReader(DataSourceReader):
 def read_range(
     partition: InputPartition | None, schema: StructType, options: SourceOptions
 ) -> "Iterator[pa.RecordBatch]":
-    """Where nothing was planned Spark has one task do nothing."""
+    """Without ranges Spark still starts one task, which does nothing."""
     if not isinstance(partition, RangePartition):
         return
     in_task()

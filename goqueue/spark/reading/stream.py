@@ -1,9 +1,9 @@
 """A topic as a table that grows.
 
-What an offset of the stream is, and what follows from it, is in offsets.py; here it meets the broker and
-Spark. A topic made anew and messages lost to retention are seen by comparing the offset with what the broker says,
-and are an error or are passed over by `failOnDataLoss`. New partitions, and new topics that fit a pattern, begin at
-their start. While the broker is away for less than half a minute the query waits.
+offsets.py has the arithmetic of a stream's offsets; this file connects it with the broker and Spark. A topic that
+was created again and messages lost to retention are found by comparing the offset with the broker's answer, and are
+an error or are skipped by `failOnDataLoss`. New partitions, and new topics that match a pattern, begin at their
+start. The query waits for a broker that is away for less than half a minute.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,8 +56,8 @@ def rows_min(limit: ReadLimit) -> int:
 
 
 class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One lives in a process beside the driver as long as the query, and keeps its client; others are pickled to
-    the tasks, to call `read` and nothing else. So the client is opened when first needed, never when this is made.
+    """One instance lives in a process beside the driver as long as the query, and keeps its client; others are
+    pickled to the tasks, which only call `read`. So the client is opened when first needed, not in the constructor.
     """
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
@@ -68,13 +68,13 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._latest: dict[str, Any] | None = None
         self._targets: dict[Key, Offset] | None = None
-        """Of a run that ends with what was there at its begin."""
+        """The ends of a run that reads only the messages that existed at its beginning."""
         self._progress = QueryProgress(options.group)
         self._looked_at: dict[Key, int] = {}
-        """In which epoch of the broker its log was found to be the one that was read."""
+        """The epoch in which a partition's log was last checked to be the one that was read."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (these names are Spark's)
-        """Where a query without a checkpoint begins. Spark asks twice, and must hear of one latest."""
+        """The begin of a query without a checkpoint. Spark asks twice, and must get the same answer."""
         if self._initial is None:
             found = reaches(self._client, self._options)
             refuse_strangers(self._options.start, "startingOffsets", found)
@@ -91,7 +91,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next micro-batch ends; `start` itself when there is nothing new. All before `start` is done."""
+        """The end of the next micro-batch; `start` itself if there is nothing new. All before `start` is done."""
         places = from_json(start)
         waiting = self._waiting(places)
         self._tell(places)
@@ -107,7 +107,7 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return backlogs(places, found, fail_on_data_loss=self._options.fail_on_data_loss, targets=self._targets)
 
     def _refuse_other_messages(self, places: QueryPositions, found: Sequence[Reach]) -> None:
-        """A look at the log for each partition, once after each start of the broker."""
+        """Checks the log of each partition, once after each start of the broker."""
         if not self._options.fail_on_data_loss:
             return
         for reach, place in to_look_at(places, found):
@@ -116,18 +116,18 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._looked_at[key_of(reach)] = reach.epoch
 
     def _reaches(self) -> list[Reach]:
-        """Of a topic that is not there any more is said how far it was read, where that is an error."""
+        """Without deleted topics; if that is an error, it names how far they were read."""
         return reaches_left(self._client, self._options)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The ends of the partitions, for the query's progress: as they were when last asked for."""
+        """The ends of the partitions, for the query's progress: those of the last request."""
         return self._latest
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._targets = {key_of(each): each.end for each in self._reaches()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of one micro-batch; the same rows for the same offsets, whenever it is asked."""
+        """The tasks of one micro-batch; always the same rows for the same offsets."""
         ranges = ranges_between(from_json(start), from_json(end))
         if not ranges:
             return []
@@ -138,11 +138,11 @@ class GoQueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [RangePartition(each, now(client)) for each in pieces]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
-        """Runs in a task, as that of a batch does."""
+        """Runs in a task, as for a batch."""
         return read_range(partition, self._schema, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """All up to here is done. A query goes on by its checkpoint, not by what is told here."""
+        """Everything up to `end` is done. A query goes on from its checkpoint, not from this report."""
         self._tell(from_json(end))
 
     def _tell(self, places: QueryPositions) -> None:

@@ -1,7 +1,7 @@
-"""What the broker says of the topics of a query: which they are, and how far they reach.
+"""The topics of a query, and the readable offsets of their partitions, from the broker.
 
-A partition reaches up to its high watermark, not to its end: what lies between may still be lost with the power,
-and an offset that Spark has noted in a checkpoint must never become another message's.
+A partition is read up to its high watermark, not to its end: messages in between may be lost in a power cut, and an
+offset that Spark has noted in a checkpoint must never become another message's.
 """
 
 import re
@@ -24,7 +24,7 @@ from goqueue.types import Microseconds, Offset
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One partition: what can be read of it now."""
+    """One partition, and its readable offsets."""
 
     topic: str
     uuid: UUID
@@ -39,7 +39,7 @@ class Reach:
 
 
 def reaches(client: Client, options: SourceOptions) -> list[Reach]:
-    """All partitions that a query reads, in the order of its topics. Unknown ones are told."""
+    """All partitions that a query reads, in the order of its topics. Unknown ones are an error."""
     described = [
         (topic, partition) for topic in _topics(client, options) for partition in _partitions(topic, options)
     ]
@@ -53,7 +53,7 @@ def reaches(client: Client, options: SourceOptions) -> list[Reach]:
 
 
 def reaches_left(client: Client, options: SourceOptions) -> list[Reach]:
-    """As `reaches`, of those topics that are there: for a query that goes on when some were deleted."""
+    """As `reaches`, for the topics that exist: for a query that goes on when some were deleted."""
     try:
         return reaches(client, options)
     except UnknownTopic:
@@ -101,7 +101,7 @@ def _partitions(topic: wire.TopicDescription, options: SourceOptions) -> Iterato
 def _high_watermarks(
     client: Client, described: Sequence[tuple[wire.TopicDescription, wire.PartitionDescription]]
 ) -> Iterator[Offset]:
-    """By a fetch at the end of each, where there is nothing to fetch."""
+    """By a fetch at the end of each, which returns no messages."""
     places = tuple(wire.FetchPartition(topic.uuid, each.partition, 0, each.end) for topic, each in described)
     if not places:
         return
@@ -112,7 +112,7 @@ def _high_watermarks(
 
 
 def _end_in(error: wire.Error) -> Offset:
-    """Told where the end is not durable yet; purged meanwhile, there is nothing below it."""
+    """The high watermark in the error of a fetch beyond it. After a purge there is nothing below it."""
     refusal = error_of(error)
     end = refusal.details.get("end")
     if isinstance(refusal, OffsetOutOfRange) and isinstance(end, int):
@@ -121,27 +121,27 @@ def _end_in(error: wire.Error) -> Offset:
 
 
 def offset_at(client: Client, reach: Reach, time: Microseconds) -> Offset:
-    """The first message of this time or later, else the end."""
+    """The offset of the first message of this time or later, else the end."""
     found = call(client, wire.OffsetAtTime(reach.uuid.bytes, reach.partition, time), wire.OffsetFound).offset
     return reach.end if found is None else min(found, reach.end)
 
 
 def bytes_each(client: Client, one: OffsetRange) -> float:
-    """About how large a record is, by a look at the first batch, in whose middle the range may begin; 0 when
-    nothing can be said.
+    """The estimated size of a record, from the first batch, in whose middle the range may begin; 0 if it is not
+    known.
     """
     envelope = _envelope_at(client, one, one.start)
     return envelope.size / (envelope.end_offset - envelope.base_offset) if envelope is not None else 0.0
 
 
 def epoch_at(client: Client, reach: Reach, offset: Offset) -> int | None:
-    """In which this was written. Not known where compaction has left nothing: its gaps may span epochs."""
+    """The epoch in which this was written. Not known in gaps of compaction, which may span epochs."""
     envelope = _envelope_at(client, reach, offset)
     return envelope.leader_epoch if envelope is not None and envelope.record_count else None
 
 
 def _envelope_at(client: Client, one: Reach | OffsetRange, offset: Offset) -> Envelope | None:
-    """By a fetch of the least: a batch."""
+    """By the smallest fetch: one batch."""
     place = wire.FetchPartition(one.uuid.bytes, one.partition, 0, offset)
     [found] = call(client, wire.Fetch(0, 0, (place,)), wire.Fetched).partitions
     for _, envelope in sound_batches(one.topic, one.partition, memoryview(found.data)):
