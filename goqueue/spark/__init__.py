@@ -4,11 +4,11 @@
     goqueue.spark.register(spark)
     orders = spark.read.format("goqueue").option("url", "ws://127.0.0.1:7710").option("subscribe", "orders").load()
 
-Import it before the session is built: Spark decides then under which Python its workers run, and takes whatever
-`python3` is on their path unless PYSPARK_PYTHON is set, which the import does.
+Import it before the session is built: Spark then chooses the Python of its workers, and takes the `python3` on
+their path unless PYSPARK_PYTHON is set, which the import does.
 
-Nothing here is imported with goqueue itself, and PySpark only where it is needed: its absence is told in one
-sentence.
+Nothing here is imported with goqueue itself, and PySpark only where it is needed: if it is missing, one sentence
+says so.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ use_this_python()
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format `goqueue` known to this session, once all that it needs is there, here and at the workers.
+    """Register the format `goqueue` with this session, after checks of its requirements, here and at the workers.
 
     `SparkNotReady` names what is missing and the cure. One task of a few milliseconds runs to ask a worker.
     """

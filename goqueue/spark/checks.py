@@ -1,7 +1,7 @@
-"""Whether Spark can work here: its packages, its Java, and the Python of its workers.
+"""Checks the requirements of Spark: its packages, its Java, and the Python of its workers.
 
-Each of these fails otherwise late, in a stack trace of Java. The packages and the Java are looked at before a
-session is built where goqueue builds it (`check_machine`), else when it is registered.
+Without these checks each of them fails late, in a stack trace of Java. Packages and Java are checked before a
+session is built, if goqueue builds it (`check_machine`), else when the format is registered.
 """
 
 import os
@@ -26,7 +26,7 @@ PACKAGES: Mapping[str, tuple[Version, Version]] = {
     "pandas": ((2, 2), (3,)),
     "pyarrow": ((18,), (27,)),
 }
-"""The oldest that works, and the first that does not; pyproject.toml says the same."""
+"""The oldest version that works, and the first that does not; pyproject.toml says the same."""
 JAVA_OLDEST = 17
 JAVA_SECONDS_MAX = 30.0
 WORKERS_PYTHON = "PYSPARK_PYTHON"
@@ -35,7 +35,7 @@ INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless, or set JAVA_HOM
 
 
 def use_this_python() -> None:
-    """Workers have what we have only if they run under our Python. Who has set another knows why."""
+    """Workers have our packages only if they run under our Python. A variable that is set already stays."""
     os.environ.setdefault(WORKERS_PYTHON, sys.executable)
 
 
@@ -68,7 +68,7 @@ def _fault_of(name: str, version_of: Callable[[str], str]) -> str | None:
 
 
 def _numbers(text: str) -> Version:
-    """Of 4.3.0.dev1 the leading numbers."""
+    """The leading numbers of a version, as (4, 3, 0) of 4.3.0.dev1."""
     return tuple(int(part) for part in re.match(r"[\d.]*", text)[0].strip(".").split(".") if part)  # type: ignore[index]
 
 
@@ -80,7 +80,7 @@ def _text(numbers: Version) -> str:
 
 
 def check_java() -> None:
-    """The one that Spark will start: that of JAVA_HOME, else the first on the path."""
+    """Check the Java that Spark will start: that of JAVA_HOME, else the first on the path."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=os.path.join(home, "bin") if home else None)
     if java is None:
@@ -101,13 +101,13 @@ def _said_by(java: str) -> str:
 
 
 def check_java_of(spark: "SparkSession") -> None:
-    """The one that a session runs on."""
+    """Check the Java of a session."""
     jvm: Any = spark.sparkContext._jvm
     check_java_version(str(jvm.System.getProperty("java.version")), "the session's Java")
 
 
 def check_java_version(said: str, java: str) -> None:
-    """17.0.15, 21-ea, or 1.8.0_392 where it is old."""
+    """Versions look like 17.0.15, 21-ea, or 1.8.0_392 for an old one."""
     if (_numbers(said) or (0,))[0] < JAVA_OLDEST:
         raise SparkNotReady(
             f"{java} is {said}; Spark needs Java {JAVA_OLDEST} or newer. Please run: {INSTALL_JAVA}"
@@ -124,7 +124,7 @@ def check_workers(spark: "SparkSession") -> None:
 
     context = spark.sparkContext
     try:
-        # An RDD of one partition: no query to plan, no Arrow, nothing that the worker needs but Python and PySpark.
+        # An RDD of one partition: no query to plan, no Arrow; the worker needs only Python and PySpark.
         [(python, missing, found)] = context.parallelize([0], 1).map(_what_a_worker_has()).collect()
     except (PySparkException, Py4JError) as error:
         raise SparkNotReady(
@@ -144,7 +144,7 @@ def check_workers(spark: "SparkSession") -> None:
 
 
 def _what_a_worker_has() -> Callable[[int], tuple[str, tuple[str, ...], str]]:
-    """A function that travels whole, as one of a module of goqueue would not: the worker may have no goqueue."""
+    """A nested function, which is pickled by value: the worker may have no goqueue to import it from."""
 
     def look(_: int) -> tuple[str, tuple[str, ...], str]:
         import importlib  # noqa: PLC0415
@@ -162,7 +162,7 @@ def _what_a_worker_has() -> Callable[[int], tuple[str, tuple[str, ...], str]]:
 
 
 def _reason(trace: str) -> str:
-    """Of a stack trace the line that says it."""
+    """The line of a stack trace that names the reason."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"PYTHON_VERSION_MISMATCH|Cannot run program|Error: ", line)]
     return (telling or lines or ["it says nothing"])[0][:300]

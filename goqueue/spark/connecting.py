@@ -1,9 +1,9 @@
-"""The way to the broker from Spark's processes: the driver's planners and the executors' tasks.
+"""Connections to the broker from Spark's processes: the driver's planners and the executors' tasks.
 
 Each has its own client: processes of Spark fork, and a connection does not survive that. A client waits half a
-minute for a broker that is down, which is right for a program that runs on. Here a query that is about to start
-fails soon, with one sentence; once it was connected, the client's own patience holds, and so it does for a task,
-which belongs to a query that runs: a broker may be away just when it begins.
+minute for a broker that is down, which is right for a program that runs on. A query that is about to start fails
+soon, with one sentence; once it was connected, the client's own time limit holds, and so it does for a task, which
+belongs to a running query: a broker may be away just when it begins.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def connected(
     seconds_max: float = CONNECT_SECONDS_MAX,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Iterator[blocking.Client]:
-    """A client that has heard from the broker, for a block; `Unavailable` when none answers in time. Later it
+    """A client that has reached the broker, for a block; `Unavailable` when no broker answers in time. Later it
     waits for `patience_seconds`.
     """
     with blocking.connect(url, name=name) as client:
@@ -42,8 +42,8 @@ def connected_in_task(
 
 
 def _greet(client: blocking.Client, url: str, seconds_max: float) -> None:
-    """Asked of no topic at all, since every task asks it: a client connects by itself, and what fails is the first
-    question."""
+    """A request without topics, as every task sends it: a client connects by itself, and its first request is what
+    fails."""
     try:
         with blocking.fail_after(seconds_max):
             call(client, wire.DescribeTopics(()), wire.Topics)

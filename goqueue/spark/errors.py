@@ -1,4 +1,4 @@
-"""Errors of ours that come back from Spark inside of its own."""
+"""Finds goqueue's errors inside of Spark's."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ _OURS = re.compile(r"goqueue\.errors\.([A-Za-z]+): (.+)")
 
 
 def our_error(trace: str) -> GoQueueError | None:
-    """The last that a stack trace tells."""
+    """The last goqueue error in a stack trace."""
     for name, message in reversed(_OURS.findall(trace)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, GoQueueError):
@@ -22,13 +22,13 @@ def our_error(trace: str) -> GoQueueError | None:
 
 
 def reason_of(error: "Py4JJavaError") -> str:
-    """What Java itself says, without where it was said."""
+    """The message of the Java exception, without its stack trace."""
     thrown: Any = error.java_exception
     return str(thrown.getMessage() or thrown.getClass().getName())
 
 
 def _made(kind: type[GoQueueError], message: str) -> GoQueueError:
-    """Some need more than a message to be made."""
+    """Some classes need more arguments than a message."""
     try:
         return kind(message)
     except TypeError:

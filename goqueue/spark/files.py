@@ -1,6 +1,6 @@
-"""Files as Spark reaches them: Hadoop's FileSystem, so that a table may lie wherever Spark can write.
+"""Files through Hadoop's FileSystem, so that a table may be wherever Spark can write.
 
-Only what every file system keeps its word on is used: a file that is renamed is there whole or not at all, and a
+It relies only on what every file system guarantees: a file that is renamed is there whole or not at all, and a
 listing shows what was written before.
 """
 
@@ -25,7 +25,7 @@ class FoundFile:
 
 
 class Files:
-    """Those of the file system that `path` lies on. Paths are whole: with their file system, from its root."""
+    """The files of the file system of `path`. Paths are absolute and name their file system."""
 
     def __init__(self, spark: "SparkSession", path: str) -> None:
         context: Any = spark.sparkContext
@@ -40,14 +40,14 @@ class Files:
         return bool(self._files.exists(self._path_class(path)))
 
     def in_folder(self, path: str) -> list[FoundFile]:
-        """By name; nothing where there is no such folder."""
+        """Sorted by name; empty if there is no such folder."""
         if not self.exists(path):
             return []
         found = [_found(status) for status in self._files.listStatus(self._path_class(path))]
         return sorted(found, key=lambda each: each.name)
 
     def below(self, path: str) -> Iterator[FoundFile]:
-        """All files in it and in its folders."""
+        """All files in this folder and its subfolders."""
         for each in self.in_folder(path):
             if each.is_folder:
                 yield from self.below(each.path)
@@ -58,11 +58,11 @@ class Files:
         self._files.mkdirs(self._path_class(path))
 
     def remove(self, path: str) -> None:
-        """With all that is in it; nothing happens where it is not."""
+        """Remove a file or a folder with its contents; a missing one is ignored."""
         self._files.delete(self._path_class(path), True)
 
     def move(self, source: str, target: str) -> None:
-        """Within this file system. The target is not there yet."""
+        """Move within this file system. The target must not exist."""
         self.make_folder(target.rpartition("/")[0])
         if not self._files.rename(self._path_class(source), self._path_class(target)):
             raise OSError(f"{source} cannot be moved to {target}")
@@ -75,7 +75,7 @@ class Files:
             stream.close()
 
     def write_json(self, path: str, content: Any) -> None:
-        """A file that is not there yet: whole, or not at all when the process is killed meanwhile."""
+        """Write a new file: whole, or not at all when the process is killed meanwhile."""
         aside = f"{path}.{uuid4().hex}{UNFINISHED}"
         stream = self._files.create(self._path_class(aside), True)
         try:
@@ -87,9 +87,9 @@ class Files:
 
 
 class Versions:
-    """One small piece of JSON that changes, as files 0000000001.json and on: the last is it.
+    """A small JSON value that changes, as files 0000000001.json and on: the last one counts.
 
-    To rename a file over another is whole on some file systems and on others not; a new name always is.
+    To rename a file over another is atomic on some file systems only; a new name is on all.
     """
 
     def __init__(self, files: Files, folder: str) -> None:
@@ -97,7 +97,7 @@ class Versions:
         self._folder = folder
 
     def latest(self) -> Any:
-        """None where there is none."""
+        """None if there is no file."""
         numbers = self._numbers()
         return json.loads(self._files.read_text(self._path(numbers[-1]))) if numbers else None
 

@@ -1,8 +1,8 @@
-"""What a query says to the source and the sink, read and checked: named and meant as in Spark's Kafka connector.
+"""The options of the source and the sink, with the names and meanings of Spark's Kafka connector.
 
-Spark hands options over as text and their names in lower case. All faults are told at once, as `InvalidConfig`.
-What only the broker knows (whether a topic exists, which partitions it has) is asked elsewhere, and before any
-task starts.
+Spark passes options as text, with their names in lower case. All faults are reported at once, as `InvalidConfig`.
+Checks that need the broker (whether a topic exists, which partitions it has) are made elsewhere, before any task
+starts.
 """
 
 import re
@@ -26,7 +26,7 @@ from goqueue.spark.optionvalues import (
 )
 
 EARLIEST, LATEST = -2, -1
-"""As in Kafka's JSON: where a partition begins, and where it ends now."""
+"""The beginning and the current end of a partition, as in Kafka's JSON."""
 
 SELECTING = ("subscribe", "subscribePattern", "assign")
 SOURCE = (
@@ -45,35 +45,35 @@ SOURCE = (
     "patienceSeconds",
 )
 JSON_SCHEMA = "jsonSchema"
-"""Of a read by `ingest`: what its messages are; those that fit are there as a column, too. Not for others: which
-ones are known to fit is nobody's promise.
+"""The schema of the messages, for reads of `ingest` only; messages that fit are also in a column of their own. Not
+for other programs: which messages are known to fit is not promised.
 """
 SINK = ("url", "topic", "application", "batchId")
 SPARKS_OWN = {"checkpointlocation", "queryname"}
-"""Meant for Spark, which hands them over with a stream's own."""
+"""Spark's own options, which it passes together with a stream's."""
 NAMED_OTHERWISE = {
     "kafka.bootstrap.servers": "url",
     "kafka.group.id": "group",
     "groupidprefix": "group",
     "path": "subscribe (to read) or topic (to write)",
 }
-"""What Kafka's connector, or a file, calls it."""
+"""The names of these options in Kafka's connector, or for files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a read begins or ends: `timestamp_ms` counts before `offsets`, and these before `otherwise`."""
+    """The begin or the end of a read: `timestamp_ms` wins over `offsets`, and these over `otherwise`."""
 
     otherwise: int
     """`EARLIEST` or `LATEST`."""
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By topic and partition; each an offset, `EARLIEST` or `LATEST`."""
     timestamp_ms: int | None = None
-    """The first message with this time (of the log) or a later one. Without one, the end."""
+    """Selects the first message with this timestamp or a later one; the end if there is none."""
 
     def of(self, topic: str, partition: int) -> int | None:
-        """The offset to use, `EARLIEST` or `LATEST`; None where the time decides, or where nothing was said of a
-        partition though others of its topic were named, or of its topic though other topics were.
+        """The offset to use, `EARLIEST` or `LATEST`; None if the time decides, or if this partition is not named
+        and others are.
         """
         if self.timestamp_ms is not None:
             return None
@@ -89,36 +89,36 @@ class SourceOptions:
     url: str
     subscribe: tuple[str, ...]
     pattern: str | None
-    """A regular expression of Python that fits the whole name of a topic."""
+    """A regular expression of Python for the whole name of a topic."""
     assign: Mapping[str, tuple[int, ...]]
     start: Bound
     end: Bound
-    """Of a batch; a stream has none, and this says `LATEST`."""
+    """The end of a batch read; a stream has none, and has `LATEST` here."""
     max_offsets_per_trigger: int | None
     min_partitions: int | None
     fail_on_data_loss: bool
     include_headers: bool
     include_origin: bool
-    """Columns that say where a dead letter comes from; of itself where nothing but dead-letter topics is named."""
+    """Columns with the origin of a dead letter; the default if only dead-letter topics are named."""
     json_schema: str | None
     group: str | None
-    """Under which a stream's progress is told to the broker."""
+    """The group under which a stream's progress is reported to the broker."""
     patience_seconds: float
-    """So long a broker may be away."""
+    """Limit of the time for which a broker may be away."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     url: str
     topic: str | None
-    """None where each row names its own."""
+    """None if each row names its own topic."""
     application: str | None
     batch_id: int | None
-    """Of a batch write that may be repeated; of a stream Spark numbers the batches."""
+    """The number of a batch write that may be repeated; the batches of a stream are numbered by Spark."""
 
 
 class ColumnOptions(NamedTuple):
-    """All that decides the columns; the other options are looked at by the reader."""
+    """The options that decide the columns; the reader checks the others."""
 
     include_headers: bool
     include_origin: bool
@@ -145,7 +145,7 @@ def _columns(faults: OptionFaults, topics: tuple[str, ...], pattern: str | None)
 
 
 def _for_dead_letters(pattern: str | None) -> bool:
-    """Whether it fits nothing else, by its text alone: columns must not hang on which topics there are today."""
+    """Whether it matches nothing else, by its text alone: columns must not depend on today's topics."""
     return pattern is not None and pattern.endswith(re.escape(DEAD_LETTER_SUFFIX)) and "|" not in pattern
 
 
@@ -207,7 +207,7 @@ def sink_options(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
 
 
 def _start(faults: OptionFaults, streaming: bool) -> Bound:
-    """A batch begins where the topic does, a stream where it ends: as with Kafka."""
+    """By default a batch begins at the topic's start, a stream at its end, as with Kafka."""
     begin = LATEST if streaming else EARLIEST
     word = "startingOffsets"
     names = {"earliest": EARLIEST, "latest": LATEST} if streaming else {"earliest": EARLIEST}
@@ -219,7 +219,7 @@ def _end(faults: OptionFaults) -> Bound:
 
 
 def _bound(faults: OptionFaults, offsets: str, timestamp: str, names: Mapping[str, int], otherwise: int) -> Bound:
-    """The time wins over the offsets: as with Kafka."""
+    """The time wins over the offsets, as with Kafka."""
     given = faults.read(offsets, lambda text: _offsets(text, names), default=otherwise)
     timestamp_ms = faults.read(timestamp, whole_number(0), default=None)
     if isinstance(given, int):
@@ -238,7 +238,7 @@ def _topic(name: str) -> str:
 
 
 def _faults(options: Mapping[str, str], names: tuple[str, ...]) -> OptionFaults:
-    """With the first of them: options that are not known."""
+    """Begins with the faults of unknown options."""
     known = {name.lower() for name in (*names, JSON_SCHEMA)} | SPARKS_OWN
     faults = OptionFaults(_lower(options))
     for name in _lower(options):

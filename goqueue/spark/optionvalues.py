@@ -1,4 +1,4 @@
-"""How each kind of option is read from its text. What cannot be raises `ValueError` or an error of ours."""
+"""Parses each kind of option from its text. Bad text raises `ValueError` or an error of goqueue."""
 
 import json
 import re
@@ -19,7 +19,7 @@ INT_MAX = 2**31 - 1
 
 
 class OptionFaults:
-    """Options by their names in lower case, and all that is wrong with them."""
+    """Options by their names in lower case, and all their faults."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = given
@@ -85,7 +85,7 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 
 def regular_expression(text: str) -> str:
-    """Python warns of what may mean something else one day; whoever reads a topic cannot do anything about it."""
+    """Without Python's warnings of patterns that may change their meaning: they would not help a reader."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -125,7 +125,7 @@ def _numbers(given: Any) -> tuple[int, ...]:
 
 
 def offsets_of(text: str, check: Check, special: frozenset[int]) -> Mapping[str, Mapping[int, int]]:
-    """`special` are the numbers below zero that may stand for an end of the log."""
+    """`special` are the negative numbers that mean an end of the log."""
     return {check(topic): _offsets(given, special) for topic, given in _object(text, _OFFSETS_LIKE).items()}
 
 
@@ -159,7 +159,7 @@ def _object(text: str, like: str) -> dict[str, Any]:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets a name stand twice, and Python takes the last; here it is a mistake."""
+    """JSON allows a name twice, and Python takes the last; here it is a mistake."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError(f"a name stands twice among {', '.join(name for name, _ in pairs)}")

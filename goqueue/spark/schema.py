@@ -55,9 +55,9 @@ ORIGIN_TOPIC, ORIGIN_PARTITION, ORIGIN_OFFSET = "origin_topic", "origin_partitio
 ORIGIN_GROUP, ATTEMPTS, REASON = "origin_group", "attempts", "reason"
 FIRST_DELIVERY, LAST_DELIVERY = "first_delivery", "last_delivery"
 DELAY, DELIVER_AT = "delay", "deliver_at"
-"""Of a sink's rows alone, beside most of those above."""
+"""Columns of a sink's rows only, besides most of those above."""
 KNOWN = "_goqueue_known"
-"""The values of a message that is known to fit the JSON Schema of an ingest; null where it is not known."""
+"""The values of a message that is known to fit the JSON Schema of an ingest; null if that is not known."""
 
 HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -100,5 +100,5 @@ def record_from(json_schema: str) -> JsonObject:
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":
-    """What Spark compares each record batch with, to the letter: types, names, order and nullability."""
+    """The schema that Spark compares each record batch with: types, names, order and nullability must be equal."""
     return to_arrow_schema(schema, timezone="UTC")

@@ -1,1 +1,1 @@
-"""The format `goqueue`, as Spark sees it."""
+"""The format `goqueue` of Spark."""

@@ -1,8 +1,8 @@
-"""The format `goqueue`, as Spark sees it.
+"""The format `goqueue` of Spark.
 
-Spark carries this class by its name to Python processes of its own and makes it anew in each: one on the driver
-that asks for the schema, one that plans, one for the offsets of a stream, one for each commit, and one for each
-task. So it holds nothing but its options, and whoever it makes connects for itself, when first asked.
+Spark sends this class by name to Python processes of its own and instantiates it in each: one on the driver that
+asks for the schema, one that plans, one for the offsets of a stream, one for each commit, and one for each task. So
+it holds nothing but its options, and each reader and writer connects for itself, when first used.
 """
 
 from pyspark.sql.datasource import (
@@ -30,7 +30,7 @@ class GoQueueDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """For reads alone; not even whether it is a stream is known when Spark asks."""
+        """For reads only; when Spark asks, it is not even known whether it is a stream."""
         in_task()
         return source_schema(**column_options(self.options)._asdict())
 

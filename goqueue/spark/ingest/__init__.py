@@ -1,4 +1,4 @@
-"""A topic becomes a table of Parquet files."""
+"""Writes topics to a table of Parquet files."""
 
 from goqueue.spark.ingest.job import Ingest, ingest
 

@@ -1,4 +1,4 @@
-"""What Spark keeps of a streaming query, as far as we look into it: whose it is, and how far it is."""
+"""Reads Spark's checkpoint of a streaming query: the query's id, and its position."""
 
 import json
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ class QueryCheckpoint:
         self.spark_folder = self.path
 
     def query_id(self) -> str | None:
-        """It outlives restarts; None where there is no query yet."""
+        """The id outlives restarts; None if there is no query yet."""
         metadata = f"{self.path}/metadata"
         return str(json.loads(self._files.read_text(metadata))["id"]) if self._files.exists(metadata) else None
 

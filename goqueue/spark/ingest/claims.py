@@ -1,9 +1,9 @@
 """One writer for a table at a time, on any file system.
 
-A writer leaves a note that it is there, and then looks for others' notes: where two come at once, both see at least
-the other's and give up, which is safe. A note is stale when its process is gone, which is seen from the same
-machine, or when it was not renewed for two minutes. Who was thought gone and is not finds its note removed, and
-ends before it changes the table.
+A writer leaves a note, and then looks for the notes of others: if two come at once, both see the other's and give
+up, which is safe. A note is stale when its process has ended, which is visible on the same machine, or when it was
+not renewed for two minutes. A writer that was wrongly taken for dead finds its note removed, and ends before it
+changes the table.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STALE_MS = 120_000
 RENEW_MS = 15_000
 PATIENCE_MS = 5_000
-"""For a Java that ends a moment after the program that was killed."""
+"""Limit of the wait for the other: Java ends a moment after a program that was killed."""
 LOOK_AGAIN_MS = 250
 
 
@@ -32,7 +32,7 @@ class Claim:
         self._renewed = 0
 
     def take(self) -> None:
-        """`TableInUse` when another writes."""
+        """Claim the table. `TableInUse` when another ingest writes."""
         self._write()
         waited = 0
         while (other := self._other()) is not None:
@@ -46,13 +46,13 @@ class Claim:
             waited += LOOK_AGAIN_MS
 
     def renew(self) -> None:
-        """Often: it writes only when it is time to."""
+        """Call it often: it writes only when it is time to."""
         if self._now() - self._renewed > RENEW_MS:
             self.check()
             self._write()
 
     def check(self) -> None:
-        """Before the table is changed."""
+        """Call it before the table is changed."""
         if self._note.latest() is None:
             raise TableInUse(f"another ingest has taken over {self._table.path}; this one has ended itself")
 
@@ -66,14 +66,14 @@ class Claim:
         self._note.add({**note, "renewed_ms": self._renewed})
 
     def _other(self) -> dict[str, Any] | None:
-        """One that is alive; notes of the dead are removed."""
+        """The note of another writer that is alive; stale notes are removed."""
         for each in self._table.files.in_folder(self._table.claims):
             if each.path == self._folder or each.name == self._folder.rpartition("/")[2]:
                 continue
             note: dict[str, Any] | None = Versions(self._table.files, each.path).latest()
             if note is not None and self._is_alive(note):
                 return note
-            if note is not None:  # else it is just being written, or nothing
+            if note is not None:  # else it is just being written, or empty
                 self._table.files.remove(each.path)
         return None
 
@@ -84,7 +84,7 @@ class Claim:
         return bool(self._now() - note["renewed_ms"] < STALE_MS)
 
     def _host(self) -> str:
-        """As it calls itself, which needs no network."""
+        """The machine's own name, which needs no network."""
         return str(self._java.lang.System.getenv("HOSTNAME") or self._java.net.InetAddress.getLoopbackAddress())
 
     @staticmethod

@@ -1,7 +1,7 @@
-"""Which schemas a table goes on with: those that add columns, or fields of structs.
+"""Schema evolution of a table: a new schema may add columns, or fields of structs.
 
-What is there stays as it is: rows were written with it, and whoever reads relies on it. A field that is gone or has
-another type is told before anything starts.
+Existing columns stay as they are: rows were written with them, and readers rely on them. A field that is missing or
+has another type is an error before anything starts.
 """
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
@@ -10,7 +10,7 @@ from goqueue.errors import InvalidConfig
 
 
 def evolved(table: StructType, wanted: StructType) -> StructType:
-    """The columns of the table with those that are new; `InvalidConfig` names all that do not go."""
+    """The columns of the table with the new ones; `InvalidConfig` names all that are not possible."""
     faults: list[str] = []
     made = _structs(table, wanted, "", faults)
     if faults:

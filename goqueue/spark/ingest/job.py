@@ -1,12 +1,12 @@
-"""A topic becomes a table of Parquet files: `goqueue spark ingest`.
+"""The ingest of topics into a table of Parquet files: `goqueue spark ingest`.
 
-A streaming query whose checkpoint knows how far it is; each micro-batch is written by Spark to a folder of its own,
-and then becomes part of the table by a commit of ours (tablefolder.py), which is what makes it exactly once: Spark
-repeats a micro-batch of which it does not know that it was done, and a repeated one finds its commit.
+A streaming query whose checkpoint holds its position; Spark writes each micro-batch to a folder of its own, and a
+commit of ours makes it part of the table (tablefolder.py), exactly once: Spark repeats a micro-batch of which it
+does not know that it was done, and a repeated one finds its commit.
 
-With a schema each message becomes typed columns or, where it does not fit, a row of the quarantine: one reading
-of the topic counts those that are not known to fit at once while it writes the others; only where there are some it
-is read again, for them. Without a schema rows are messages as they are.
+With a schema each message becomes typed columns or, if it does not fit, a row of the quarantine: the first read of
+the topic writes the messages that are known to fit at once, and counts the others; only if there are some is it
+read again, for them. Without a schema rows are messages as they are.
 """
 
 import json
@@ -56,35 +56,35 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What to do."""
+    """The options of an ingest."""
 
     url: str
     topics: Sequence[str]
     path: str
     schema: Mapping[str, Any] | None = None
-    """A JSON Schema. It comes from a file; from a registry it would come the same way."""
+    """A JSON Schema, read from a file."""
     checkpoint: str | None = None
     max_offsets_per_trigger: int = OFFSETS_PER_TRIGGER
     group: str | None = None
     starting: Mapping[str, str] = field(default_factory=dict)
-    """`startingOffsets` or `startingTimestamp`; count where there is no checkpoint yet. Without: all there is."""
+    """`startingOffsets` or `startingTimestamp`, used if there is no checkpoint yet. Default: everything."""
     fail_on_data_loss: bool = True
     follow_seconds: float | None = None
-    """None: what is there now. Else: on and on, with a micro-batch each so many seconds."""
+    """None: ends with the messages that exist now. Else it follows, with this many seconds for each micro-batch."""
     files_max: int = FILES_MAX
     patience_seconds: int | None = None
-    """So long the broker may be away; None: as long as for every read."""
+    """Limit of the time for which the broker may be away; None: as for every read."""
 
 
 @dataclass(slots=True)
 class IngestSummary:
-    """What one run has done."""
+    """The counts of one run."""
 
     path: str
     quarantine: str
     checkpoint: str
     expected: int = 0
-    """So many offsets lay ahead when it began."""
+    """The number of offsets to read when it began."""
     rows: int = 0
     quarantined: Counter[str] = field(default_factory=Counter)
     """Counts by reason."""
@@ -113,8 +113,8 @@ Watch = Callable[[IngestSummary], None]
 
 
 def ingest(spark: "SparkSession", work: Ingest, watch: Watch = lambda _: None) -> IngestSummary:
-    """Run to the end, or until it is interrupted, in a session that has goqueue registered. `watch` is
-    called about once a second.
+    """Run to the end, or until it is interrupted, in a session with goqueue registered. `watch` is called about
+    once a second.
     """
     table = TableFolder(Files(spark, work.path), work.path)
     claim = Claim(spark, table)
@@ -128,7 +128,7 @@ def ingest(spark: "SparkSession", work: Ingest, watch: Watch = lambda _: None) -
 
 
 def _take(claim: Claim, table: TableFolder) -> None:
-    """It is the first that is written."""
+    """The claim is the first write, so it shows whether the folder is writable."""
     try:
         claim.take()
     except Py4JJavaError as error:
@@ -139,7 +139,7 @@ def _take(claim: Claim, table: TableFolder) -> None:
 
 @contextmanager
 def _settings_of_ours(spark: "SparkSession") -> Iterator[None]:
-    """For a query that starts meanwhile, which keeps a copy: a column must not hang on a session's time zone."""
+    """For a query that starts meanwhile, which keeps a copy: columns must not depend on the session's time zone."""
     before = {name: spark.conf.get(name) for name in SETTINGS}
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
@@ -180,10 +180,10 @@ class _Run:
             self._tell_progress()
         return self._summary
 
-    # What is there, and whether this goes on with it
+    # Checks of the topics and of the existing table
 
     def look_at_topics(self) -> None:
-        """Unknown ones are told before anything is written for them."""
+        """Unknown topics are an error before anything is written."""
         options, reached = source_options(self._options(), streaming=True), self._checkpoint.reached()
         with connected(self._work.url) as client:
             found = reaches(client, options)
@@ -193,7 +193,7 @@ class _Run:
         self._summary.expected = sum(max(0, each.end - begin) for each, begin in zip(found, begins, strict=True))
 
     def _check_begin(self, client: Client, options: SourceOptions, found: Sequence[Reach]) -> None:
-        """Where it is given by hand."""
+        """Check a given start."""
         refuse_strangers(options.start, STARTING, found)
         for each in found:
             stream_start(client, options, each, STARTING)
@@ -283,15 +283,15 @@ class _Run:
             raise _telling(self._failure or error) from None
 
     def _tell_progress(self) -> None:
-        """Once more at the end: a query that is stopped has told nothing of its last micro-batch."""
+        """Once more at the end: a stopped query has not reported its last micro-batch."""
         if self._work.group is not None and self._summary.offsets:
             tell_at_the_end(self._work.url, self._work.group, self._summary.offsets)
 
     # One micro-batch
 
     def _batch(self, batch: "DataFrame", number: int) -> None:
-        """Called by Spark, in a thread of its own. It hears of an error in few words: of a query that is stopped it
-        looks at them with a regular expression that overflows Java's stack, and a terminal, where they are a page.
+        """Called by Spark, in a thread of its own. Spark gets a short error: for a stopped query it matches the
+        text with a regular expression that overflows Java's stack on long text, and a terminal would show a page.
         """
         try:
             self._take(batch, number)
@@ -305,7 +305,7 @@ class _Run:
         self._merge(batch.sparkSession, commit)
 
     def _write(self, batch: "DataFrame", number: int) -> Commit:
-        """To `staging`. What is told of it is what the commit says."""
+        """Write to `staging`, and return the commit."""
         staged = self._table.new_staging()
         names = f"{number:010d}-{self._query_id()[:8]}"
         written = self._rows.write(batch, f"{staged}/rows", f"{staged}/quarantine")
@@ -314,7 +314,7 @@ class _Run:
         return Commit(moves, [staged], written.rows, written.quarantined)
 
     def _query_id(self) -> str:
-        """Of the checkpoint; from the first micro-batch on the table goes with no other."""
+        """The id of the checkpoint's query; from the first micro-batch on the table belongs to it alone."""
         found, about = self._checkpoint.query_id(), self._table.about.latest()
         assert found is not None
         if about["query"] is None:
@@ -342,10 +342,10 @@ class _Run:
 
 
 def _without_date(columns: StructType) -> StructType:
-    """Which the folder says."""
+    """Without the date, which is in the folder's name."""
     return StructType([each for each in columns.fields if each.name != DATE_COLUMN])
 
 
 def _telling(error: BaseException) -> BaseException:
-    """Of a stack trace our sentence, where there is one."""
+    """goqueue's error from a stack trace, if there is one."""
     return error if isinstance(error, GoQueueError) else our_error(str(error)) or error

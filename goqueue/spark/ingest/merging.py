@@ -1,8 +1,8 @@
-"""Small files of a day become one: each micro-batch leaves some, and a reader opens them all.
+"""Merges small files of a day into one: each micro-batch leaves some, and a reader opens them all.
 
-The merged file is written to `staging`; then one commit says that it comes and what goes (tablefolder.py).
-Killed at any moment, the next run finishes it or knows nothing of it. For a moment a reader may see both, as in any
-folder of Parquet files that is written to.
+The merged file is written to `staging`; then one commit names it and the files that it replaces (tablefolder.py).
+After a kill at any moment the next run finishes it or knows nothing of it. For a moment a reader may see both, as
+in any folder of Parquet files that is written to.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,12 +24,12 @@ MERGED_BYTES_MAX = 128 * MIB
 @dataclass(frozen=True, slots=True)
 class Merging:
     files_max: int
-    """So many small files may lie in a folder; with one more they are merged."""
+    """Limit of small files in a folder; with one more they are merged."""
     small_bytes: int = SMALL_BYTES
     merged_bytes_max: int = MERGED_BYTES_MAX
 
     def chosen(self, files: Iterable[FoundFile]) -> list[FoundFile]:
-        """Those of one folder that become one now; none where there are few."""
+        """The files of one folder to merge now; none if there are few."""
         small = [each for each in files if each.name.endswith(PARQUET) and each.size < self.small_bytes]
         if len(small) <= self.files_max:
             return []
@@ -43,13 +43,13 @@ class Merging:
 
 
 Write = Callable[[Sequence[FoundFile], str], None]
-"""The rows of files, to a folder."""
+"""Writes the rows of files to a folder."""
 
 
 def merge_folder(
     table: TableFolder, folder: str, merging: Merging, write: Write, check: Callable[[], None]
 ) -> bool:
-    """Whether there was something to merge. `check` is asked before the table is changed."""
+    """Returns whether there was something to merge. `check` is called before the table is changed."""
     chosen = merging.chosen(table.files.in_folder(folder))
     if not chosen:
         return False
@@ -67,6 +67,6 @@ def merge_folder(
 
 
 def write_merged(spark: "SparkSession", columns: "StructType", files: Sequence[FoundFile], staged: str) -> None:
-    """With the columns of the table: older files lack some. One task, which has one row group at a time."""
+    """With the columns of the table, as older files lack some. One task, which holds one row group at a time."""
     rows = spark.read.schema(columns).parquet(*(each.path for each in files))
     rows.coalesce(1).write.parquet(staged)

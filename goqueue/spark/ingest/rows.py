@@ -1,4 +1,4 @@
-"""What the rows of an ingested table are: messages as they are, or typed columns and a quarantine beside them."""
+"""The rows of an ingested table: messages as they are, or typed columns and a quarantine beside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RAW = (KEY, VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, PRIORITY, HEADERS)
-"""Tables from before have no headers; their older rows have null there."""
+"""Older tables have no headers; their rows have null there."""
 BESIDE = (TOPIC, PARTITION, OFFSET, TIMESTAMP, KEY, PRIORITY)
-"""In a typed table each with a _ before its name."""
+"""In a typed table each has a _ before its name."""
 MESSAGE = (*BESIDE, VALUE, HEADERS)
 REASON = "reason"
 _INNER = ("_goqueue_fits", "_goqueue_parsed", "_goqueue_reason")
@@ -40,8 +40,8 @@ _FITS, _PARSED, _REASON = _INNER
 
 
 def _beside(name: str) -> str:
-    """What a column of the source is called beside those of a schema. Headers stay inside: `_headers` may be one of
-    the schema's."""
+    """The name of a source column beside those of a schema. Headers are internal: `_headers` may be one of the
+    schema's."""
     return "_goqueue_headers" if name == HEADERS else f"_{name}"
 
 
@@ -58,11 +58,11 @@ class WrittenRows:
 class TableRows(Protocol):
     @property
     def columns(self) -> StructType:
-        """With that of the day, which the folders are named by, at the end."""
+        """The columns; the last one is the day, which names the folders."""
 
     @property
     def is_at_once(self) -> bool:
-        """Whether the source is to say which messages fit the schema."""
+        """Whether the source has to say which messages fit the schema."""
 
     def write(self, batch: "DataFrame", target: str, quarantine: str) -> WrittenRows: ...
 
@@ -112,8 +112,8 @@ def quarantine_columns() -> StructType:
 
 @dataclass
 class _Typed:
-    """First those that are known to fit at once are written; what is left is read again and walked. Where that is
-    much, the next batches are walked from the beginning.
+    """Messages that are known to fit at once are written first; the rest is read again and walked. If the rest is
+    large, the next batches are walked from the beginning.
     """
 
     columns: StructType
@@ -135,7 +135,7 @@ class _Typed:
         assert found == left, "the topic gave other messages when it was read again"
         return WrittenRows(done + walked.rows, walked.quarantined)
 
-    # In steps that Spark compiles to one; what one step names, the next has computed once.
+    # In steps that Spark compiles to one; a column of one step is computed once for the next.
 
     def _known(self, rows: "DataFrame") -> "DataFrame":
         record, values = self.parsing.record, F.col(KNOWN)
@@ -143,7 +143,7 @@ class _Typed:
         return typed.withColumn(_FITS, values.isNotNull() & keeps_limits(record, values))
 
     def _write_known(self, known: "DataFrame", target: str) -> tuple[int, int]:
-        """How many were written, and how many are left."""
+        """The number of rows written, and of those left."""
         counted = Observation()
         counts = (F.count_if(F.col(_FITS)).alias("done"), F.count_if(~F.col(_FITS)).alias("left"))
         _save(known.observe(counted, *counts).where(F.col(_FITS)).select(*self._row()), target)

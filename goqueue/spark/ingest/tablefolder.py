@@ -1,4 +1,4 @@
-"""A table of Parquet files that each message is in once, whenever its writer was killed.
+"""A table of Parquet files that holds each message once, whenever its writer is killed.
 
     orders/                              the table
         log_date=2026-11-17/             one folder for each day, by the log's time in UTC
@@ -10,11 +10,11 @@
             staging/                     files that are not in the table yet
     orders_quarantine/                   the same for messages that do not fit; no part of the table
 
-A change of the table is first written to `staging`, then told in one small file of `commits`, then done: files are
-moved in, and files that they replace are removed. Who is killed before the telling leaves nothing but files in
-`staging`, which the next run removes. Who is killed after it leaves a change that the next run finishes: each
-step can be done again. Spark repeats a micro-batch that it does not know to be done, under the same number; one
-whose commit is there is only finished.
+A change of the table is first written to `staging`, then recorded in one small file of `commits`, then done: files
+are moved in, and files that they replace are removed. A writer that is killed before the commit leaves nothing but
+files in `staging`, which the next run removes. One that is killed after it leaves a change that the next run
+finishes: each step can be repeated. Spark repeats a micro-batch that it does not know to be done, with the same
+number; one that has a commit is only finished.
 """
 
 import json
@@ -33,10 +33,10 @@ BATCH, MERGE = "batch-", "merge-"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A change that is decided."""
+    """A change of the table that is decided."""
 
     moves: list[tuple[str, str]]
-    """From where in `staging` to where in a table."""
+    """Paths in `staging`, and their targets in a table."""
     removes: list[str] = field(default_factory=list)
     rows: int = 0
     quarantined: Mapping[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class TableFolder:
         return any(each.name != OWN_FOLDER for each in self.files.in_folder(self.path))
 
     def new_staging(self) -> str:
-        """Never one that a run before has used: what is left of that may still write there."""
+        """Never a folder of an earlier run: its tasks may still write there."""
         return f"{self._own}/staging/{uuid4().hex}"
 
     # Changes
@@ -64,8 +64,8 @@ class TableFolder:
     def take(self, number: int, write: Callable[[], Commit], check: Callable[[], None]) -> Commit:
         """Make a micro-batch part of the table. One that was taken before is only finished, and not written again.
 
-        Spark begins a micro-batch when the one before is done for good, so that the commits before can go.
-        `check` is asked before the change is decided.
+        Spark begins a micro-batch when the one before is done for good, so earlier commits can be removed.
+        `check` is called before the change is decided.
         """
         name = f"{BATCH}{number:010d}"
         for each in self.names_told():
@@ -80,7 +80,7 @@ class TableFolder:
         return commit
 
     def replace(self, write: Callable[[str], Commit], check: Callable[[], None]) -> None:
-        """Put some files in the place of others. `write` gets a name for them."""
+        """Replace some files by others. `write` gets a name for them."""
         name = f"{MERGE}{uuid4().hex}"
         commit = write(name)
         check()
@@ -91,7 +91,7 @@ class TableFolder:
     # Commits
 
     def tell(self, name: str, commit: Commit) -> None:
-        """From here on the change is made, by this run or the next."""
+        """Write the commit: from here on the change will be made, by this run or the next."""
         self.files.write_json(self._commit(name), asdict(commit))
 
     def told(self, name: str) -> Commit | None:
@@ -101,7 +101,7 @@ class TableFolder:
         return Commit(**{**said, "moves": [(source, target) for source, target in said["moves"]]})
 
     def finish(self, name: str) -> None:
-        """Do what is told, or what is left of it. A source that is not there any more was moved."""
+        """Carry out the commit, or the rest of it. A source that is missing was moved already."""
         commit = self.told(name)
         assert commit is not None
         for source, target in commit.moves:
@@ -118,7 +118,7 @@ class TableFolder:
         return [name.removesuffix(JSON) for name in names if name.endswith(JSON)]
 
     def recover(self) -> None:
-        """What a run before has decided is finished, and what it has not decided is gone."""
+        """Finish the changes that an earlier run has decided, and remove those that it has not."""
         for name in self.names_told():
             self.finish(name)
             if name.startswith(MERGE):
@@ -131,7 +131,7 @@ class TableFolder:
     # Files
 
     def moves(self, staged: str, root: str, name: str) -> list[tuple[str, str]]:
-        """Of what Spark wrote to `staged`, by day, into a table under names of ours."""
+        """The moves of the files that Spark wrote to `staged`, by day, into a table with names of ours."""
         found = [each for each in self.files.below(staged) if each.name.endswith(PARQUET)]
         return [
             (each.path, f"{root}/{each.path.rsplit('/', 2)[1]}/part-{name}-{number:05d}{PARQUET}")

@@ -1,1 +1,1 @@
-"""Files become messages."""
+"""Publishes the rows of files as messages."""

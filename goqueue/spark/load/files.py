@@ -1,8 +1,8 @@
-"""The files of a load: which there are, how they are read, and which are done.
+"""The files of a load: how they are found, their formats, and which are done.
 
-Which are done is kept as a small table of JSON in the checkpoint, a directory that Spark can write: here, in HDFS
-or in an object store. A group of files is entered once all its rows are confirmed, so whoever starts again repeats
-at most the one group that was under way.
+The done files are kept as a small table of JSON in the checkpoint, a directory that Spark can write: here, in HDFS
+or in an object store. A group of files is entered once all its rows are confirmed, so a restart repeats at most the
+one group that was under way.
 """
 
 import re
@@ -21,7 +21,7 @@ FORMATS = {
     "csv": (".csv",),
     "json": (".json", ".jsonl", ".ndjson"),
 }
-"""By the ends of their names."""
+"""The formats by the ends of file names."""
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".deflate")
 NOT_FOUND = "PATH_NOT_FOUND"
 ENTRY = "topic string, path string, size bigint, modified_ms bigint"
@@ -35,7 +35,7 @@ class LoadFile(NamedTuple):
 
 
 def files_at(spark: "SparkSession", path: str) -> list[LoadFile]:
-    """Of a file, a directory or a pattern, in the order of their names. Their content is not looked at."""
+    """The files of a path, a directory or a pattern, sorted by name. Their contents are not read."""
     try:
         found = spark.read.format("binaryFile").load(path)
         rows = found.selectExpr("path", "length", "unix_millis(modificationTime) as modified_ms").collect()
@@ -47,7 +47,7 @@ def files_at(spark: "SparkSession", path: str) -> list[LoadFile]:
 
 
 def format_of(files: Iterable[LoadFile]) -> str:
-    """What the names say; `InvalidConfig` when they say nothing, or not all the same."""
+    """The format by the names; `InvalidConfig` when they name none, or differ."""
     found: dict[str | None, str] = {}
     for file in files:
         found.setdefault(_format_of(file.path), file.path)
@@ -70,7 +70,7 @@ def _format_of(path: str) -> str | None:
 
 
 def groups_of(files: Iterable[LoadFile], bytes_max: int) -> Iterator[list[LoadFile]]:
-    """In their order, as many together as fit; a larger one alone."""
+    """In order, as many together as fit; a larger file alone."""
     group: list[LoadFile] = []
     for file in files:
         if group and sum(each.size for each in group) + file.size > bytes_max:
@@ -87,14 +87,14 @@ def literally(path: str) -> str:
 
 
 class LoadCheckpoint:
-    """Which files are loaded, and to which topic."""
+    """The files that were loaded, and their topic."""
 
     def __init__(self, spark: "SparkSession", directory: str | None) -> None:
         self._spark = spark
         self._directory = directory
 
     def without_loaded(self, files: Sequence[LoadFile], topic: str) -> list[LoadFile]:
-        """Those that are to be loaded. `InvalidConfig` when it is of another topic, or a file is not as it was."""
+        """The files to load. `InvalidConfig` when the checkpoint is for another topic, or a file has changed."""
         loaded = self._loaded(topic)
         for file in files:
             if loaded.get(file.path, file) != file:

@@ -1,7 +1,7 @@
-"""Files become messages: a group of files at a time, entered in the checkpoint once all its rows are confirmed.
+"""The load of files: a group of files at a time, entered in the checkpoint once all its rows are confirmed.
 
-At least once: of a run that was killed, the next one begins with the group that was under way, so that rows of this
-group may be there twice; those of groups before are not touched again.
+At least once: after a run that was killed, the next one begins with the group that was under way, so rows of this
+group may be published twice; those of earlier groups are not read again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,15 +27,15 @@ READING: Mapping[str, Mapping[str, str]] = {
     "csv": {"header": "true", "mode": "FAILFAST", "quote": '"', "escape": '"'},
     "json": {"mode": "FAILFAST"},
 }
-"""What cannot be read is an error: Spark alone would make nulls of it. A quote in a CSV field is doubled, as RFC
-4180 and all who write such files have it; Spark alone would look for a backslash before it.
+"""Fields that cannot be read are an error: by default Spark would make them null. A quote in a CSV field is
+doubled, as in RFC 4180 and in most such files; by default Spark would look for a backslash before it.
 """
 OVER_LINES = "multiLine"
 EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-"""As JSON a time keeps its microseconds; Spark alone would cut them off."""
+"""A time keeps its microseconds as JSON; by default Spark would cut them off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Job:
     """The column that is the value; None: the whole row, as JSON."""
     priority: str | None = None
     schema: str | None = None
-    """The columns, as SQL declares them; None: as the files have them."""
+    """The columns as an SQL declaration; None: those of the files."""
     reading: Mapping[str, str] = field(default_factory=dict)
     """Further options of Spark's reader."""
     checkpoint: str | None = None
@@ -62,16 +62,16 @@ class Loaded:
     files: int = 0
     rows: int = 0
     bytes: int = 0
-    """Of the files."""
+    """Bytes of the files."""
     files_before: int = 0
-    """Loaded by earlier runs, and left alone by this one."""
+    """The number of files that earlier runs have loaded."""
 
 
 Progress = Callable[[int], object]
 
 
 def load(spark: "SparkSession", job: Job, begin: Progress, advance: Progress) -> Loaded:
-    """`begin` hears of all bytes that are to be loaded, `advance` of those that were."""
+    """`begin` gets the number of bytes to load, `advance` those that were loaded."""
     files, checkpoint = files_at(spark, job.path), LoadCheckpoint(spark, job.checkpoint)
     pending = checkpoint.without_loaded(files, job.topic)
     done = Loaded(files_before=len(files) - len(pending))
@@ -89,7 +89,7 @@ def load(spark: "SparkSession", job: Job, begin: Progress, advance: Progress) ->
 
 
 def _publish(messages: "DataFrame", job: Job) -> int:
-    """How many they were, counted on their way."""
+    """Returns the number of messages, counted during the write."""
     counted = Observation()
     counting = messages.observe(counted, sql.count(sql.lit(1)).alias("rows"))
     counting.write.format("goqueue").mode("append").option("url", job.url).option("topic", job.topic).save()
@@ -113,7 +113,7 @@ class Reading:
 
     def _go_over_lines(self, files: Sequence[LoadFile]) -> bool:
         """Whether there may be a line break between quotes: a line then has an odd number of these. Such files are
-        not split among tasks, so it is looked for and not supposed; who gives the option has decided it.
+        not split among tasks, so it is checked and not assumed; if the option is given, it decides.
         """
         given = {name.lower(): text for name, text in self._options.items()}
         quote = given.get("quote", "")
@@ -129,7 +129,7 @@ class Reading:
         schema: str | StructType | None,
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> "DataFrame":
-        """Without a schema it is looked for in the files: in all of them where they are JSON."""
+        """Without a schema it is inferred from the files: from all of them if they are JSON."""
         reader = self._spark.read.format(self._format).options(**self._options, **more)
         if schema is not None:
             reader = reader.schema(schema)
@@ -149,7 +149,7 @@ class Reading:
         return sql.to_json(sql.struct(*names), {"ignoreNullFields": "false", **EXACT}).alias(VALUE)
 
     def _as_bytes(self, name: str) -> "Column":
-        """Bytes and text as they are, what is nested as JSON, all else as Spark prints it."""
+        """Bytes and text as they are, nested values as JSON, all others as Spark prints them."""
         column, kind = sql.col(_quoted(name)), self._type_of(name)
         if isinstance(kind, BinaryType | StringType):
             return column
@@ -172,7 +172,7 @@ class Reading:
 
 
 def _base(path: str, files: Sequence[LoadFile]) -> dict[str, str]:
-    """Where directories like day=2026-01-01 begin, which are columns."""
+    """The path below which directories like day=2026-01-01 are columns."""
     is_file = len(files) == 1 and files[0].path.endswith(path.rstrip("/").rpartition("/")[2])
     return {} if is_file or literally(path) != path else {"basePath": path}
 

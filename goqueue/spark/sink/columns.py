@@ -1,4 +1,4 @@
-"""The columns of a table that becomes messages: which there may be, and of which types.
+"""The columns of a table for the sink, and their types.
 
 | column | type | |
 |---|---|---|
@@ -11,7 +11,7 @@
 | partition | a whole number | null: by the key, else each batch to the next, and each task begins at another |
 | topic | string | looked at where the option `topic` is not given, which wins over it |
 
-All is known before a task starts: what does not fit is told at once, as `InvalidConfig`.
+All of this is checked before a task starts: faults are reported at once, as `InvalidConfig`.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ from goqueue.spark.schema import (
 )
 
 THE_BROKERS = {OFFSET, TIMESTAMP}
-"""Columns of a source that no sink can write: the log gives them anew."""
+"""Columns of a source that no sink can write: the log assigns them."""
 
 
 def check_columns(schema: StructType, *, topic_is_given: bool) -> None:

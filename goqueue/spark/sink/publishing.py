@@ -1,7 +1,7 @@
-"""The rows of one task on their way to the broker: queued run by run, confirmed every few megabytes.
+"""Publishes the rows of one task: queued run by run, confirmed every few megabytes.
 
-So the broker has something to do while the next rows are read, and what a task holds is bounded however many rows
-it has: the record batch that Spark gave it, and what is not confirmed of it and of those before.
+So the broker works while the next rows are read, and a task's memory is bounded however many rows it has: the
+record batch from Spark, and its unconfirmed rows and those of earlier ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ THE_ROWS_FAULT = (InvalidMessage, InvalidName, UnknownPartition, UnknownTopic)
 
 
 def publish_all(client: blocking.Client, topic: str | None, batches: "Iterable[pa.RecordBatch]") -> int:
-    """How many messages were published; every one of them is confirmed. `topic` wins over the column."""
+    """Returns the number of messages published; all are confirmed. `topic` wins over the column."""
     with ExitStack() as producers:
         publishing = Publishing(client, topic, producers)
         for batch in batches:
@@ -49,7 +49,7 @@ class Publishing:
                 self.confirm()
 
     def confirm(self) -> None:
-        """Wait for everything that is queued; `PublishFailed` if some of it failed."""
+        """Wait for all queued messages; `PublishFailed` if some failed."""
         for producer in self._producers.values():
             producer.flush()
         self.confirmed += self._queued_rows
@@ -80,7 +80,7 @@ class Publishing:
     def _producer_of(self, topic: str) -> blocking.Producer:
         producer = self._producers.get(topic)
         if producer is None:
-            # Every row is confirmed by the time that so many are queued: the producer's own limit is never met.
+            # Rows are confirmed before that many are queued: the producer's own limit is never reached.
             made = self._client.producer(check_publishable(topic), buffer_messages=UNCONFIRMED_ROWS_MAX * 2)
             producer = self._producers[topic] = self._open.enter_context(made)
             begin_keyless_anywhere(producer)  # a query may have many tasks of few rows each

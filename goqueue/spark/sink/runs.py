@@ -1,10 +1,9 @@
-"""Rows of a record batch as calls of a producer: neighbours that differ in value, key and priority go together.
+"""Rows of a record batch as calls of a producer: neighbours that differ only in value, key and priority share one.
 
 Most batches are one such run. Then no row is looked at by itself: values and keys become lists, whole columns at a
-time. Where headers, times, partitions or topics differ, each change of one begins the next run, so the
-order of rows is kept.
+time. If headers, times, partitions or topics differ, each change begins the next run, so the order of rows is kept.
 
-Nothing here publishes. What is wrong with a row is `RowRefused`, with the row's number in its batch.
+Nothing here publishes. A fault of a row is `RowRefused`, with the row's number in its batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,15 +28,15 @@ class SendRun(NamedTuple):
     """The number of its first row."""
     topic: str
     options: Mapping[str, Any]
-    """What all of its rows have in common, as a producer takes it; what is not said is as a producer has it."""
+    """The producer's arguments that all of its rows share; others have the producer's defaults."""
     values: Sequence[bytes]
     keys: Sequence[bytes | None] | None
     priorities: Sequence[Priority] | None
-    """None where all of the batch have one, which is among the options then."""
+    """None if all rows of the batch have the same, which is among the options then."""
 
 
 def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[SendRun]:
-    """The rows in their order. `topic` is that of all rows, whatever a column says."""
+    """The rows in order. `topic` is that of all rows, whatever a column says."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     values, keys = _values(columns[VALUE]), _keys(columns.get(KEY))
     priorities = _mixed_priorities(columns.get(PRIORITY))
@@ -67,7 +66,7 @@ def _keys(column: "pa.Array | None") -> list[bytes | None] | None:
 
 
 def _bytes_of(column: "pa.Array") -> list[Any]:
-    """By NumPy, which makes the objects in C: a fifth of what `to_pylist` takes."""
+    """By NumPy, which makes the objects in C: a fifth of the time of `to_pylist`."""
     import pyarrow as pa  # noqa: PLC0415
 
     if pa.types.is_string(column.type):
@@ -78,11 +77,11 @@ def _bytes_of(column: "pa.Array") -> list[Any]:
     return made
 
 
-# What rows may have in common
+# Shared options
 
 
 def _alike(columns: Mapping[str, "pa.Array"], count: int) -> Iterator[tuple[dict[str, Any], int]]:
-    """Options, and how many rows in a row have them."""
+    """Options, and the number of neighbouring rows that share them."""
     import pyarrow.compute as pc  # noqa: PLC0415
 
     constant: dict[str, Any] = {}
@@ -111,7 +110,7 @@ def _headers(column: "pa.Array") -> list[dict[str, bytes] | None]:
 
 
 def _header(number: int, pairs: list[Any]) -> dict[str, bytes] | None:
-    """Of a map they come as pairs, of an array as dicts."""
+    """Headers from a map come as pairs, from an array as dicts."""
     made: dict[str, bytes] = {}
     for pair in pairs:
         name, value = (None, None) if pair is None else pair if isinstance(pair, tuple) else tuple(pair.values())
@@ -149,12 +148,12 @@ def _whole(column: "pa.Array") -> list[int | None]:
 
 
 def _seconds(column: "pa.Array") -> list[float | None]:
-    """Decimals too."""
+    """Also from decimals."""
     return [None if each is None else float(each) for each in column.to_pylist()]
 
 
 def _moments(column: "pa.Array") -> list[float | None]:
-    """Without a detour over dates: their zone need not be known here."""
+    """Without conversion to dates, whose zone need not be known here."""
     import pyarrow as pa  # noqa: PLC0415
 
     exact = column.cast(pa.timestamp("us", column.type.tz)).view(pa.int64())

@@ -1,12 +1,11 @@
-"""A table that becomes messages.
+"""The sink: publishes the rows of a table.
 
-Its columns are those of `sinkcolumns`; the option `topic` wins over a column of this name, as with Kafka's
-connector. Each task publishes its rows and has them confirmed (fsynced) before it ends: at least once, as there. A
-task that is repeated writes its rows again. Exactly once needs the broker's transactions, and `Attempt` is what
-they will be known by.
+Its columns are in columns.py; the option `topic` wins over a column of this name, as with Kafka's connector. Each
+task publishes its rows and has them confirmed (fsynced) before it ends: at least once, as there. A task that is
+repeated publishes its rows again. Exactly once needs transactions of the broker, which `Attempt` will identify.
 
-What can be known before a task starts is told then: columns, options, the topic of the option, whether there is a
-broker. A stream that is running waits for a broker no longer than its tasks do; see `_check_stream`.
+Faults are raised before a task starts where possible: columns, options, the topic of the option, a missing broker.
+A running stream waits for a broker no longer than its tasks do; see `_check_stream`.
 """
 
 from collections.abc import Iterator
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""What Spark tells a task of a stream."""
+"""Spark's properties of a stream's task."""
 STREAM_LOOK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """By whom a row was written: the seam for exactly once."""
+    """Identifies the writer of a row, for exactly once later."""
 
     application: str
     """The option, else Spark's query id, which outlives restarts."""
@@ -49,16 +48,16 @@ class Attempt:
 
 @dataclass
 class WrittenTask(WriterCommitMessage):
-    """What a task tells the driver; `commit` and `abort` get one from each that ended well."""
+    """A task's report to the driver; `commit` and `abort` get one from each task that succeeded."""
 
     messages: int
-    """Confirmed by the broker, every one."""
+    """The number of messages, all confirmed by the broker."""
     attempt: Attempt | None = None
-    """None of a batch write without a name: nobody could know its repeat."""
+    """None for a batch write without a name: its repeat cannot be recognised."""
 
 
 class GoQueueWriter(DataSourceArrowWriter):
-    """Made in a process beside the driver and pickled to every task and to that of its commit: no client here."""
+    """Created in a process beside the driver and pickled to every task and to its commit: it has no client."""
 
     def __init__(self, schema: StructType, options: SinkOptions, *, overwrite: bool) -> None:
         self._options = options
@@ -72,16 +71,16 @@ class GoQueueWriter(DataSourceArrowWriter):
         return _write(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, once every task ended well. All is published by then; transactions will end here."""
+        """On the driver, once every task succeeded. Everything is published by then; transactions will end here."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """On the driver, when a task failed for good. What others published stays, as with Kafka's connector."""
+        """On the driver, when a task failed for good. Messages of other tasks stay, as with Kafka's connector."""
 
 
 class GoQueueStreamWriter(DataSourceStreamArrowWriter):
-    """As that of a batch; its commit is asked of one made anew, not of the one that was pickled to tasks.
+    """As for a batch; its commit is called on a new instance, not on the one that was pickled to tasks.
 
-    Spark says `overwrite` for a query in complete mode: all rows of its result are published each time, as with
+    Spark passes `overwrite` for a query in complete mode: all rows of its result are published each time, as with
     Kafka's connector.
     """
 
@@ -94,7 +93,7 @@ class GoQueueStreamWriter(DataSourceStreamArrowWriter):
         return _write(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's)
-        """On the driver, once every task of this micro-batch ended well."""
+        """On the driver, once every task of this micro-batch succeeded."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """On the driver, when a task failed for good."""
@@ -104,15 +103,15 @@ class GoQueueStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _check_broker(options: SinkOptions, seconds_max: float) -> None:
-    """Whether it answers and has the topic of the option; those of a column are each row's own business."""
+    """Checks that the broker answers and has the topic of the option; topics of a column are checked row by row."""
     with connected(options.url, seconds_max=seconds_max) as client:
         if options.topic is not None:
             client.topic(options.topic)
 
 
 def _check_stream(options: SinkOptions) -> None:
-    """For each micro-batch, and once more when it is committed, where an error would have it written twice: so a
-    broker that is away for a moment is for the tasks to wait for, and to tell of.
+    """Called for each micro-batch, and once more when it is committed, where an error would have it written twice:
+    so the tasks wait for a broker that is away for a moment, and report it.
     """
     with suppress(Unavailable):
         _check_broker(options, STREAM_LOOK_SECONDS)
@@ -129,7 +128,7 @@ def _write(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written
 
 
 def attempt_of(options: SinkOptions) -> Attempt | None:
-    """That of the task in which it is asked."""
+    """The attempt of the current task."""
     context = TaskContext.get()
     assert context is not None, "a task has a context"
     application = options.application or context.getLocalProperty(QUERY_ID)
