@@ -16,7 +16,7 @@ class LogConfig:
     retention_age: Microseconds | None = 168 * HOUR
     retention_bytes: int | None = None
     tombstone_age: Microseconds = 24 * HOUR
-    """How long compaction keeps the mark that a key was deleted."""
+    """The time for which compaction keeps tombstones."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.segment_bytes <= 1024 * MEBIBYTE:

@@ -11,8 +11,8 @@ Rules of the disk, which every implementation keeps and the simulated one exploi
 - `sync` covers what was written before the call, no more. A `sync` that failed leaves the file's unsynced
   part unknown for ever: trying again proves nothing.
 - Methods without `async` return without waiting for the disk (the page cache takes the write).
-- A full disk is `DiskFull`, of descriptors `TooManyFiles`, a missing file `FileNotFoundError`. A file in place of a
-  directory, or something else in place of a file, is `UnexpectedFile`. Any other failure is `DiskFailed`.
+- A full disk raises `DiskFull`, a lack of descriptors `TooManyFiles`, a missing file `FileNotFoundError`, a file
+  instead of a directory or something else instead of a file `UnexpectedFile`, any other failure `DiskFailed`.
 """
 
 import time

@@ -54,7 +54,7 @@ def _dressed(function: Callable[..., T], parameters: list[inspect.Parameter]) ->
 
 
 def forwarded_now(method: Callable[Concatenate[InnerT, P], T]) -> Method[P, T]:
-    """For a method that does not wait in Trio either, on any surface that keeps what it forwards to as `_inner`."""
+    """For a method that does not wait in Trio either, on any surface with the Trio object as `_inner`."""
     name = method.__name__
 
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
@@ -64,7 +64,7 @@ def forwarded_now(method: Callable[Concatenate[InnerT, P], T]) -> Method[P, T]:
 
 
 def named_as(method: Callable[..., Any], call: Callable[..., T]) -> Callable[..., T]:
-    """The name and the answer of what it forwards to, for whoever looks at it."""
+    """Give `call` the name and the return type of the method that it forwards to, for introspection."""
     call.__name__ = call.__qualname__ = method.__name__
     call.__annotations__["return"] = inspect.signature(method).return_annotation
     return call

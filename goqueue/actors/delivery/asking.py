@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from goqueue.actors.runtime.messages import Reply
 
 MEMBERS_MAX = 1_024
-"""Limit of remembered members, those who asked last; a shared group may have more."""
+"""Limit of remembered members: those that asked last. A shared group may have more."""
 
 
 class _Asked(NamedTuple):

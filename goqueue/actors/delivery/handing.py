@@ -90,7 +90,7 @@ class HandingOut:
             here.last_delivery = (message.member, now)
 
     def _journal_and_answer(self, here: GroupHere, decided: HandOut, now: float, reply: Reply[Taken]) -> None:
-        """Nothing that may fail stands between the two."""
+        """Nothing that may fail comes between the two."""
         if decided.entries:
             self._ledgers.write(here, decided.entries, now)
         for look in decided.looked:

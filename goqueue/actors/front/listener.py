@@ -1,4 +1,4 @@
-"""The listeners: a port for websockets, and one that answers `/healthz` until the gateway stands there.
+"""The listeners: a port for websockets, and one that answers `/healthz`, until there is a gateway.
 
 Each has a limit of connections, so that a client that opens thousands takes neither the descriptors that the logs
 need nor unlimited memory. Connections beyond it get an answer that says so, if they are not very many at once.

@@ -2,7 +2,7 @@
 
 A partition is told everything once (`AttachGroup`), later only its owner. It forgets the owner when it is started
 again: the count of its restarts says so, and it is told everything anew. A partition that does not answer (it is
-down, or hangs) is told later, and the group goes on without it: nobody waits for it twice in a row.
+down, or hangs) is told later, and the group goes on without it: it is not waited for twice in succession.
 
 Messages to a partition arrive in the order in which they were sent, so a late one never undoes a newer one.
 """

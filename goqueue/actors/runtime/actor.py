@@ -59,7 +59,7 @@ class Actor:
         """
 
     def stop_asked(self) -> None:
-        """A stop was asked for, perhaps in the middle of a handler: break off what would take long."""
+        """The actor was asked to stop, perhaps in the middle of a handler: cancel long work."""
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
         """Handle the letters of one turn. Replies that are not settled at its end are deferred."""

@@ -1,4 +1,4 @@
-"""Where a tree of actors touches the rest of the program."""
+"""Runs a tree of actors within the rest of a program."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the broker's log says of refused batches: one line for a topic at once, then one a minute while it goes on.
+"""Logs refused batches: one line for a topic at once, then one a minute while it goes on.
 
 It logs only what an operator can mend: a full disk, a full topic, a partition that is away. Errors in a message go
 to the client that sent it. `stats` counts all of them, by code.

@@ -27,7 +27,7 @@ PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Whole batches, in order; the first may begin before the offset that was asked for."""
+    """Whole batches, in order; the first may begin before the requested offset."""
 
     batches: tuple[tuple[Envelope, memoryview], ...]
 

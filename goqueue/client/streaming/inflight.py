@@ -1,4 +1,4 @@
-"""What of a stream is in whose hands: not handed out yet, in work, or handled.
+"""The state of a stream's messages: not handed out yet, in work, or handled.
 
 A program in the thread of Trio takes messages from their partitions. For a program in another thread there is a
 buffer in between, with some hundred at a time: it hands them out one by one, and they can be taken back from it.

@@ -45,7 +45,7 @@ class _Piece(NamedTuple):
 
 
 class _Stand(NamedTuple):
-    """The offset of a commit backwards, and the end of what was handed out by then."""
+    """The offset of a commit backwards, and the end of the messages handed out by then."""
 
     at: Offset
     handed_out: Offset

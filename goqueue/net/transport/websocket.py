@@ -39,7 +39,7 @@ RECEIVE_SIZE = 256 * 1024
 SEND_SIZE = 256 * 1024
 """Size of one send; the time that the other end takes for it tells whether it is alive."""
 TURN_STEPS_MAX = 32
-"""Limit of frames that are parsed in a row; then other tasks run."""
+"""Limit of frames that are parsed without a pause; then other tasks run."""
 CLOSE_TIMEOUT = 5
 
 ORDERLY_CODES = (1000, 1001, 1005)

@@ -170,7 +170,7 @@ class DelayIndex:
         try:
             await self._volume.sync([self._writer()], [] if self._name_is_durable else [self._directory])
         except StorageError:
-            self.is_incomplete = True  # nobody knows what is in the file: it says what it says
+            self.is_incomplete = True  # what is on disk is unknown: a start reads what is sound
             raise
         self._synced_size, self._name_is_durable = size, True
         if self._size == size and not self._closed:

@@ -33,7 +33,7 @@ class Disposal:
                 await self._remove_tree(f"{self._folder}/{name}")
                 await self._sync(directories=[self._folder])
             except FileNotFoundError:
-                continue  # somebody else removes it too; the next round sees what is left
+                continue  # another process removes it, too; the next round removes the rest
             except StorageError as error:
                 refused[name] = error
         self._refused |= refused

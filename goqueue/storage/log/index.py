@@ -40,7 +40,7 @@ class IndexColumns(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """Where a stretch begins."""
+    """The beginning of a stretch."""
 
     relative_offset: int
     position: int

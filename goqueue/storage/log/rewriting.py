@@ -170,7 +170,7 @@ def _loses_any(found: FoundBatch, keeps: Keeps) -> bool:
 
 
 def _kept(found: FoundBatch, keeps: Keeps) -> tuple[list[RecordPlace], Buffer]:
-    """The records of a batch that stay, and the unpacked body they lie in."""
+    """The records of a batch that stay, and the uncompressed body."""
     records = memoryview(records_of(found.envelope, found.body))
     places = walk_records(records, found.envelope.record_count)
     return [place for place in places if keeps(found.envelope, place, records)], records

@@ -42,7 +42,7 @@ def segment_stem(base_offset: Offset) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSlice:
-    """Whole batches as they lie on disk; the first may begin before the offset asked for."""
+    """Whole batches as they are on disk; the first may begin before the requested offset."""
 
     data: Buffer
     next_offset: Offset

@@ -145,7 +145,7 @@ async def kind_of(disk: Disk, path: str) -> FileKind:
 async def dump(
     disk: Disk, path: str, kind: FileKind, selection: Selection = EVERYTHING, limit: int | None = None
 ) -> Rows:
-    """The file's rows, at most `limit` of them apart from findings."""
+    """The file's lines, at most `limit` of them without findings."""
     volume = Volume(disk, open_files_max=1)
     shown = 0
     try:
