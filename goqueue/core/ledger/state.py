@@ -7,7 +7,7 @@ Every offset that its lane has scanned (progress.py) is in exactly one state:
     waiting        for its retry
     ready again    behind a retry, an expiry or a release
     leaving        waiting for its way to the dead-letter topic
-    departing      on that way
+    in transfer    on that way
     damaged        the log cannot read it (damage.py)
 
 What is not done holds the committed offset (G5). Nothing is decided here: an entry was decided before it was
