@@ -22,7 +22,14 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
 from goqueue.actors.statistics.statistics import CountTopics, Statistics, TopicCounts
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
-from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, MovedOffset
+from goqueue.core.groups.views import (
+    DescribedGroup,
+    DescribedMember,
+    DescribedPartition,
+    MemberState,
+    MovedOffset,
+    OwnedPartition,
+)
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
@@ -35,8 +42,10 @@ from tests.actors.front.bareclient import BareClient
 
 TOPIC = bytes(range(16))
 EMPTY = partition.Taken(0, (), b"", is_alone=False, alone_waits=False)
-MEMBERSHIP = MemberState("m", 3, {}, ())
-PARTITION = DescribedPartition("orders", 0, None, 0, 0, 0, 0, 0, 0, 0, None)
+MEMBERSHIP = MemberState(
+    "m", 3, {"mode": "queue"}, (OwnedPartition("orders", bytes(16), 1),), (OwnedPartition("orders", bytes(16), 2),)
+)
+PARTITION = DescribedPartition("orders", 0, None)
 
 Settled: TypeAlias = tuple[AttemptRun, ...] | GoQueueError
 
@@ -139,6 +148,8 @@ class StageGroup(Actor):
         self.gate: trio.Event | None = None
         """Until it is open, nobody joins."""
         self.partitions = 0
+        self.described: tuple[DescribedPartition, ...] = ()
+        self.members: tuple[DescribedMember, ...] = ()
         """How many it describes."""
 
     def heard_of(self, kind: type[Any]) -> list[Any]:
@@ -172,7 +183,8 @@ class StageGroup(Actor):
     @answers(ask.DescribeGroup)
     async def describe(self, message: ask.DescribeGroup) -> DescribedGroup:
         self._note(message)
-        return DescribedGroup(self.name, "stable", 3, {}, (), (PARTITION,) * self.partitions)
+        partitions = self.described or (PARTITION,) * self.partitions
+        return DescribedGroup(self.name, "stable", 3, {}, self.members, partitions)
 
     @answers(ask.Alter)
     async def alter(self, message: ask.Alter) -> DescribedGroup:

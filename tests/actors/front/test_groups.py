@@ -10,7 +10,10 @@ from goqueue.actors.front import members
 from goqueue.actors.front.groups import HEARTBEAT_SECONDS_MAX
 from goqueue.actors.groups import requests as ask
 from goqueue.core.groups.subscription import Subscription
+from goqueue.core.groups.views import DescribedMember, DescribedPartition, OwnedPartition
+from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.ledger.views import LaneFigures
 from goqueue.errors import GoQueueError, GroupConflict, PartitionUnavailable, UnknownMember
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.groups import Why
@@ -310,6 +313,25 @@ async def test_groups_are_described_by_name_or_all_of_them(autojump_clock: MockC
         assert await stage.client.ask(wire.DescribeGroups(("g", "g"))) == described
         assert await stage.client.ask(wire.DescribeGroups(None)) == described
         assert (await refused(stage, wire.DescribeGroups(("g", "gone-meanwhile")))).code == "unknown_group"
+
+
+async def test_a_description_travels_with_all_that_it_says(autojump_clock: MockClock) -> None:
+    damage, lane = DamagedRun(5, 9, "0.log", 3), LaneFigures(1, 2, 3, 4)
+    member = DescribedMember("m", "worker", ("orders",), (OwnedPartition("orders", bytes(16), 1),), 10, 20, True)
+    sound = DescribedPartition(
+        "orders", 0, "m", 1, 2, 3, 4, 5, 6, 7, 8, None, (lane,), 3, (damage,), progress_lost_at=11, shown_before=12
+    )
+    lost = DescribedPartition("orders", 1, None, error=PartitionUnavailable("it is away"))
+    async with staged() as stage:
+        stage.group.members, stage.group.described = (member,), (sound, lost)
+        answer = await stage.client.ask(wire.DescribeGroups(("g",)))
+        assert isinstance(answer, wire.Groups)
+        [group] = answer.groups
+        assert [tuple(each) for each in group.members] == [tuple(member)]
+        assert tuple(group.partitions[0]) == tuple(sound)
+        error = group.partitions[1].error
+        assert error is not None
+        assert (error.code, error.message) == (PartitionUnavailable.code, "it is away")
 
 
 async def test_an_answer_describes_a_bounded_number_of_members_and_partitions(
