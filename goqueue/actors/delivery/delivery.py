@@ -133,6 +133,7 @@ class GroupDelivery(DeliveryWaiting):
         here = await self._found_or_begun(message)
         self.ledgers.change_settings(here, message.settings, message.group_settings)
         here.listener = message.listener
+        here.listener.hint()  # of what was written before
         here.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:

@@ -296,6 +296,8 @@ class Ledgers:
             here.removals += _takes_away(entry)
         written.number += len(payloads)
         self._note_deadline(here)
+        if here.listener is not None:
+            here.listener.hint()
 
     def _renewed_for(self, written: WrittenLedger, entries: Sequence[Entry]) -> list[int]:
         """A transfer needs a producer id with free numbers: a spent id is replaced by a new one."""

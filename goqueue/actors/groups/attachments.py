@@ -123,6 +123,8 @@ class Attachments:
         self._attached: dict[TopicPartition, Attachment] = {}
         self._owners: dict[TopicPartition, PartitionOwner] = {}
         """Also for partitions that are yet to be added."""
+        self._settled_at: int | None = None
+        """The starts of all partitions when each attachment was last found up to date; None after a change."""
 
     def __iter__(self) -> Iterator[Attachment]:
         return iter(list(self._attached.values()))
@@ -155,6 +157,7 @@ class Attachments:
             attachment = self._attached.get(key)
             if attachment is None or attachment.topic.uuid != topic.uuid:
                 self._attached[key] = Attachment(topic, number, wanted=self._owners.get(key, NOBODY))
+                self._settled_at = None
 
     def drop(self, topic: str) -> None:
         for attachment in self.of_topic(topic):
@@ -164,11 +167,13 @@ class Attachments:
     def want(self, assign: Assign) -> None:
         key = TopicPartition(assign.topic, assign.partition)
         self._owners[key] = PartitionOwner(assign.member, assign.generation)
+        self._settled_at = None
         if key in self._attached:
             self._attached[key].wanted = self._owners[key]
 
     def introduce_again(self) -> None:
         """The settings have changed: tell all partitions everything anew."""
+        self._settled_at = None
         for attachment in self:
             attachment.known = None
 
@@ -179,12 +184,31 @@ class Attachments:
         )
 
     async def mend(self) -> None:
-        """Called every second for each group with members; it sends nothing if all are up to date."""
-        await self._tell([attachment for attachment in self._attached.values() if not attachment.is_settled])
+        """Called every second for each group with members; it costs nothing until something changes."""
+        if self._are_all_settled:
+            return
+        starts = self._starts
+        unsettled = [attachment for attachment in self._attached.values() if not attachment.is_settled]
+        await self._tell(unsettled)
+        if not unsettled and not self.has_trouble:
+            self._settled_at = starts
 
     @property
     def has_trouble(self) -> bool:
-        return any(attachment.trouble is not None for attachment in self._attached.values())
+        return not self._are_all_settled and any(
+            attachment.trouble is not None for attachment in self._attached.values()
+        )
+
+    @property
+    def _are_all_settled(self) -> bool:
+        """Nothing has changed, and no partition was started, since each attachment was found up to date."""
+        return self._settled_at is not None and self._settled_at == self._starts
+
+    @property
+    def _starts(self) -> int | None:
+        """The starts of all partitions: they share a supervisor, so any of them knows it."""
+        first = next(iter(self._attached.values()), None)
+        return None if first is None or first.ref is None else first.ref.starts_of_siblings
 
     async def _tell(self, attachments: Sequence[Attachment]) -> None:
         if not attachments:

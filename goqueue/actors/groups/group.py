@@ -91,7 +91,7 @@ class Group(Actor):
         """The starts on topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
         self._carrier = DeadLetterCarrier(name, topics, self._attachments, self.background, self._report)
-        self._offsets = OffsetsFile(volume, data, name, self._report)
+        self._offsets = OffsetsFile(volume, data, name, self._report, lambda: self.ref.hints)
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -214,6 +214,7 @@ class Group(Actor):
 
     async def _take_topics(self, there: dict[str, TopicOutline]) -> None:
         """A topic that was created again is another one: the old one is removed first."""
+        self._offsets.expect_changes()
         before, now = self._there, trio.current_time()
         again = {name for name, each in there.items() if name in before and before[name].uuid != each.uuid}
         effects = list[Effect]()

@@ -7,8 +7,8 @@ the last offset in the file. When a partition was lost, the file says how long i
 (storage/directory/namedoffsets.py). It is rewritten when something has changed, and at an orderly stop.
 
 A thousand unused groups must cost nothing. So a group without members is checked every few seconds only for a while
-after a change, such as the end of its last member; and a partition whose ledgers have not changed since the last
-check is not asked again.
+after a change, such as the end of its last member. Partitions hint at each entry that they write for the group: a
+check without a new hint looks at no partition. One with a hint asks the partitions whose ledgers have changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,8 +33,10 @@ END_SECONDS_MAX = 3.0
 
 
 class OffsetsFile:
-    def __init__(self, volume: Volume, data: str, group: str, report: Callable[[str], None]) -> None:
-        """The name of a group is safe as part of a path."""
+    def __init__(
+        self, volume: Volume, data: str, group: str, report: Callable[[str], None], hints: Callable[[], int]
+    ) -> None:
+        """The name of a group is safe as part of a path. `hints` counts what partitions wrote for the group."""
         self._volume = volume
         self._group = group
         self._report = report
@@ -44,13 +46,16 @@ class OffsetsFile:
         self._is_recalled = False
         self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
         """The ref of each partition, which changes when its topic is created again, and its count of changes."""
+        self._hints = hints
+        self._shown_at: int | None = None
+        """The hints when the file was last complete; None after a change of the group."""
         self._is_written = False
         self._looks_left = 0
         self._roused, self._ending, self._ended = trio.Event(), trio.Event(), trio.Event()
 
     def expect_changes(self) -> None:
         """The group has changed: check the offsets for a while."""
-        self._looks_left = LOOKS_AFTERWARDS
+        self._looks_left, self._shown_at = LOOKS_AFTERWARDS, None
         self._roused.set()
 
     async def keep(self, attachments: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
@@ -61,7 +66,7 @@ class OffsetsFile:
             with trio.move_on_after(SECONDS):
                 await self._ending.wait()
             if not self._ending.is_set() or self._looks_left or not is_idle():
-                await self._look(attachments())
+                await self._look(attachments)
         self._ended.set()
 
     async def end(self) -> None:
@@ -76,11 +81,16 @@ class OffsetsFile:
         with trio.move_on_after(IDLE_SECONDS):
             await self._roused.wait()
 
-    async def _look(self, attachments: Sequence[Attachment]) -> None:
+    async def _look(self, attachments: Callable[[], Sequence[Attachment]]) -> None:
         self._looks_left = max(self._looks_left - 1, 0)
+        hints = self._hints()
+        if hints == self._shown_at:
+            return
+        self._shown_at = hints  # before the look: what comes during it, or after a failure, is looked at again
         try:
-            await self._show(attachments)
+            await self._show(attachments())
         except GoQueueError as error:
+            self._shown_at = None
             self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
 
     async def _show(self, attachments: Sequence[Attachment]) -> None:
@@ -97,6 +107,8 @@ class OffsetsFile:
         ]
         found = await ask_each(moved, FindCommitted(self._group))
         failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
+        if failed:
+            self._shown_at = None
         self._seen = {key: each for key, each in seen.items() if key not in failed}
         committed = {
             attachment.key: self._committed[attachment.key]

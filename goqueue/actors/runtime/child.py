@@ -124,6 +124,7 @@ class Child:
         self._scope, self._gone = trio.CancelScope(), trio.Event()
         self._life = Life(self.spec.factory, self.spec.mailbox)
         self.spec.mailbox.counts.starts += 1
+        self.spec.mailbox.siblings.starts += 1
 
     async def _run(self, *, task_status: trio.TaskStatus[None]) -> None:
         assert self._life is not None

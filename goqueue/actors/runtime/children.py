@@ -6,12 +6,14 @@ import trio
 
 from goqueue.actors.runtime.child import Child, ChildSpec
 from goqueue.actors.runtime.cycles import CallWait, Party
+from goqueue.actors.runtime.mailbox import SiblingCounts
 
 
 class Family:
     def __init__(self, on_end: Callable[[Child], None]) -> None:
         self._on_end = on_end
         self._children: dict[str, Child] = {}
+        self._counts = SiblingCounts()
 
     def __contains__(self, name: str) -> bool:
         return name in self._children
@@ -25,6 +27,7 @@ class Family:
     def place(self, spec: ChildSpec) -> Child:
         if spec.name in self._children:
             raise ValueError(f"there is a child {spec.name} already")
+        spec.mailbox.siblings = self._counts
         child = self._children[spec.name] = Child(spec, self._on_end)
         return child
 

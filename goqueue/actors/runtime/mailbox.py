@@ -52,9 +52,17 @@ class MailboxCounts:
     turns: int = 0
     handled: int = 0
     changes: int = 0
+    hints: int = 0
     starts: int = 0
     news_replaced: int = 0
     refusals_unheard: int = 0
+
+
+@dataclass(slots=True)
+class SiblingCounts:
+    """Counters that all children of one supervisor share: while they stand still, no child needs a look."""
+
+    starts: int = 0
 
 
 class Mailbox:
@@ -65,6 +73,7 @@ class Mailbox:
         self.size_max = size_max
         self.state = MailboxState.DOWN
         self.counts = MailboxCounts()
+        self.siblings = SiblingCounts()
         self.board: object | None = None
         """An object that the actor shows to others while it lives."""
         self.idle = False

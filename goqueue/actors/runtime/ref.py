@@ -58,6 +58,11 @@ class ActorRef:
         return max(self._mailbox.counts.starts - 1, 0)
 
     @property
+    def starts_of_siblings(self) -> int:
+        """The starts of all children of the same supervisor: while it stands still, none was restarted."""
+        return self._mailbox.siblings.starts
+
+    @property
     def changes(self) -> int:
         """Counted by the actor itself, over all restarts: an observer need not ask while it is the same."""
         return self._mailbox.counts.changes
@@ -110,6 +115,15 @@ class ActorRef:
         It never waits and never fails. An actor that is down misses it, and asks when it starts.
         """
         self._mailbox.post_news(sender, news)
+
+    def hint(self) -> None:
+        """Count something that the actor may look at in its own time. It wakes nobody."""
+        self._mailbox.counts.hints += 1
+
+    @property
+    def hints(self) -> int:
+        """The hints so far, over all restarts: while it is the same the actor need not look."""
+        return self._mailbox.counts.hints
 
     def statistics(self) -> ActorStatistics:
         mailbox, counts = self._mailbox, self._mailbox.counts

@@ -86,6 +86,7 @@ class ScriptedPartition(Actor):
     def __init__(self, script: Script, place: Place) -> None:
         self._script = script
         self._place = place
+        self._listeners: dict[str, ActorRef] = {}
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
         for letter in batch:
@@ -114,7 +115,11 @@ class ScriptedPartition(Actor):
             return True
         if isinstance(message, ForgetGroup):
             self._script.ledgers.pop(self._place, None)
+        if isinstance(message, AttachGroup):
+            self._listeners[message.group] = message.listener
         self.note_change()
+        for listener in self._listeners.values():
+            listener.hint()
         if isinstance(message, ResetLedger):
             if not message.dry_run:
                 self._script.committed[self._place] = 50

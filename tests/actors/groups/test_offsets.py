@@ -8,7 +8,14 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delivery.requests import AssignPartition, FindCommitted
-from goqueue.actors.groups.requests import CommitFromOutside, Leave, OutsideCommit, RemoveGroup, ResetOffsets
+from goqueue.actors.groups.requests import (
+    CommitFromOutside,
+    FindGroup,
+    Leave,
+    OutsideCommit,
+    RemoveGroup,
+    ResetOffsets,
+)
 from goqueue.actors.partition.requests import Maintain, Produce
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
@@ -167,6 +174,24 @@ async def test_busy_partitions_are_rarely_asked_for_groups_that_nobody_uses(
             await trio.sleep(1)
         assert 9 <= len(stage.script.of(FindCommitted)) - before <= 11
         assert (await shown(disk))["0"] >= 530
+
+
+async def test_partitions_that_are_busy_for_other_groups_are_not_looked_at(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A look goes through all partitions of a group: without a hint of its own a group is spared it."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        ann = await consumer(running, "orders")
+        await consumer(running, "orders", group="idle")
+        partition = await partition_of(running, "orders")
+        idle = await running.groups.call(FindGroup("idle"))
+        busy = await running.groups.call(FindGroup("billing"))
+        await partition.call(Produce(encode_record(0, 1, b"one"), 1))
+        hints, hints_of_busy = idle.hints, busy.hints
+        await ann.settle("orders", 0, await ann.take("orders"), Action.ACK)
+        assert idle.hints == hints
+        assert busy.hints > hints_of_busy
 
 
 async def test_what_a_partition_does_while_others_are_asked_is_shown(

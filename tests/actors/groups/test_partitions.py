@@ -6,9 +6,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AttachGroup
-from goqueue.actors.groups.requests import Alter, DescribeGroup, ResetOffsets
+from goqueue.actors.delivery.requests import AttachGroup, FindCommitted
+from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.requests import Alter, DescribeGroup, Leave, ResetOffsets
 from goqueue.errors import (
+    ActorDied,
     GroupConflict,
     InvalidConfig,
     PartitionUnavailable,
@@ -111,6 +113,38 @@ async def test_topics_that_hang_do_not_hang_the_group(disk: SimulatedDisk, autoj
         ann = await group.call(join("ann", "orders"))
         assert trio.current_time() - begin < 1
         assert len(ann.assignment) == 3
+
+
+async def test_a_group_without_members_looks_at_no_partition_until_one_is_started_again(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, is_settled = list[str](), Attachment.is_settled.fget
+    assert is_settled is not None
+
+    def counting(attachment: Attachment) -> bool:
+        looks.append(attachment.topic.name)
+        return bool(is_settled(attachment))
+
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 20)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        await group.call(Leave("ann"))
+        await trio.sleep(120)
+        monkeypatch.setattr(Attachment, "is_settled", property(counting))
+        await trio.sleep(3_600)
+        assert not looks
+        before = len(attached(stage, "orders", 7))
+        stage.script.crashing.add(("orders", 7))
+        with pytest.raises(ActorDied):
+            await stage.refs[stage.topics["orders"].uuid, 7].call(FindCommitted("billing"))
+        await trio.sleep(60)
+        assert len(attached(stage, "orders", 7)) == before + 1
+        assert looks
+        await trio.sleep(120)
+        looks.clear()
+        await trio.sleep(3_600)
+        assert not looks, "it rests again"
 
 
 async def test_a_partition_that_was_started_again_is_told_everything_anew(
