@@ -7,7 +7,7 @@ One connection serves everything that a client does, and the client reconnects w
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 from uuid import uuid4
 
 import trio
@@ -34,6 +34,7 @@ from goqueue.client.link.connection import Connected
 from goqueue.client.link.moments import Moment
 from goqueue.client.link.topics import RestoredPartition, Topic, only_topic, topic_of
 from goqueue.client.producing.content import acks_of
+from goqueue.client.producing.options import SendOptions, takes_send_options
 from goqueue.client.producing.producer import Producer
 from goqueue.client.producing.publishers import Publishers
 from goqueue.client.reading.message import Published
@@ -47,7 +48,7 @@ from goqueue.net.wire import groups as group_wire
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
 from goqueue.portal.forwarding import like, taking
-from goqueue.types import Acks, Offset, Priority
+from goqueue.types import Acks, Offset
 
 
 class Client(Connected):
@@ -119,20 +120,15 @@ class Client(Connected):
 
     # Publishing
 
+    @takes_send_options
     async def publish(
         self,
         topic: str,
         value: bytes,
         *,
         key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
         acks: Acks | int | str = Acks.ALL,
+        **options: Unpack[SendOptions],
     ) -> Published:
         """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it."""
         self._check_open()
@@ -140,17 +136,7 @@ class Client(Connected):
         while True:
             publisher = await self._publishers.to(topic, acks_of(acks))
             with suppress(Closed):  # it was retired before it took the message: try the next one
-                return await publisher.send(
-                    value,
-                    key=key,
-                    headers=headers,
-                    priority=priority,
-                    partition=partition,
-                    delay=delay,
-                    deliver_at=deliver_at,
-                    ttl=ttl,
-                    message_id=message_id,
-                )
+                return await publisher.send(value, key=key, **options)
             self._check_open()
 
     @like(Producer)

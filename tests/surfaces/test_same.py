@@ -4,13 +4,14 @@ import inspect
 import re
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import goqueue
 from goqueue import aio, blocking
 from goqueue.client.client import Connecting
+from goqueue.client.producing.options import SendOptions, send_options
 from tests.client.test_client import BAD_ADDRESSES
 
 KINDS = ["Client", "Consumer", "DeliveredMessage", "Producer", "Reader"]
@@ -63,6 +64,19 @@ def test_a_name_has_the_parameters_defaults_and_types_that_it_has_elsewhere(kind
     for name, function in names_of(getattr(goqueue, kind), FOR_THE_INSIDE[kind]).items():
         assert parameters_of(here[name]) == parameters_of(function), name
         assert name in WITHOUT_AWAIT or answer_of(here[name]) == answer_of(function), name
+
+
+@pytest.mark.parametrize("surface", [goqueue, *SURFACES], ids=lambda surface: surface.__name__)
+def test_every_way_to_send_shows_the_options_with_their_types(surface: ModuleType) -> None:
+    types = get_type_hints(SendOptions)
+    ways = [surface.Client.publish] + [
+        getattr(surface.Producer, name) for name in ("send", "send_nowait", "send_many", "send_many_nowait")
+    ]
+    for way in ways:
+        shown = inspect.signature(way).parameters
+        assert {name: each.annotation for name, each in shown.items() if name in types} == types
+        assert {shown[name].kind for name in types} == {inspect.Parameter.KEYWORD_ONLY}
+    assert set(inspect.signature(send_options).parameters) == {"now", *types}
 
 
 def answer_of(function: Callable[..., Any]) -> str:

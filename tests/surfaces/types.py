@@ -14,6 +14,8 @@ async def of_trio(client: goqueue.Client) -> None:
     assert_type(await client.publish("orders", b"v", key=b"k", delay=1.5), Published)
     async with client.producer("orders", linger_ms=0) as producer:
         assert_type(await producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
+        await producer.send(b"v", prority="high")  # type: ignore[call-arg]
+        await producer.send(b"v", priority=1.5)  # type: ignore[arg-type]
     async with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
         assert_type(await consumer.receive(max_messages=5), list[goqueue.DeliveredMessage])
 
@@ -25,6 +27,7 @@ def of_threads(client: goqueue.blocking.Client) -> None:
     with client.producer("orders", linger_ms=0) as producer:
         assert_type(producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
         assert_type(producer.send_nowait(b"a", priority="high"), None)
+        producer.send(b"v", prority="high")  # type: ignore[call-arg]
     with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
         assert_type(consumer.receive(max_messages=5), list[goqueue.blocking.DeliveredMessage])
         consumer.nack([], delay=1.0, reason="busy")

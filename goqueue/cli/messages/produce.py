@@ -28,7 +28,8 @@ from goqueue.cli.program.progress import progress_bar
 from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
 from goqueue.client.producing.content import check_content, priority_of
-from goqueue.client.producing.producer import Producer, name_of
+from goqueue.client.producing.options import name_of
+from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Published
 from goqueue.core.records.record import KEY_SIZE_MAX, VALUE_SIZE_MAX
 from goqueue.core.sending.partitioner import Partitioner

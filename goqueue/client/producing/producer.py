@@ -4,32 +4,26 @@ This is the interface for programs; `sender.py` sends the messages. Content is c
 buffer, by the same code as for `client.publish`.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 import trio
 
 from goqueue.client.link.caller import Caller
-from goqueue.client.link.moments import Moment, due_of
-from goqueue.client.producing.content import acks_of, all_sound, check_content, priority_of
+from goqueue.client.producing.content import acks_of, all_sound, check_content
+from goqueue.client.producing.options import SendOptions, SendPlan, name_of, send_options, takes_send_options
 from goqueue.client.producing.outcome import Outcome
 from goqueue.client.producing.sender import NOBODY, Sender
 from goqueue.client.reading.message import Published
-from goqueue.core.log.messageids import check_message_id
-from goqueue.core.records.record import TIMESTAMP_MAX
-from goqueue.core.sending.chunk import Chunk, Content
+from goqueue.core.sending.chunk import Chunk
 from goqueue.core.sending.partitioner import partition_of_key
 from goqueue.core.sending.queue import BATCH_BYTES, BATCH_MESSAGES, Gathering
 from goqueue.errors import BufferFull, Closed, GoQueueError, InvalidMessage, PublishFailed, UnknownPartition
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
-from goqueue.types import Acks, Microseconds, Priority
-
-if TYPE_CHECKING:
-    pass
+from goqueue.types import Acks, Priority
 
 BUFFER_MESSAGES = 100_000
 DELIVERY_SECONDS_MAX = 120.0
@@ -133,81 +127,50 @@ class Producer:
 
     # For the program
 
-    async def send(
-        self,
-        value: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> Published:
+    @takes_send_options
+    async def send(self, value: bytes, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> Published:
         """Send one message and wait until it is confirmed."""
-        check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
-        sender = self._sender
-        if partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
-            await self._make_ready(1, partition)
+        check_content(value, key, options.get("headers"))
+        plan, sender = self._plan(options), self._sender
+        if plan.partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
+            await self._make_ready(1, plan.partition)
         outcome = Outcome(1, trio.current_time())
-        sender.add(self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name))
+        sender.add(self._chunk(outcome, plan, [value], [key] if key else None))
         await outcome.wait()
         result = outcome.result
         if isinstance(result, GoQueueError):
             raise result
         return result
 
-    def send_nowait(
-        self,
-        value: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
-    ) -> None:
+    @takes_send_options
+    def send_nowait(self, value: bytes, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> None:
         """Queue one message; `flush` waits for it and raises its failure. `BufferFull` when there is no room."""
-        check_content(value, key, headers)
-        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        check_content(value, key, options.get("headers"))
+        plan = self._plan(options)
         self._check_open()
-        self._sender.check_partition(partition)
+        self._sender.check_partition(plan.partition)
         if self._sender.unsettled >= self._buffer_messages:
             raise BufferFull(f"{self._sender.unsettled} messages wait in the buffer; use send, or flush")
         outcome = Outcome(1, trio.current_time(), self._unheard)
-        self._sender.add(
-            self._chunk(outcome, content, [value], [key] if key else None, partition=partition, name=name)
-        )
+        self._sender.add(self._chunk(outcome, plan, [value], [key] if key else None))
 
+    @takes_send_options
     async def send_many(
         self,
         values: Sequence[bytes],
         keys: Sequence[bytes | None] | None = None,
-        *,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
+        **options: Unpack[SendOptions],
     ) -> Sequence[Published]:
         """Send many and wait for all: one Published per value, in order. Not atomic: see `PublishFailed`.
 
         `message_id` names the call: each message is known by it and its number.
         """
-        content, name = self._content(headers, priority, ttl, due_of(delay, deliver_at)), name_of(message_id)
+        plan = self._plan(options)
         _check_lengths(values, keys)
-        await self._make_ready(len(values), partition)
+        await self._make_ready(len(values), plan.partition)
         outcome = Outcome(len(values), trio.current_time())
-        chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
-        if values and not all_sound(values, keys or (), headers):
+        chunk = self._chunk(outcome, plan, values, keys)
+        if values and not all_sound(values, keys or (), plan.content.headers):
             chunk = _only_sound(chunk, outcome)
         if len(chunk):
             self._sender.add(chunk)
@@ -216,60 +179,45 @@ class Producer:
             raise PublishFailed(outcome.results)
         return outcome.confirmations if values else []
 
+    @takes_send_options
     def send_many_nowait(
         self,
         values: Sequence[bytes],
         keys: Sequence[bytes | None] | None = None,
-        *,
-        headers: Mapping[str, bytes] | None = None,
-        priority: Priority | int | str = Priority.NORMAL,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
-        ttl: float | None = None,
-        message_id: bytes | str | None = None,
+        **options: Unpack[SendOptions],
     ) -> None:
         """Queue many; `flush` waits for them and raises failures. When one of them is refused, or there is no room
         for all (`BufferFull`), none is queued. `message_id` names the call, as in `send_many`.
         """
-        content = self._content(headers, priority, ttl, due_of(delay, deliver_at))
-        self._queue(content, values, keys, partition=partition, name=name_of(message_id))
+        self._queue(self._plan(options), values, keys)
 
     def _send_mixed_nowait(
         self,
         values: Sequence[bytes],
         keys: Sequence[bytes | None] | None,
         priorities: Sequence[Priority],
-        *,
-        headers: Mapping[str, bytes] | None = None,
-        partition: int | None = None,
-        delay: float | None = None,
-        deliver_at: Moment | None = None,
+        **options: Unpack[SendOptions],
     ) -> None:
         """As `send_many_nowait`, with a priority for each. For goqueue's own programs."""
-        content = self._content(headers, Priority.NORMAL, None, due_of(delay, deliver_at))
-        self._queue(content, values, keys, partition=partition, priorities=priorities)
+        self._queue(self._plan(options), values, keys, priorities)
 
     def _queue(
         self,
-        content: Content,
+        plan: SendPlan,
         values: Sequence[bytes],
         keys: Sequence[bytes | None] | None,
-        *,
-        partition: int | None,
-        name: bytes | None = None,
         priorities: Sequence[Priority] | None = None,
     ) -> None:
         _check_lengths(values, keys)
-        _check_all(values, keys, content.headers)
+        _check_all(values, keys, plan.content.headers)
         self._check_open()
         sender = self._sender
-        sender.check_partition(partition)
+        sender.check_partition(plan.partition)
         if sender.unsettled and sender.unsettled + len(values) > self._buffer_messages:
             raise BufferFull(f"{sender.unsettled} messages wait in the buffer; use send_many, or flush")
         if values:
             outcome = Outcome(len(values), trio.current_time(), self._unheard)
-            chunk = self._chunk(outcome, content, values, keys, partition=partition, name=name)
+            chunk = self._chunk(outcome, plan, values, keys)
             chunk.priorities = priorities
             sender.add(chunk)
 
@@ -303,27 +251,13 @@ class Producer:
             await sender.wait_for_some()
             self._check_open()
 
-    def _content(
-        self,
-        headers: Mapping[str, bytes] | None,
-        priority: Priority | int | str,
-        ttl: float | None,
-        due: int | None,
-    ) -> Content:
-        now = self._client.clock.now()
-        return Content(now, headers or None, priority_of(priority), None if ttl is None else _expiry(now, ttl), due)
+    def _plan(self, options: SendOptions) -> SendPlan:
+        return send_options(self._client.clock.now(), **options)
 
     def _chunk(
-        self,
-        outcome: Outcome,
-        content: Content,
-        values: Sequence[bytes],
-        keys: Sequence[bytes | None] | None,
-        *,
-        partition: int | None,
-        name: bytes | None,
+        self, outcome: Outcome, plan: SendPlan, values: Sequence[bytes], keys: Sequence[bytes | None] | None
     ) -> Chunk:
-        ids = None
+        ids, (content, partition, name) = None, plan
         if name is not None:
             ids = [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             if keys is None and partition is None:
@@ -358,16 +292,3 @@ def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
             outcome.settle(number, error)
             bad.add(number)
     return chunk.without(bad)
-
-
-def name_of(message_id: bytes | str | None) -> bytes | None:
-    """A message's id in bytes, checked."""
-    if message_id is None:
-        return None
-    return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
-
-
-def _expiry(now: Microseconds, ttl: float) -> Microseconds:
-    if type(ttl) not in (int, float) or not 0 < ttl < math.inf:
-        raise InvalidMessage(f"ttl={ttl!r} is no time to live; give seconds above 0")
-    return min(now + max(1, round(ttl * 1_000_000)), TIMESTAMP_MAX)

@@ -1,0 +1,77 @@
+"""The options of a message: declared once, for `publish` and every way to send.
+
+`SendOptions` is their types, for editors and type checkers. `send_options` is their names, defaults and meaning.
+`takes_send_options` shows them in the signature of each method that passes them on.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypedDict, TypeVar
+
+from goqueue.client.link.moments import Moment, due_of
+from goqueue.client.producing.content import priority_of
+from goqueue.core.log.messageids import check_message_id
+from goqueue.core.records.record import TIMESTAMP_MAX
+from goqueue.core.sending.chunk import Content
+from goqueue.errors import InvalidMessage
+from goqueue.types import Microseconds, Priority
+
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+class SendOptions(TypedDict, total=False):
+    headers: Mapping[str, bytes] | None
+    priority: Priority | int | str
+    partition: int | None
+    delay: float | None
+    deliver_at: Moment | None
+    ttl: float | None
+    message_id: bytes | str | None
+
+
+class SendPlan(NamedTuple):
+    """What the options of a call mean."""
+
+    content: Content
+    partition: int | None
+    name: bytes | None
+    """The message id."""
+
+
+def send_options(
+    now: Microseconds,
+    *,
+    headers: Mapping[str, bytes] | None = None,
+    priority: Priority | int | str = Priority.NORMAL,
+    partition: int | None = None,
+    delay: float | None = None,
+    deliver_at: Moment | None = None,
+    ttl: float | None = None,
+    message_id: bytes | str | None = None,
+) -> SendPlan:
+    expires_at = None if ttl is None else _expiry(now, ttl)
+    content = Content(now, headers or None, priority_of(priority), expires_at, due_of(delay, deliver_at))
+    return SendPlan(content, partition, name_of(message_id))
+
+
+def takes_send_options(method: MethodT) -> MethodT:
+    """Programs that look at the method's signature see each option, not `**options`."""
+    _now, *options = inspect.signature(send_options).parameters.values()
+    signature = inspect.signature(method)
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    method.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return method
+
+
+def name_of(message_id: bytes | str | None) -> bytes | None:
+    """A message's id in bytes, checked."""
+    if message_id is None:
+        return None
+    return check_message_id(message_id.encode() if isinstance(message_id, str) else message_id)
+
+
+def _expiry(now: Microseconds, ttl: float) -> Microseconds:
+    if type(ttl) not in (int, float) or not 0 < ttl < math.inf:
+        raise InvalidMessage(f"ttl={ttl!r} is no time to live; give seconds above 0")
+    return min(now + max(1, round(ttl * 1_000_000)), TIMESTAMP_MAX)
