@@ -9,6 +9,9 @@ until the core's next deadline.
         async def end_offset(self, message: EndOffset) -> int:
             return self.log.end
 
+An actor that does several things owns parts, one for each: plain objects with marked methods of their own, which
+are tested without the actor. They run in the actor's task, as its own methods do.
+
 The exception that a method raises decides what follows. A `GoQueueError` is a refusal: it goes to that caller, the
 actor lives, so check first and mutate after. Anything else is a bug or a broken disk: the actor crashes, every
 caller that waits for it gets `ActorDied`, and its supervisor builds a new one from the state on disk.
@@ -19,7 +22,7 @@ from typing import Any, ClassVar, TypeVarTuple, Unpack
 
 import trio
 
-from goqueue.actors.runtime.handlers import Handler, Manner, handlers_of
+from goqueue.actors.runtime.handlers import Handler, Manner, add_handlers, marks_of
 from goqueue.actors.runtime.life import Life
 from goqueue.actors.runtime.messages import Letter, News
 from goqueue.actors.runtime.ref import ActorRef
@@ -32,13 +35,18 @@ class Actor:
     """Maximum number of letters in a turn. They are handled as one: see `end_turn`."""
 
     ends_turns: ClassVar[bool] = False
-    _handlers: ClassVar[dict[type[Any], Handler]] = {}
+    _handlers: dict[type[Any], Handler]
     _life: Life
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._handlers = handlers_of(cls)
+        marks_of(cls)  # type: ignore[arg-type]  # a mistake among them shows where the class is made
         cls.ends_turns = cls.end_turn is not Actor.end_turn
+
+    def begin_life(self, life: Life) -> None:
+        """For the runtime, before `start`."""
+        self._life, self._handlers = life, {}
+        add_handlers(self._handlers, self)
 
     # A subclass may override these.
 
@@ -67,8 +75,7 @@ class Actor:
             await self.handle(letter)
 
     async def handle_news(self, sender: str, news: News) -> None:
-        handler = self._handler_for(news)
-        await getattr(self, handler.method)(sender, news)
+        await self._handler_for(news).method(sender, news)
 
     def next_deadline(self) -> float | None:
         """When, in Trio's time, `tick` wants to be called; None for never. Asked before every sleep."""
@@ -86,16 +93,20 @@ class Actor:
 
     # A subclass may use these.
 
+    def add_parts(self, *parts: object) -> None:
+        """Give these objects the messages for which they have marked methods. For `start`."""
+        for part in parts:
+            add_handlers(self._handlers, part)
+
     async def handle(self, letter: Letter) -> None:
         """Give one letter to the method that is marked for it."""
         handler = self._handler_for(letter.message)
-        method = getattr(self, handler.method)
         try:
             if handler.manner is Manner.DEFERS:
-                await method(letter.message, letter.reply)
+                await handler.method(letter.message, letter.reply)
                 letter.reply.deferred = True
             else:
-                self._life.answer(letter.reply, await method(letter.message))
+                self._life.answer(letter.reply, await handler.method(letter.message))
         except Exception as error:
             if not self._life.refuse(letter.reply, error):
                 raise

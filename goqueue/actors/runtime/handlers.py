@@ -3,11 +3,14 @@
 `@answers(Kind)`: the method returns the answer. `@defers(Kind)`: the method is given the reply and settles it, now
 or later. `@hears(Kind)`: the method is told news. The type checker holds each method to the message that it names
 and to the answer which that message promises.
+
+A method is of an actor, or of a part: a plain object that the actor owns (`Actor.add_parts`).
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from goqueue.actors.runtime.messages import News, Reply, Request
@@ -27,12 +30,20 @@ class Manner(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
-    """Found by the message's class, called by name: a subclass may override the method."""
+class Mark:
+    """A subclass may override a marked method, so it is known by its name."""
 
     kind: type[Any]
     manner: Manner
     method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """Handles the messages of one class, for one actor."""
+
+    manner: Manner
+    method: Callable[..., Awaitable[Any]]
 
 
 class answers(Generic[KindT_co]):  # noqa: N801 - a decorator
@@ -66,23 +77,27 @@ MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
 
 def _marked(method: MethodT, kind: type[Any], manner: Manner) -> MethodT:
-    setattr(method, _MARK, Handler(kind, manner, method.__name__))
+    setattr(method, _MARK, Mark(kind, manner, method.__name__))
     return method
 
 
-def handlers_of(actor: type[Any]) -> dict[type[Any], Handler]:
-    """Every message that the class and its bases handle, by the message's class."""
-    table: dict[type[Any], Handler] = {}
-    for base in reversed(actor.__mro__):
+def add_handlers(table: dict[type[Any], Handler], owner: object) -> None:
+    """Enter the marked methods of `owner`, an actor or a part of one, by the class of their messages."""
+    for mark in marks_of(type(owner)):  # type: ignore[arg-type]
+        if mark.kind in table:
+            known = table[mark.kind].method.__qualname__
+            raise TypeError(f"{mark.kind.__name__} is handled twice: in {known} and in {type(owner).__name__}")
+        table[mark.kind] = Handler(mark.manner, getattr(owner, mark.method))
+
+
+@cache
+def marks_of(owner: type[Any]) -> tuple[Mark, ...]:
+    """A class may mark a method again that it overrides, but no second method for the same messages."""
+    found: dict[type[Any], Mark] = {}
+    for base in reversed(owner.__mro__):
         for member in vars(base).values():
-            handler = getattr(member, _MARK, None)
-            if isinstance(handler, Handler):
-                _enter(table, handler, actor.__name__)
-    return table
-
-
-def _enter(table: dict[type[Any], Handler], handler: Handler, actor: str) -> None:
-    known = table.setdefault(handler.kind, handler)
-    if known.method != handler.method:
-        raise TypeError(f"{actor} handles {handler.kind.__name__} twice: in {known.method} and {handler.method}")
-    table[handler.kind] = handler
+            mark = getattr(member, _MARK, None)
+            if isinstance(mark, Mark) and found.setdefault(mark.kind, mark) != mark:
+                names = f"{found[mark.kind].method} and {mark.method}"
+                raise TypeError(f"{owner.__name__} handles {mark.kind.__name__} twice: in {names}")
+    return tuple(found.values())

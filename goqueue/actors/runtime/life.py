@@ -56,7 +56,7 @@ class Life:
 
     async def _live(self, task_status: trio.TaskStatus[None]) -> None:
         actor = self._actor = self._factory()
-        actor._life = self
+        actor.begin_life(self)
         self._holds_answers = actor.ends_turns
         await actor.start()
         self.mailbox.go_live()
