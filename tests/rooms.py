@@ -73,7 +73,7 @@ ROOMS: Mapping[str, str] = {
     "actors/statistics": "actors/runtime",
     "actors/register": "actors/runtime",
     "actors/delivery": "actors/runtime actors/statistics",
-    "actors/delays": "actors/runtime actors/statistics actors/delivery",
+    "actors/delays": "actors/runtime actors/statistics",
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
     "actors/topics": "actors/runtime actors/statistics actors/partition",
     "actors/deadletters": "actors/runtime actors/register actors/delivery actors/partition actors/topics",

@@ -62,10 +62,14 @@ SHOWN_TO_OTHER_ROOMS = {"requests", "board"}
 STARTED_BY_OTHER_ROOMS = {
     "Broker",
     "DeadLetterCarrier",
+    "DelayedMessages",
+    "GroupDelivery",
     "GroupRegister",
+    "GroupStreams",
     "Groups",
     "Janitor",
     "Partition",
+    "PartitionDelays",
     "Process",
     "Redriver",
     "Timers",
@@ -76,9 +80,6 @@ STARTED_BY_OTHER_ROOMS = {
 """Classes that the tree starts, or that an actor owns as a part. Others of their modules go with them."""
 
 INHERITED_ACROSS_ROOMS = {
-    # Rooms of one tower, until the partition is made of parts.
-    ("actors/delays", "GroupStreams"),
-    ("actors/partition", "PartitionDelays"),
     # Messages that decode themselves: a delivered one is a message with a receipt.
     ("client/consuming", "DecodedBatch"),
     ("client/consuming", "FlaggedMessage"),
@@ -104,7 +105,6 @@ INHERITED_ACROSS_ROOMS = {
 FOR_ALL_TO_INHERIT = {"Actor", "Request", "News"}
 
 FRIENDS = {
-    "actors/runtime/life.py",  # an actor and its life are one thing
     "blocking/inside.py",  # what goqueue's own programs ask of a client
     "cli/spark/session.py",  # Spark's own
     "net/wire/quick.py",  # what a NamedTuple says of its defaults

@@ -8,10 +8,9 @@ be written, the timer is set again.
 """
 
 import logging
-from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from random import Random
+from typing import Protocol
 
 import trio
 
@@ -19,12 +18,9 @@ from goqueue.actors.delays.listing import delayed_views
 from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
 from goqueue.actors.delays.timerrequests import TakeDue, TakeTimer, TimersDue
-from goqueue.actors.delivery.streams import GroupStreams
 from goqueue.actors.runtime.handlers import defers, hears
 from goqueue.actors.runtime.messages import Reply
-from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.statistics.delays import DelayCounts
-from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.core.delays.events import cancel_batch, due_time, move_batch
 from goqueue.core.delays.firing import Original, fired_batch
 from goqueue.core.delays.pending import DelayChange, DelayState
@@ -33,7 +29,7 @@ from goqueue.core.records.record import TIMESTAMP_MAX
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
 from goqueue.storage.delays.scan import read_originals
-from goqueue.storage.log.volume import Volume
+from goqueue.storage.log.log import Log
 from goqueue.types import Microseconds, Offset
 
 logger = logging.getLogger("goqueue.delays")
@@ -45,62 +41,56 @@ COUNTED_AT_ONCE = 1_000
 DISK_FULL_SECONDS = 1.0
 
 
-class PartitionDelays(GroupStreams):
-    """A subclass calls `open_delays` in its start, `close_delays` in its stop, `show_to_delays` after a sync."""
+class OwnAppends(Protocol):
+    """Appends of the broker itself."""
 
-    def __init__(
-        self,
-        volume: Volume,
-        clock: WallClock,
-        directory: str,
-        random: Random,
-        counts: GroupCounts,
-        *,
-        timers: ActorRef | None,
-        delay_counts: DelayCounts,
-    ) -> None:
-        super().__init__(volume, clock, directory, random, counts)
-        self.delayed = DelayedMessages(volume, clock, directory, timers, delay_counts)
-        self._is_keeping = self._is_ending = False
-        self._fell_due = trio.Event()
-        self._waiting_for_disk = trio.lowlevel.ParkingLot()
-        self._changing: dict[Offset, trio.Event] = {}
-
-    @abstractmethod
     def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
         """Write a batch of the broker's own, and have it synced. Returns its end. `DiskFull` writes nothing.
 
         For messages that fired, `fired` names the originals, so that they need not be parsed from the batch.
         """
 
-    @property
-    def delays(self) -> DelayedMessages:
-        return self.delayed
+    def sync_soon(self) -> None:
+        """A caller waits for unsynced records."""
 
-    async def open_delays(self) -> None:
-        await self.delayed.open(self.log, self.name, self.ref)
-        if self.delayed.is_used:
-            self._keep_delays()
 
-    async def close_delays(self) -> None:
+class PartitionDelays:
+    """A part of a partition."""
+
+    def __init__(
+        self, delayed: DelayedMessages, log: Log, host: PartHost, clock: WallClock, appends: OwnAppends
+    ) -> None:
+        self._delayed = delayed
+        self._log = log
+        self._host = host
+        self._clock = clock
+        self._appends = appends
+        self._is_keeping = self._is_ending = False
+        self._fell_due = trio.Event()
+        self._waiting_for_disk = trio.lowlevel.ParkingLot()
+        self._changing: dict[Offset, trio.Event] = {}
+
+    async def open(self) -> None:
+        await self._delayed.open(self._log, self._host.name, self._host.ref)
+        if self._delayed.is_used:
+            self._keep()
+
+    async def close(self) -> None:
         self._is_ending = True
-        await self.delayed.close()
+        await self._delayed.close()
 
-    def show_to_delays(self, durable: Offset) -> None:
-        self.delayed.show(durable)
-        if not self._is_keeping and self.delayed.has_news.is_set():
-            self._keep_delays()
+    def show(self, durable: Offset) -> None:
+        """Everything below `durable` is durable."""
+        self._delayed.show(durable)
+        if not self._is_keeping and self._delayed.has_news.is_set():
+            self._keep()
         self._waiting_for_disk.unpark_all()
 
-    def note_removed(self, below: Offset = 0) -> None:
-        super().note_removed(below)
-        self.delayed.remove_below(self.log.log_start)
-
-    def _keep_delays(self) -> None:
+    def _keep(self) -> None:
         self._is_keeping = True
         self._fell_due.set()  # some may have fallen due before
-        self.background(self.delayed.keep, endless=True)
-        self.background(self._fire_what_is_due, endless=True)
+        self._host.background(self._delayed.keep, endless=True)
+        self._host.background(self._fire_what_is_due, endless=True)
 
     # Firing
 
@@ -109,19 +99,19 @@ class PartitionDelays(GroupStreams):
         self._fell_due.set()
 
     async def _fire_what_is_due(self) -> None:
-        owner = await self.delayed.owner()
+        owner = await self._delayed.owner()
         while owner is not None:
             await self._fell_due.wait()
             self._fell_due = trio.Event()
             count = FIRED_AT_ONCE
             while count == FIRED_AT_ONCE and not self._is_ending:  # after fewer, the timers tell when more may fire
-                due = await self.delayed.ask(TakeDue(owner, FIRED_AT_ONCE))
+                due = await self._delayed.ask(TakeDue(owner, FIRED_AT_ONCE))
                 await self._fire(due)
                 count = len(due)
 
     async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
         """Never before the wall clock has reached the due time, even if it was set back just now (G8)."""
-        ledgers, now = self.delayed, self._wall_clock.now()
+        ledgers, now = self._delayed, self._clock.now()
         pending = ledgers.delays.pending
         due = [timer for timer in due if timer[0] in pending]  # the originals of the others are gone
         ledgers.taken.update(due)
@@ -129,7 +119,7 @@ class PartitionDelays(GroupStreams):
         if len(waiting) < len(due):
             ledgers.set_again([timer for timer in due if timer[1] > now])
         while waiting:
-            found, unread_from = await read_originals(self.log, [offset for offset, _ in waiting], READ_BYTES_MAX)
+            found, unread_from = await read_originals(self._log, [offset for offset, _ in waiting], READ_BYTES_MAX)
             read = [timer for timer in waiting if timer[0] < unread_from]
             waiting = [timer for timer in waiting if timer[0] >= unread_from]
             if self._is_ending:
@@ -137,7 +127,7 @@ class PartitionDelays(GroupStreams):
             await self._write_fired(read, found)
 
     async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
-        pending = self.delayed.delays.pending
+        pending = self._delayed.delays.pending
         ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
         if len(ready) < len(due):
             self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
@@ -145,39 +135,39 @@ class PartitionDelays(GroupStreams):
             return
         try:
             originals = _originals(ready, found)
-            self.append_own(fired_batch(originals), [offset for offset, _ in originals])
+            self._appends.append_own(fired_batch(originals), [offset for offset, _ in originals])
         except DiskFull:
-            self.delayed.set_again(ready)
+            self._delayed.set_again(ready)
             await trio.sleep(DISK_FULL_SECONDS)
 
     def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
         for offset in offsets:
-            if offset >= self.log.log_start:
-                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self.name)
+            if offset >= self._log.log_start:
+                logger.warning("the delayed message at offset %d of %s cannot be read", offset, self._host.name)
 
     # Changes
 
     @defers(CancelDelayed)
     async def cancel_delayed(self, message: CancelDelayed, reply: Reply[bool]) -> None:
-        self.background(self._answer, reply, self._cancel, message.offset)
+        self._host.background(answer, reply, self._cancel, message.offset)
 
     async def _cancel(self, offset: Offset) -> bool:
         due = await self._take_timer(offset)
         if due is None:
-            return self.delayed.delays.was_cancelled(offset)
-        return await self._change(offset, due, cancel_batch(offset, self._wall_clock.now()))
+            return self._delayed.delays.was_cancelled(offset)
+        return await self.change(offset, due, cancel_batch(offset, self._clock.now()))
 
     @defers(MoveDelayed)
     async def move_delayed(self, message: MoveDelayed, reply: Reply[bool]) -> None:
-        self.background(self._answer, reply, self._move, message)
+        self._host.background(answer, reply, self._move, message)
 
     async def _move(self, message: MoveDelayed) -> bool:
         due = await self._take_timer(message.offset)
         if due is None:
             return False
-        now = self._wall_clock.now()
+        now = self._clock.now()
         moved = min(due_time(message.due, now), TIMESTAMP_MAX)
-        return await self._change(message.offset, due, move_batch(message.offset, moved, now))
+        return await self.change(message.offset, due, move_batch(message.offset, moved, now))
 
     async def _take_timer(self, offset: Offset) -> Microseconds | None:
         """One change of a message at a time, and not before the message is durable and applied."""
@@ -185,23 +175,23 @@ class PartitionDelays(GroupStreams):
             await self._changing[offset].wait()
         self._changing[offset] = trio.Event()
         try:
-            await self._until_durable(min(offset + 1, self.log.end_offset))
-            owner = await self.delayed.owner() if offset in self.delayed.delays.pending else None
-            due = None if owner is None else await self.delayed.ask(TakeTimer(owner, offset))
+            await self._until_durable(min(offset + 1, self._log.end_offset))
+            owner = await self._delayed.owner() if offset in self._delayed.delays.pending else None
+            due = None if owner is None else await self._delayed.ask(TakeTimer(owner, offset))
         except BaseException:
             self._end_change(offset)
             raise
         if due is None:
             self._end_change(offset)
         else:
-            self.delayed.taken[offset] = due
+            self._delayed.taken[offset] = due
         return due
 
-    async def _change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+    async def change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
         try:
-            await self._until_durable(self.append_own(batch))
+            await self._until_durable(self._appends.append_own(batch))
         except BaseException:
-            self.delayed.set_again([(offset, due)])
+            self._delayed.set_again([(offset, due)])
             raise
         finally:
             self._end_change(offset)
@@ -211,40 +201,36 @@ class PartitionDelays(GroupStreams):
         self._changing.pop(offset).set()
 
     async def _until_durable(self, end: Offset) -> None:
-        while self.log.high_watermark < end:
-            self.sync_soon()
+        while self._log.high_watermark < end:
+            self._appends.sync_soon()
             await self._waiting_for_disk.park()
 
     async def _until_applied(self) -> None:
         """A question sees all confirmed messages, including those confirmed with acks=leader."""
-        if self.delayed.has_unapplied:
-            await self._until_durable(self.log.end_offset)
-
-    @abstractmethod
-    def sync_soon(self) -> None:
-        """A caller waits for unsynced records."""
+        if self._delayed.has_unapplied:
+            await self._until_durable(self._log.end_offset)
 
     # Questions
 
     @defers(ListDelayed)
     async def list_delayed(self, message: ListDelayed, reply: Reply[DelayedViews]) -> None:
-        self.background(self._answer, reply, self._list, message)
+        self._host.background(answer, reply, self._list, message)
 
     async def _list(self, message: ListDelayed) -> DelayedViews:
         await self._until_applied()
-        delays = self.delayed.delays
+        delays = self._delayed.delays
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
         else:
             changes = await self._pending(message.first, message.count_max)
-        views = await delayed_views(self.log, changes)
+        views = await delayed_views(self._log, changes)
         return DelayedViews(views, len(delays.pending))
 
     async def _pending(self, first: Offset, count_max: int) -> list[DelayChange]:
         """Up to `count_max` pending messages from `first` on; those that fire meanwhile are skipped."""
-        delays, found = self.delayed.delays, list[DelayChange]()
+        delays, found = self._delayed.delays, list[DelayChange]()
         while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
-            timers = zip(offsets, await self.delayed.due_times(offsets), strict=True)
+            timers = zip(offsets, await self._delayed.due_times(offsets), strict=True)
             found += [
                 DelayChange(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
             ]
@@ -253,13 +239,13 @@ class PartitionDelays(GroupStreams):
 
     @defers(CountDelayed)
     async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:
-        self.background(self._answer, reply, self._count_delayed, message.edges)
+        self._host.background(answer, reply, self._count_delayed, message.edges)
 
     async def _count_delayed(self, edges: Sequence[Microseconds]) -> Sequence[int]:
         """Counts some at a time, so that others can run."""
         await self._until_applied()
         if not edges:
-            return [len(self.delayed.delays.pending)]
+            return [len(self._delayed.delays.pending)]
         counts, first = [0] * (len(edges) + 1), 0
         while some := await self._pending(first, COUNTED_AT_ONCE):
             for change in some:

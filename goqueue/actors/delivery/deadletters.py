@@ -4,14 +4,22 @@ A transfer has a sequence of its own, which is durable before its messages are h
 append after a crash is answered with the first offset, and no other messages are ever taken for them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import inf
 
+import trio
+
 from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogGatherer
-from goqueue.actors.delivery.ledgers import GroupHere
-from goqueue.actors.delivery.requests import DeadLetter, DeadLetters
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
+from goqueue.actors.delivery.repair import Mending
+from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetter, DeadLetters, TakeDeadLetters
+from goqueue.actors.delivery.writing import LedgerWriter
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.parts import PartHost, answer
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.ledger.deadletters import DeadRun
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import Ledger
@@ -20,10 +28,55 @@ from goqueue.core.records.batch import Producer
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.deliverable import records_at
 from goqueue.errors import DamagedData, OffsetOutOfRange
+from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
 from goqueue.types import Offset
 
 LEFT_THE_LOG = " (its content has left the log)"
+
+
+@dataclass(eq=False, slots=True)
+class DeadLetterTransfers:
+    """A part of a partition."""
+
+    ledgers: Ledgers
+    log: Log
+    host: PartHost
+    writer: LedgerWriter
+    mending: Mending
+    gatherer: Callable[[], LogGatherer]
+    counts: GroupCounts
+
+    @defers(TakeDeadLetters)
+    async def take(self, message: TakeDeadLetters, reply: Reply[DeadLetters | None]) -> None:
+        self.host.background(answer, reply, self._next, self.ledgers.find(message.group), message)
+
+    async def _next(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
+        while self.ledgers.find(message.group) is here:
+            letters = await under_way(here, self.gatherer())
+            if here.held_letters is not None:
+                self.mending.watch(here)
+                return None
+            if letters is not None:
+                await self.ledgers.commit()  # its sequence is never reused, even after a power loss
+                return letters
+            self.ledgers.note_removed(here, self.log.log_start)
+            removals = here.removals
+            chosen = await next_to_leave(here, self.gatherer(), message.messages_max, message.bytes_max)
+            if chosen is None:
+                return None
+            if here.removals == removals and not self.mending.note(here, chosen.damages):
+                self.writer.write(here, [transfer(here.ledger, chosen)], trio.current_time())
+        return None
+
+    @answers(ConfirmDeadLetters)
+    async def confirm(self, message: ConfirmDeadLetters) -> None:
+        """A repeat finds no transfer under way, and changes nothing."""
+        here = self.ledgers.find(message.group)
+        under_way = here.ledger.transfer_under_way
+        if under_way is not None and under_way.sequence == message.sequence:
+            self.writer.write(here, [here.ledger.transferred(under_way.sequence)], trio.current_time())
+            self.counts.dead_letters += under_way.size
 
 
 def producer_of(here: GroupHere, sequence: int) -> Producer:

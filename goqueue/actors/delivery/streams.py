@@ -4,19 +4,31 @@ Only the owner of the partition may commit, as only the owner may take: an owner
 until it has.
 """
 
+from dataclasses import dataclass
+
 import trio
 
-from goqueue.actors.delivery.delivery import GroupDelivery
-from goqueue.actors.delivery.ledgers import GroupHere, StreamPosition
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers, StreamPosition
 from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset, StreamReader, StreamStanding
+from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.messages import Reply
+from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.offsetset import Run
 from goqueue.errors import DamagedData, GroupConflict, OffsetOutOfRange
+from goqueue.storage.log.log import Log
 from goqueue.types import Offset
 
 
-class GroupStreams(GroupDelivery):
+@dataclass(eq=False, slots=True)
+class GroupStreams:
+    """A part of a partition."""
+
+    ledgers: Ledgers
+    log: Log
+    partition: TopicPartition
+    writer: LedgerWriter
+
     # The reader, to explain why nothing is delivered
 
     def note_fetch(self, reader: StreamReader | None, offset: Offset) -> None:
@@ -49,13 +61,12 @@ class GroupStreams(GroupDelivery):
         here = self._check_may_commit(message)
         entry = here.ledger.commit(self._within_log(message.offset))
         if entry is not None:
-            self._write(here, [entry], trio.current_time())
+            self.writer.write(here, [entry], trio.current_time())
 
     def _check_may_commit(self, message: CommitOffset) -> GroupHere:
-        if message.member is None:
-            here = self.ledgers.find(message.group)
-        else:
-            here = self._check_owner(message.group, message.member, message.generation, message.instance)
+        here = self.ledgers.find(message.group)
+        if message.member is not None:
+            here.check_owner(message.member, message.generation, message.instance, self.partition.label)
         if not here.is_stream:
             raise GroupConflict(
                 f'group {here.name} has mode "queue": ack its messages, offsets are not committed',
@@ -68,7 +79,7 @@ class GroupStreams(GroupDelivery):
         start, end = self.log.log_start, self.log.end_offset
         if offset > end:
             raise OffsetOutOfRange(
-                f"offset {offset} lies behind {end}, the end of {self._topic}/{self._number}; "
+                f"offset {offset} lies behind {end}, the end of {self.partition.label}; "
                 "commit what is behind a message that was read",
                 start=start,
                 end=end,

@@ -12,9 +12,9 @@ import trio
 
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import AwaitDeliverable
-from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.parts import PartHost
 from goqueue.core.ledger.views import Plan
 from goqueue.core.waiting.members import MemberWaits
 from goqueue.storage.log.log import Log
@@ -76,73 +76,59 @@ class WaitingMembers:
         return waits if turns is None else turns if waits is None else min(waits, turns)
 
 
-class DeliveryWaiting(Actor):
+class Waiters:
     """The part of a partition that keeps its waiters."""
 
-    ledgers: Ledgers
-
-    def __init__(self) -> None:
-        self.waits = WaitingMembers()
-
-    @property
-    def log(self) -> Log:
-        raise NotImplementedError
-
-    def note_awaited(self) -> None:
-        """A member waits for messages that are written and not durable."""
-        raise NotImplementedError
+    def __init__(self, ledgers: Ledgers, log: Log, host: PartHost, note_awaited: Callable[[], None]) -> None:
+        """`note_awaited`: a member waits for messages that are written and not durable."""
+        self._ledgers = ledgers
+        self._log = log
+        self._host = host
+        self._note_awaited = note_awaited
+        self.waiting = WaitingMembers()
 
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
-        here, now = self.ledgers.find(message.group), trio.current_time()
+        here, now = self._ledgers.find(message.group), trio.current_time()
         may_wait = here.may_wait(message.member, message.instance)
         if not may_wait or message.deadline <= now or self._has_for(here, message.member):
             reply.resolve(None)
         else:
             here.askers.note_wait(message.member, now, message.deadline, reply)
-            self.waits.add(message, reply)
-            self.note_awaited()
+            self.waiting.add(message, reply)
+            self._note_awaited()
 
     def has(self, here: GroupHere, plan: Plan) -> bool:
         """Perhaps: the lanes of the messages are known only after a read."""
-        return bool(plan.again) or (plan.fresh_max > 0 and here.ledger.next_fresh < self.log.high_watermark)
+        return bool(plan.again) or (plan.fresh_max > 0 and here.ledger.next_fresh < self._log.high_watermark)
 
     def _has_for(self, here: GroupHere, member: str) -> bool:
         return self.has(here, here.ledger.plan(trio.current_time(), member, 1, is_busy=False))
 
-    @property
-    def has_waiting_members(self) -> bool:
-        return bool(len(self.waits))
-
-    def show_to_members(self) -> None:
-        """The high watermark has risen."""
-        for group in self.waits.groups():
-            self.call_next(self.ledgers.find(group))
+    def watermark_rose(self) -> None:
+        for group in self.waiting.groups():
+            self.call_next(self._ledgers.find(group))
 
     def call_next(self, here: GroupHere) -> None:
         """Wake the members of the group that may find messages; in a shared group, the next one."""
-        if here.name not in self.waits:
+        if here.name not in self.waiting:
             return
         if not here.is_shared:
-            self.waits.let_go(here.name, lambda member: self._has_for(here, member))
-        elif self._has_some(here) and self.waits.let_one_go(
+            self.waiting.let_go(here.name, lambda member: self._has_for(here, member))
+        elif self._has_some(here) and self.waiting.let_one_go(
             here.name, lambda member: self._has_for(here, member), trio.current_time()
         ):
-            self.wake()  # there is one more deadline
+            self._host.wake()  # there is one more deadline
 
     def _has_some(self, here: GroupHere) -> bool:
         """Whether there may be messages, perhaps not for every member."""
-        return here.ledger.next_fresh < self.log.high_watermark or here.ledger.has_ready(trio.current_time())
+        return here.ledger.next_fresh < self._log.high_watermark or here.ledger.has_ready(trio.current_time())
 
-    def dismiss_members(self) -> None:
-        """Wake all waiters, which find nothing: a stop does not wait for them."""
-        self.waits.let_all_go()
-
-    def tick_waits(self, now: float) -> None:
-        self.waits.let_go_late(now)
-        for group in self.waits.missed_turns(now):
-            if group in self.ledgers.groups:
-                self.call_next(self.ledgers.groups[group])
+    def tick(self, now: float) -> None:
+        self.waiting.let_go_late(now)
+        for group in self.waiting.missed_turns(now):
+            if group in self._ledgers.groups:
+                self.call_next(self._ledgers.groups[group])
 
 
 def _resolve(replies: Iterable[Reply[None]]) -> None:

@@ -114,7 +114,7 @@ class WebsocketListener:
 class HealthPort:
     """Just enough HTTP for a probe.
 
-    Probes call by whatever address they have, so `/healthz` asks for neither Host nor Origin. Every other path
+    Probes call by whatever address they have, so `/healthz` asks for neither PartHost nor Origin. Every other path
     does, also one that does not exist: a page that points its own name at 127.0.0.1 learns nothing.
     """
 

@@ -27,6 +27,10 @@ class TopicPartition(NamedTuple):
     topic: str
     partition: int
 
+    @property
+    def label(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
 
 Assignment: TypeAlias = frozenset[TopicPartition]
 

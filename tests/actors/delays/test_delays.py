@@ -266,7 +266,7 @@ async def test_a_purge_lets_timers_go_a_thousand_at_a_time_and_none_of_them_fire
         await on.partition.delayed.settle()
         on.timers.told.clear()
         await on.ref.call(DeleteBefore(None))
-        await on.partition._fire([(0, now), (1, now)])  # some fell due before they were let go
+        await on.partition.delays._fire([(0, now), (1, now)])  # some fell due before they were let go
         assert on.partition.delayed.taken == {}
         assert await on.ref.call(CountDelayed(())) == [0]
         await on.publish([LATER])

@@ -14,9 +14,9 @@ import trio.testing
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.actors.delivery.delivery import GroupDelivery
 from goqueue.actors.delivery.handing import HandingOut
 from goqueue.actors.delivery.requests import Taken
+from goqueue.actors.delivery.taking import Taking
 from goqueue.actors.partition.requests import Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
@@ -78,7 +78,7 @@ class Planted(Exception):
 ROOT = Path(goqueue.__file__).parent
 PLACES = tuple(f"{ROOT / room}/" for room in ("core", "actors"))
 HANDING_OUT = f"{ROOT / 'actors' / 'delivery' / 'handing.py'}"
-BEGIN, UNFAILING = GroupDelivery._take.__code__, HandingOut._journal_and_answer.__code__
+BEGIN, UNFAILING = Taking._take.__code__, HandingOut._journal_and_answer.__code__
 """The second journals, applies what is journaled, and answers: nothing in it may fail."""
 NEVER = -1
 

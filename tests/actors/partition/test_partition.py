@@ -8,7 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.partition.partition import SPACE_KNOWN_SECONDS, Partition
+from goqueue.actors.partition.appending import SPACE_KNOWN_SECONDS
+from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import (
     AwaitMore,
     DeleteBefore,

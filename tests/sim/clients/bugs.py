@@ -5,6 +5,7 @@ from typing import Any
 
 import mmh3
 
+from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.arrivals import Arrival
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Produced
@@ -31,10 +32,11 @@ class Buggy(ClientWorld):
 
 class AnswersBeforeSync(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        def answer(_self: Partition, arrival: Arrival, answer: Produced) -> None:
-            arrival.reply.resolve(answer)
+        class AtOnce(Appending):
+            def answer(self, arrival: Arrival, answer: Produced) -> None:
+                arrival.reply.resolve(answer)
 
-        return replaced(Partition, "answer", answer)
+        return replaced(Partition, "appending_class", AtOnce)
 
 
 class TakesRepeatsForNew(Buggy):

@@ -10,12 +10,12 @@ from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delays.timerrequests import LoadTimers
 from goqueue.actors.delays.timers import Timers
+from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.partition import Partition
 from goqueue.core.delays import events as delayevents
 from goqueue.core.delays.events import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.delays.firing import Original
 from goqueue.core.records.batch import Batch, Envelope
-from goqueue.errors import DiskFull
 from goqueue.storage.delays import scan as delayscan
 from goqueue.storage.log import idrecall
 from goqueue.types import Microseconds, Offset
@@ -57,14 +57,11 @@ class CountsFromTheAppendTime(Buggy):
     """The append time never falls: after the clock was set back, a delay of a second takes hours."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = Partition._note_delays
+        class FromTheAppendTime(Appending):
+            def note_delays(self, batches: Sequence[Batch], bases: Sequence[Offset], _: Microseconds) -> None:
+                super().note_delays(batches, bases, self._log.append_time)
 
-        def note_delays(
-            self: Partition, batches: Sequence[Batch], bases: Sequence[Offset], _: Microseconds
-        ) -> None:
-            before(self, batches, bases, self.log.append_time)
-
-        return replaced(Partition, "_note_delays", note_delays)
+        return replaced(Partition, "appending_class", FromTheAppendTime)
 
 
 class CountsFromTheAppendTimeAtStart(Buggy):
@@ -78,32 +75,28 @@ class AnswersCancelsBeforeSync(Buggy):
     """And nobody hurries the sync: it comes within a second."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = PartitionDelays._change
+        class WithoutSync(Appending):
+            def append_own(self, batch: Batch, fired: Sequence[Offset] = ()) -> Offset:
+                if CANCEL not in bytes(batch.body):
+                    return super().append_own(batch, fired)
+                now = self._clock.now()
+                [base] = self._log.append([batch], now)
+                self.note_delays([batch], [base], now)
+                self._keeper.note_written(batch.size, awaited=False)
+                return self._log.high_watermark  # nothing is left to wait for
 
-        async def change(self: PartitionDelays, offset: Offset, due: Microseconds, batch: Batch) -> bool:
-            if CANCEL not in bytes(batch.body):
-                return await before(self, offset, due, batch)
-            assert isinstance(self, Partition)
-            now = self._clock.now()
-            try:
-                [base] = self.log.append([batch], now)
-                self._note_delays([batch], [base], now)
-                self.keeper.note_written(batch.size, awaited=False)
-            except DiskFull:
-                self.delayed.set_again([(offset, due)])
-                raise
-            finally:
-                self._end_change(offset)
-            return True
-
-        return replaced(PartitionDelays, "_change", change)
+        return replaced(Partition, "appending_class", WithoutSync)
 
 
 class KeepsIdsOfCancelled(Buggy):
     """Who publishes again with such an id is told of the cancelled message, and nothing is ever delivered."""
 
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(Partition, "_free_ids", lambda *_: None)
+        class KeepingIds(Appending):
+            def free_ids(self, events: Sequence[DelayEvent]) -> None:
+                pass
+
+        return replaced(Partition, "appending_class", KeepingIds)
 
 
 class RecallsIdsOfCancelled(Buggy):
@@ -115,16 +108,15 @@ class RecallsIdsOfCancelled(Buggy):
 
 class CancelsInMemoryOnly(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        before = PartitionDelays._change
+        class InMemory(PartitionDelays):
+            async def change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
+                if CANCEL not in bytes(batch.body):
+                    return await super().change(offset, due, batch)
+                self._end_change(offset)
+                self._delayed._apply([Cancelled(offset, self._delayed._reached, 0)])
+                return True
 
-        async def change(self: PartitionDelays, offset: Offset, due: Microseconds, batch: Batch) -> bool:
-            if CANCEL not in bytes(batch.body):
-                return await before(self, offset, due, batch)
-            self._end_change(offset)
-            self.delayed._apply([Cancelled(offset, self.delayed._reached, 0)])
-            return True
-
-        return replaced(PartitionDelays, "_change", change)
+        return replaced(Partition, "delays_class", InMemory)
 
 
 class ForgetsAtStart(Buggy):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
+from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.arrivals import Arrival
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Produced
@@ -27,8 +28,9 @@ def replaced(owner: ModuleType | type, name: str, value: object) -> Iterator[Non
 
 class AnswersBeforeSync(World):
     class partition_class(Partition):  # noqa: N801
-        def answer(self, arrival: Arrival, answer: Produced) -> None:
-            arrival.reply.resolve(answer)
+        class appending_class(Appending):  # noqa: N801
+            def answer(self, arrival: Arrival, answer: Produced) -> None:
+                arrival.reply.resolve(answer)
 
 
 class ShowsWhatIsNotDurable(World):

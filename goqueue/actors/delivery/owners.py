@@ -1,0 +1,180 @@
+"""Groups on a partition: where each begins, who owns the partition, and consumers that leave or are replaced.
+
+The register knows which partitions had a ledger of the group. Where such a ledger is missing, the group begins at
+the earliest offset: that repeats messages and skips none (G5). `offsets.json` is not used. It does not name the
+topic's UUID, and it follows a reset seconds later, so its offset may lie behind messages that are not done. The
+broker logs that offset, and an operator may reset the group to it.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
+from goqueue.actors.delivery.repair import Mending
+from goqueue.actors.delivery.requests import (
+    AssignPartition,
+    AttachGroup,
+    ForgetGroup,
+    IsLedgerDurable,
+    LedgerHolder,
+    ListLedgers,
+    ReleaseMember,
+    ReplaceMember,
+)
+from goqueue.actors.delivery.view import start_in
+from goqueue.actors.delivery.waiting import WaitingMembers
+from goqueue.actors.delivery.writing import LedgerWriter
+from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.parts import PartHost, answer
+from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.groups.start import may_miss, parse_start
+from goqueue.environment import WallClock
+from goqueue.storage.directory.namedoffsets import shown_offset
+from goqueue.storage.journals.ledgers import LostProgress
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
+
+logger = logging.getLogger("goqueue.ledgers")
+
+
+@dataclass(eq=False, slots=True)
+class GroupOwners:
+    """A part of a partition."""
+
+    ledgers: Ledgers
+    log: Log
+    host: PartHost
+    writer: LedgerWriter
+    waiting: WaitingMembers
+    mending: Mending
+    beginning: "LedgerBeginning"
+    counts: GroupCounts
+
+    @defers(AttachGroup)
+    async def attach(self, message: AttachGroup, reply: Reply[None]) -> None:
+        here = await self._found_or_begun(message)
+        self.ledgers.change_settings(here, message.settings, message.group_settings)
+        here.listener = message.listener
+        here.listener.hint()  # of what was written before
+        here.is_shared, here.is_stream = message.is_shared, message.is_stream
+        self._assign(here, message.member, message.generation)
+        if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:
+            self.writer.report_dead_letters(here)
+        self.mending.take_up(here)
+        # The start is durable before the answer: after a power loss `latest` would be a later offset. The earliest
+        # offset stays the same, so this does not wait for a sync: it is durable soon, with what follows it.
+        if may_miss(message.start):
+            self.host.background(answer, reply, self.ledgers.commit)
+        else:
+            reply.resolve(None)
+
+    async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
+        """The group; begun if need be, also when it replaces a deleted group of this name."""
+        if not self.ledgers.is_open:
+            await self.ledgers.open()
+            self.host.background(self.ledgers.keep, endless=True)
+        return await self.beginning.find_or_begin(self.log, message)
+
+    @answers(IsLedgerDurable)
+    async def is_ledger_durable(self, message: IsLedgerDurable) -> bool:
+        return self.ledgers.is_durable(message.group)
+
+    @answers(ListLedgers)
+    async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:
+        return self.ledgers.holders()
+
+    @answers(AssignPartition)
+    async def assign(self, message: AssignPartition) -> None:
+        self._assign(self.ledgers.find(message.group), message.member, message.generation)
+
+    def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
+        here.assign(member, generation)
+        self.waiting.let_go(here.name)
+
+    @defers(ForgetGroup)
+    async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
+        here = self.ledgers.groups.get(message.group)
+        if here is None or here.written.group_id != message.group_id:
+            reply.resolve(None)
+            return
+        self.ledgers.forget(here)
+        self.waiting.let_go(here.name)
+        self.host.background(answer, reply, self.ledgers.commit)
+
+    @answers(ReleaseMember)
+    async def release_member(self, message: ReleaseMember) -> None:
+        here, now = self.ledgers.find(message.group), trio.current_time()
+        if message.has_left:
+            self._send_away(here, message)
+        # A member that keeps its assignment may be another consumer than the one that had these and died: their
+        # attempts count. It has released its own deliveries by their receipts.
+        others = here.inherited if message.keeps_place else frozenset[int]()
+        released = [each for each in here.ledger.release_member(now, message.member) if each.nonce not in others]
+        self.writer.write(here, released, now)
+
+    def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
+        here.note_left(left.member, left.instance)
+        if here.member == left.member and not left.keeps_place:
+            self._assign(here, None, here.generation)
+        self.waiting.let_go(here.name, lambda member: member == left.member)
+
+    @answers(ReplaceMember)
+    async def replace_member(self, message: ReplaceMember) -> None:
+        here, now = self.ledgers.find(message.group), trio.current_time()
+        here.note_replaced(message.member, message.before, message.instance)
+        self.waiting.let_go(here.name, lambda member: member == message.member)
+        lost = here.ledger.expire_member(message.member)
+        self.writer.write(here, lost, now)
+        self.counts.note_expired(lost)
+
+
+class LedgerBeginning:
+    def __init__(
+        self, ledgers: Ledgers, volume: Volume, clock: WallClock, directory: str, counts: GroupCounts
+    ) -> None:
+        self._counts = counts
+        self._ledgers = ledgers
+        self._volume = volume
+        self._clock = clock
+        self._data, _, self._topic, number = directory.rsplit("/", 3)
+        self._number = int(number)
+
+    async def find_or_begin(self, log: Log, message: AttachGroup) -> GroupHere:
+        here = self._ledgers.groups.get(message.group)
+        if here is not None and here.written.group_id == message.group_id:
+            return here
+        return await self._begin(log, message)
+
+    async def _begin(self, log: Log, message: AttachGroup) -> GroupHere:
+        """A new ledger for this group. It replaces that of a deleted group of this name."""
+        offset, lost = await start_in(log, parse_start(message.start)), None
+        is_known = message.group in self._ledgers.groups
+        if message.is_expected:
+            offset, lost = log.log_start, await self._tell_lost(message, log)
+        elif not is_known and self._ledgers.is_doubtful and offset > log.log_start:
+            logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
+            offset, lost = log.log_start, LostProgress(self._clock.now())
+        self._counts.ledgers_lost += lost is not None
+        return self._ledgers.begin(
+            message.group,
+            message.group_id,
+            message.settings,
+            offset,
+            group_settings=message.group_settings,
+            lost=lost,
+        )
+
+    async def _tell_lost(self, message: AttachGroup, log: Log) -> LostProgress:
+        shown = await shown_offset(self._volume, self._data, message.group, self._topic, self._number)
+        logger.warning(
+            "the ledger of group %s on %s/%d is lost: the group begins at offset %d, and messages come again; %s",
+            message.group,
+            self._topic,
+            self._number,
+            log.log_start,
+            "where it stood is not known" if shown is None else f"it was last shown at offset {shown}",
+        )
+        return LostProgress(self._clock.now(), shown)

@@ -1,0 +1,148 @@
+"""Takes messages for a member: planned by the group's ledger, read from the log, handed out.
+
+The messages of a delivery are read first: from the growing segment within the turn, from older ones in a background
+task, one reader of a group at a time. While it reads, others may settle, and leases may end: that only adds ready
+messages. Changes that could remove messages from a plan are counted, and make the reader plan anew.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import trio
+
+from goqueue.actors.delivery.gathering import Gathered
+from goqueue.actors.delivery.handing import HandingOut, nothing
+from goqueue.actors.delivery.lanes import GatheredLanes, LaneGatherer
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
+from goqueue.actors.delivery.repair import Mending
+from goqueue.actors.delivery.requests import Take, Taken
+from goqueue.actors.delivery.waiting import Waiters
+from goqueue.actors.runtime.handlers import defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.parts import PartHost, refusing
+from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.ledger.views import Plan
+from goqueue.core.slices.deliverable import Reader
+from goqueue.core.slices.readcache import BatchCache
+from goqueue.environment import WallClock
+from goqueue.errors import GroupConflict, OffsetOutOfRange
+from goqueue.storage.log.log import Log
+
+TRIES_MAX = 16
+"""Maximum number of plans for one request; then it is answered with no messages."""
+
+
+@dataclass(eq=False, slots=True)
+class Taking:
+    """A part of a partition."""
+
+    ledgers: Ledgers
+    log: Log
+    host: PartHost
+    partition: TopicPartition
+    clock: WallClock
+    waiters: Waiters
+    mending: Mending
+    handing: HandingOut
+    gatherer: Callable[[], LaneGatherer]
+    recent: BatchCache
+
+    @defers(Take)
+    async def take(self, message: Take, reply: Reply[Taken]) -> None:
+        here = self._check_may_take(message)
+        here.askers.note(message.member, trio.current_time())
+        if here.readers or here.ledger.lacks_keys or not self._is_warm_for(here):
+            here.readers += 1
+            self.host.background(self._take_in_turn, here, message, reply)
+        else:
+            await self._take(here, message, reply)
+
+    def _check_may_take(self, message: Take) -> GroupHere:
+        here = self.ledgers.find(message.group)
+        here.check_owner(message.member, message.generation, message.instance, self.partition.label)
+        if here.is_stream:
+            raise GroupConflict(
+                f'group {here.name} has mode "stream": read its partitions and commit offsets, nothing is received',
+                settings=["mode"],
+            )
+        return here
+
+    def _is_warm_for(self, here: GroupHere) -> bool:
+        """Whether the next messages are in the growing segment, which is read without waiting."""
+        warm_from, ledger = self.log.growing_from, here.ledger
+        if ledger.committed >= warm_from:
+            return True
+        return ledger.next_fresh >= warm_from and not ledger.has_ready(trio.current_time())
+
+    async def _take_in_turn(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        try:
+            with refusing(reply):
+                async with here.turn:
+                    await self._take(here, message, reply)
+        finally:
+            here.readers -= 1
+
+    async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        if not here.is_shared:
+            await self._take_what_is_there(here, message, reply)
+            return
+        self.waiters.waiting.note_came(here.name)
+        try:
+            await self._take_what_is_there(here, message, reply)
+        finally:
+            self.waiters.call_next(here)
+
+    async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
+        gatherer, ledger, log = self.gatherer(), here.ledger, self.log
+        gatherer.recent = self.recent if ledger.settings.key_order else None
+        for _ in range(TRIES_MAX):
+            if ledger.lacks_keys:
+                keyed = await gatherer.read_keys(ledger.unsettled())
+                ledger.keys.learn(ledger.unsettled(), keyed)
+            if ledger.committed < log.log_start:
+                self.ledgers.note_removed(here, log.log_start)
+            self.mending.note_known(here)
+            gatherer.set_aside = ledger.damage.set_aside
+            plan = self._plan_for(here, message, gatherer)
+            if not self._is_worth_a_look(here, plan) or not reply.wanted:
+                break
+            removals, reader = here.removals, Reader(here.name, self.clock.now())
+            try:
+                gathered = await self._gather(here, message, plan, gatherer, reader)
+            except OffsetOutOfRange:  # removed by retention
+                continue
+            if self._check_may_take(message) is not here:
+                break
+            if here.removals == removals and self.mending.note(here, gathered.damages):
+                continue
+            if here.removals == removals and reply.wanted:
+                self.handing.hand_out(here, message, plan, gathered, reply)
+                if reply.settled:
+                    return
+        reply.resolve(nothing(plan))
+
+    def _plan_for(self, here: GroupHere, message: Take, gatherer: LaneGatherer) -> Plan:
+        ledger = here.ledger
+        return ledger.plan(
+            trio.current_time(),
+            message.member,
+            message.messages_max if message.bytes_max > 0 else 0,
+            is_busy=message.is_busy,
+            lasts_max=message.lasts_max,
+            fresh=gatherer.fresh_lanes(ledger.fresh_places, ledger.next_fresh),
+        )
+
+    def _is_worth_a_look(self, here: GroupHere, plan: Plan) -> bool:
+        """True also when no lane has messages: then all lanes are moved to the end."""
+        is_idle = plan.dealt is not None and not any(plan.dealt.work) and not here.ledger.looks_no_further
+        return self.waiters.has(here, plan) or (is_idle and here.ledger.next_fresh < self.log.high_watermark)
+
+    async def _gather(
+        self, here: GroupHere, message: Take, plan: Plan, gatherer: LaneGatherer, reader: Reader
+    ) -> Gathered | GatheredLanes:
+        if plan.dealt is not None:
+            places = here.ledger.fresh_places
+            return await gatherer.gather_lanes(plan, plan.dealt, places, reader, message.bytes_max)
+        gathered = await gatherer.gather(plan, reader, message.bytes_max, here.last_batch)
+        here.last_batch = gathered.last_batch
+        return gathered
