@@ -3,8 +3,8 @@
 The log is the truth. A delayed message that falls due is written as an ordinary one, and that record is also the
 mark that it has fired: neither a crash nor a power cut loses or doubles it (G8).
 
-A cancel or a move removes the timer first: from then on the message cannot fire. If the record that says so cannot
-be written, the timer is set again.
+The timer wheel only says that something may be due. A message fires if it is pending then, due by the partition's
+own account, and no cancel or move of it is written.
 """
 
 import logging
@@ -15,9 +15,9 @@ from typing import Protocol
 import trio
 
 from goqueue.actors.delays.listing import delayed_views
-from goqueue.actors.delays.pending import DelayedMessages
+from goqueue.actors.delays.pending import DelayedMessages, Timer
 from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
-from goqueue.actors.delays.timerrequests import TakeDue, TakeTimer, TimersDue
+from goqueue.actors.delays.timerrequests import TimersDue
 from goqueue.actors.runtime.handlers import defers, hears
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost, answer
@@ -68,7 +68,6 @@ class PartitionDelays:
         self._is_keeping = self._is_ending = False
         self._fell_due = trio.Event()
         self._waiting_for_disk = trio.lowlevel.ParkingLot()
-        self._changing: dict[Offset, trio.Event] = {}
 
     async def open(self) -> None:
         await self._delayed.open(self._log, self._host.name, self._host.ref)
@@ -99,46 +98,44 @@ class PartitionDelays:
         self._fell_due.set()
 
     async def _fire_what_is_due(self) -> None:
-        owner = await self._delayed.owner()
-        while owner is not None:
+        while True:
             await self._fell_due.wait()
             self._fell_due = trio.Event()
             count = FIRED_AT_ONCE
             while count == FIRED_AT_ONCE and not self._is_ending:  # after fewer, the timers tell when more may fire
-                due = await self._delayed.ask(TakeDue(owner, FIRED_AT_ONCE))
-                await self._fire(due)
-                count = len(due)
+                named = await self._delayed.take_due(FIRED_AT_ONCE)
+                await self.fire(named)
+                count = len(named)
 
-    async def _fire(self, due: Sequence[tuple[Offset, Microseconds]]) -> None:
-        """Never before the wall clock has reached the due time, even if it was set back just now (G8)."""
-        ledgers, now = self._delayed, self._clock.now()
-        pending = ledgers.delays.pending
-        due = [timer for timer in due if timer[0] in pending]  # the originals of the others are gone
-        ledgers.taken.update(due)
-        waiting = [timer for timer in due if timer[1] <= now]
-        if len(waiting) < len(due):
-            ledgers.set_again([timer for timer in due if timer[1] > now])
+    async def fire(self, named: Sequence[Timer]) -> None:
+        waiting = self._still_due(named)
         while waiting:
             found, unread_from = await read_originals(self._log, [offset for offset, _ in waiting], READ_BYTES_MAX)
             read = [timer for timer in waiting if timer[0] < unread_from]
             waiting = [timer for timer in waiting if timer[0] >= unread_from]
             if self._is_ending:
                 return  # they are pending, and fire after the next start
-            await self._write_fired(read, found)
+            await self._write_fired(self._still_due(read), found)
 
-    async def _write_fired(self, due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> None:
-        pending = self._delayed.delays.pending
-        ready = [timer for timer in due if timer[0] in found and timer[0] in pending]
+    def _still_due(self, timers: Sequence[Timer]) -> list[Timer]:
+        return self._delayed.still_due(timers, self._clock.now())
+
+    async def _write_fired(self, due: Sequence[Timer], found: dict[Offset, bytes]) -> None:
+        ready = [timer for timer in due if timer[0] in found]
         if len(ready) < len(due):
-            self._warn_of_unread([offset for offset, _ in due if offset not in found and offset in pending])
+            self._warn_of_unread([offset for offset, _ in due if offset not in found])
         if not ready:
             return
         try:
-            originals = _originals(ready, found)
+            originals = self.originals(ready, found)
             self._appends.append_own(fired_batch(originals), [offset for offset, _ in originals])
         except DiskFull:
             self._delayed.set_again(ready)
             await trio.sleep(DISK_FULL_SECONDS)
+
+    def originals(self, due: Sequence[Timer], found: dict[Offset, bytes]) -> list[Original]:
+        """In the order of due times, in which they are appended."""
+        return [(offset, found[offset]) for offset, _ in due]
 
     def _warn_of_unread(self, offsets: Sequence[Offset]) -> None:
         for offset in offsets:
@@ -152,53 +149,32 @@ class PartitionDelays:
         self._host.background(answer, reply, self._cancel, message.offset)
 
     async def _cancel(self, offset: Offset) -> bool:
-        due = await self._take_timer(offset)
-        if due is None:
+        if not await self._may_change(offset):
             return self._delayed.delays.was_cancelled(offset)
-        return await self.change(offset, due, cancel_batch(offset, self._clock.now()))
+        return await self.change(cancel_batch(offset, self._clock.now()))
 
     @defers(MoveDelayed)
     async def move_delayed(self, message: MoveDelayed, reply: Reply[bool]) -> None:
         self._host.background(answer, reply, self._move, message)
 
     async def _move(self, message: MoveDelayed) -> bool:
-        due = await self._take_timer(message.offset)
-        if due is None:
+        if not await self._may_change(message.offset):
             return False
         now = self._clock.now()
         moved = min(due_time(message.due, now), TIMESTAMP_MAX)
-        return await self.change(message.offset, due, move_batch(message.offset, moved, now))
+        return await self.change(move_batch(message.offset, moved, now))
 
-    async def _take_timer(self, offset: Offset) -> Microseconds | None:
-        """One change of a message at a time, and not before the message is durable and applied."""
-        while offset in self._changing:
-            await self._changing[offset].wait()
-        self._changing[offset] = trio.Event()
-        try:
-            await self._until_durable(min(offset + 1, self._log.end_offset))
-            owner = await self._delayed.owner() if offset in self._delayed.delays.pending else None
-            due = None if owner is None else await self._delayed.ask(TakeTimer(owner, offset))
-        except BaseException:
-            self._end_change(offset)
-            raise
-        if due is None:
-            self._end_change(offset)
-        else:
-            self._delayed.taken[offset] = due
-        return due
+    async def _may_change(self, offset: Offset) -> bool:
+        """Whether the message is pending. What is written about it must be durable and applied first."""
+        await self._until_durable(min(offset + 1, self._log.end_offset))
+        while self._delayed.is_decided(offset):
+            await self._until_durable(self._log.end_offset)
+        return offset in self._delayed.pending
 
-    async def change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
-        try:
-            await self._until_durable(self._appends.append_own(batch))
-        except BaseException:
-            self._delayed.set_again([(offset, due)])
-            raise
-        finally:
-            self._end_change(offset)
+    async def change(self, batch: Batch) -> bool:
+        """From the append on the message cannot fire as before. `DiskFull` changes nothing."""
+        await self._until_durable(self._appends.append_own(batch))
         return True
-
-    def _end_change(self, offset: Offset) -> None:
-        self._changing.pop(offset).set()
 
     async def _until_durable(self, end: Offset) -> None:
         while self._log.high_watermark < end:
@@ -222,20 +198,11 @@ class PartitionDelays:
         if message.finished:
             changes = delays.finished_from(message.first, message.count_max)
         else:
-            changes = await self._pending(message.first, message.count_max)
-        views = await delayed_views(self._log, changes)
-        return DelayedViews(views, len(delays.pending))
-
-    async def _pending(self, first: Offset, count_max: int) -> list[DelayChange]:
-        """Up to `count_max` pending messages from `first` on; those that fire meanwhile are skipped."""
-        delays, found = self._delayed.delays, list[DelayChange]()
-        while len(found) < count_max and (offsets := delays.pending_from(first, count_max - len(found))):
-            timers = zip(offsets, await self._delayed.due_times(offsets), strict=True)
-            found += [
-                DelayChange(DelayState.PENDING, *timer, timer[0]) for timer in timers if timer[0] in delays.pending
+            changes = [
+                DelayChange(DelayState.PENDING, offset, delays.dues[offset], offset)
+                for offset in delays.pending_from(message.first, message.count_max)
             ]
-            first = offsets[-1] + 1
-        return found
+        return DelayedViews(await delayed_views(self._log, changes), len(delays.pending))
 
     @defers(CountDelayed)
     async def count_delayed(self, message: CountDelayed, reply: Reply[Sequence[int]]) -> None:
@@ -246,14 +213,10 @@ class PartitionDelays:
         await self._until_applied()
         if not edges:
             return [len(self._delayed.delays.pending)]
-        counts, first = [0] * (len(edges) + 1), 0
-        while some := await self._pending(first, COUNTED_AT_ONCE):
-            for change in some:
-                counts[bisect_right(edges, change.time)] += 1
-            first = some[-1].offset + 1
+        delays, counts, first = self._delayed.delays, [0] * (len(edges) + 1), 0
+        while some := delays.pending_from(first, COUNTED_AT_ONCE):
+            for offset in some:
+                counts[bisect_right(edges, delays.dues[offset])] += 1
+            first = some[-1] + 1
+            await trio.lowlevel.checkpoint()
         return counts
-
-
-def _originals(due: Sequence[tuple[Offset, Microseconds]], found: dict[Offset, bytes]) -> list[Original]:
-    """In the order of due times."""
-    return [(offset, found[offset]) for offset, _ in due]

@@ -48,33 +48,11 @@ class SetTimers(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeTimer(Request[Microseconds | None]):
-    """Remove a timer that was not taken yet. Answered with its due time; None if there is none."""
-
-    owner: int
-    offset: Offset
-
-
-@dataclass(frozen=True, slots=True)
 class TakeDue(Request[Sequence[tuple[Offset, Microseconds]]]):
     """Take timers that have fallen due, in the order of due times, and no more than may fire now."""
 
     owner: int
     count_max: int
-
-
-@dataclass(frozen=True, slots=True)
-class AskDueTimes(Request[Sequence[Microseconds | None]]):
-    owner: int
-    offsets: Sequence[Offset]
-
-
-@dataclass(frozen=True, slots=True)
-class AskEarliest(Request[tuple[Microseconds | None, Offset | None]]):
-    """The earliest due time among some thousands of timers from an offset on, and the offset to go on with."""
-
-    owner: int
-    first: Offset
 
 
 @dataclass(frozen=True, slots=True)

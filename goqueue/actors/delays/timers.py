@@ -1,7 +1,8 @@
 """The timers of a broker: one wheel for the delayed messages of all its partitions.
 
-Partitions set and remove timers and take those that have fallen due; the wheel only tells them that some have. It
-holds nothing that the logs do not say: a partition that starts sets its timers anew.
+It only hints: it names offsets that have fallen due, and the partition knows whether they are pending and when they
+are due. So partitions set and remove timers in their own time. The wheel holds nothing that the logs do not say: a
+partition that starts sets its timers anew.
 
 A timer is due when the wall clock, read at that moment, has reached it. When the clock is set back, the wheel is
 rebuilt; when it is set forward, or after a long stop, many fall due at once and fire in the order of due times, at
@@ -16,14 +17,11 @@ from dataclasses import dataclass, field
 import trio
 
 from goqueue.actors.delays.timerrequests import (
-    AskDueTimes,
-    AskEarliest,
     CloseTimers,
     LoadTimers,
     OpenTimers,
     SetTimers,
     TakeDue,
-    TakeTimer,
     TimersDue,
 )
 from goqueue.actors.runtime.actor import Actor
@@ -144,28 +142,20 @@ class Timers(Actor):
         wheel, owner = self._wheel, message.owner
         for offset, due in message.changes:
             if due is None:
-                self._take(owner, offset)
+                self._remove(owner, offset)
             elif not wheel.reschedule(owner, offset, due):
-                self._take_fallen(owner, offset)  # its earlier due time no longer counts
+                self._remove_fallen(owner, offset)  # its earlier due time no longer counts
                 wheel.add(owner, offset, due)
         self._count()
 
-    @answers(TakeTimer)
-    async def take(self, message: TakeTimer) -> Microseconds | None:
-        due = self._take(message.owner, message.offset) if message.owner in self._owners else None
-        self._count()
-        return due
-
-    def _take(self, number: int, offset: Offset) -> Microseconds | None:
+    def _remove(self, number: int, offset: Offset) -> None:
         """Also a timer that has fallen due and was not taken yet."""
-        due = self._wheel.cancel(number, offset)
-        return self._take_fallen(number, offset) if due is None else due
+        if self._wheel.cancel(number, offset) is None:
+            self._remove_fallen(number, offset)
 
-    def _take_fallen(self, number: int, offset: Offset) -> Microseconds | None:
-        due = self._owners[number].due.pop(offset, None)
-        if due is not None:
+    def _remove_fallen(self, number: int, offset: Offset) -> None:
+        if self._owners[number].due.pop(offset, None) is not None:
             self._queued -= 1
-        return due
 
     @answers(TakeDue)
     async def take_due(self, message: TakeDue) -> Sequence[tuple[Offset, Microseconds]]:
@@ -180,22 +170,6 @@ class Timers(Actor):
         self._queued -= count
         self._count()
         return taken
-
-    # Questions
-
-    @answers(AskDueTimes)
-    async def due_times(self, message: AskDueTimes) -> Sequence[Microseconds | None]:
-        owner, wheel = self._owners.get(message.owner), self._wheel
-        fallen = owner.due if owner is not None else {}
-        return [wheel.due_of(message.owner, offset) or fallen.get(offset) for offset in message.offsets]
-
-    @answers(AskEarliest)
-    async def earliest(self, message: AskEarliest) -> tuple[Microseconds | None, Offset | None]:
-        """Timers that have fallen due and were not taken yet come before all others."""
-        owner = self._owners.get(message.owner)
-        if owner is not None and owner.due:
-            return min(owner.due.values()), None
-        return self._wheel.earliest(message.owner, message.first)
 
     # Time
 

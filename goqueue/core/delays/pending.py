@@ -1,15 +1,16 @@
 """The delayed messages of one partition: which are pending, and what became of those that are not.
 
 The state is built from the log's events in their order (events.py), so it is the same after a crash. The timer
-wheel knows the due times; here a pending message is one bit.
+wheel only says that something may be due: whether it is, and whether it still is pending, is known here.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from goqueue.core.delays.duetimes import DueTimes
 from goqueue.core.delays.events import Cancelled, DelayedRecord, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
@@ -48,15 +49,17 @@ class DelayChange(NamedTuple):
 class Delays:
     def __init__(self) -> None:
         self.pending = OffsetSet()
+        self.dues = DueTimes()
+        """When each of the pending messages is due."""
         self.hidden = OffsetSet()
         """Offsets that are never delivered: all originals, whatever became of them, and the control records about
         them."""
         self.finished: OrderedDict[Offset, DelayChange] = OrderedDict()
         """The oldest first. A plain dict would search for its first entry behind all that were removed."""
 
-    def load(self, pending: OffsetSet, hidden: OffsetSet, finished: Iterable[DelayChange]) -> None:
+    def load(self, pending: OffsetSet, dues: DueTimes, hidden: OffsetSet, finished: Iterable[DelayChange]) -> None:
         """Start from a saved state."""
-        self.pending, self.hidden = pending, hidden
+        self.pending, self.dues, self.hidden = pending, dues, hidden
         for change in finished:
             self.remember(change)
 
@@ -65,14 +68,18 @@ class Delays:
         if isinstance(event, DelayedRecord):
             self.pending.add(event.offset, event.offset)
             self.hidden.add(event.offset, event.offset)
-            return DelayChange(DelayState.PENDING, event.offset, event.due, event.at)
+            return self._due(event)
         if not isinstance(event, Fired | Lapsed):
             self.hidden.add(event.at, event.at)
         if event.offset not in self.pending:
             return None
         if isinstance(event, Moved):
-            return DelayChange(DelayState.PENDING, event.offset, event.due, event.at)
+            return self._due(event)
         return self._finish(DelayChange(_ENDS[type(event)], event.offset, event.time, event.at))
+
+    def _due(self, event: DelayedRecord | Moved) -> DelayChange:
+        self.dues.set(event.offset, event.due)
+        return DelayChange(DelayState.PENDING, event.offset, event.due, event.at)
 
     def apply_all(self, events: Sequence[DelayEvent]) -> list[DelayChange]:
         """The changes that follow from many events. Most come in long runs of new delays, or of messages that fired
@@ -80,7 +87,7 @@ class Delays:
         changes: list[DelayChange] = []
         for kind, row in groupby(events, type):
             if kind is DelayedRecord:
-                changes += self._begin(list(row))
+                changes += self._begin(cast(list[DelayedRecord], list(row)))
             elif kind is Fired:
                 changes += self._deliver(list(row))
             else:
@@ -90,8 +97,10 @@ class Delays:
     def _apply_each(self, events: Iterable[DelayEvent]) -> list[DelayChange]:
         return [change for event in events if (change := self.apply(event)) is not None]
 
-    def _begin(self, events: Sequence[DelayEvent]) -> Iterator[DelayChange]:
-        begun = OffsetSet.of(event.offset for event in events)
+    def _begin(self, events: Sequence[DelayedRecord]) -> Iterator[DelayChange]:
+        offsets = [event.offset for event in events]
+        begun = OffsetSet.of(offsets)
+        self.dues.set_all(offsets, [event.due for event in events])
         self.pending.update(begun)
         self.hidden.update(begun)
         return (DelayChange(DelayState.PENDING, offset, due, at) for offset, at, due in events)
@@ -102,6 +111,8 @@ class Delays:
         if len(self.pending.common(fired)) < len(events):
             return self._apply_each(events)
         self.pending.take(fired)
+        for event in events:
+            self.dues.remove(event.offset)
         changes = [DelayChange(DelayState.DELIVERED, offset, time, at) for offset, at, time in events]
         self.finished.update((change.offset, change) for change in changes)
         self._forget_oldest()
@@ -115,15 +126,21 @@ class Delays:
 
         No record says so: the changes are noted behind the last record, at `at`.
         """
-        gone = self.pending.take_below(log_start)
-        self.hidden.take_below(log_start)
+        gone = self.forget_below(log_start)
         remembered = [DelayChange(DelayState.EXPIRED, offset, now, at) for offset in gone.last(FINISHED_MAX)]
         for change in remembered:
             self.remember(change)
         return gone, remembered
 
+    def forget_below(self, log_start: Offset) -> OffsetSet:
+        """Returns the messages that were pending."""
+        self.dues.remove_below(log_start)
+        self.hidden.take_below(log_start)
+        return self.pending.take_below(log_start)
+
     def _finish(self, change: DelayChange) -> DelayChange:
         self.pending.discard(change.offset, change.offset)
+        self.dues.remove(change.offset)
         self.remember(change)
         return change
 

@@ -14,8 +14,6 @@ from operator import lt
 from goqueue.types import Offset
 
 PAGE_MAX = 1_024
-PAGES_AT_ONCE = 8
-"""The number of pages that one `some_from` returns: a millisecond of work."""
 NO_SLOT = -1
 
 
@@ -91,13 +89,6 @@ class SlotIndex:
         for begin in range(0, len(ordered), PAGE_MAX):
             self._append(ordered[begin : begin + PAGE_MAX])
         self._size += len(ordered)
-
-    def some_from(self, first: Offset) -> "tuple[Iterator[int], Offset | None]":
-        """Slots of some pages, from the page that would hold this offset on, and the offset to go on with."""
-        begin = max(0, bisect_right(self._firsts, first) - 1)
-        end = begin + PAGES_AT_ONCE
-        following = self._firsts[end] if end < len(self._firsts) else None
-        return chain.from_iterable(self._pages[begin:end]), following
 
     def slots(self) -> Iterator[int]:
         """All slots, by offset."""

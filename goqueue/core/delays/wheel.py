@@ -93,13 +93,6 @@ class TimerWheel:
         slot = self._find(owner, offset)
         return None if slot == NO_SLOT else self._dues[slot]
 
-    def earliest(self, owner: int, first: Offset) -> tuple[Microseconds | None, Offset | None]:
-        """The first due time among some thousands of an owner's timers, from this offset on, and the offset to go
-        on with."""
-        names = self._names.get(owner)
-        slots, following = names.some_from(first) if names is not None else (iter(()), None)
-        return min(map(self._dues.__getitem__, slots), default=None), following
-
     # Adding and taking away.
 
     def add(self, owner: int, offset: Offset, due: Microseconds) -> None:

@@ -19,7 +19,7 @@ creates the file: a partition without delays has none.
 """
 
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -51,7 +51,7 @@ GROWN_TIMES = 4
 _CARRIED_AT_ONCE = 1_000
 _LOADED_AT_ONCE = 4_096
 
-AskDues: TypeAlias = Callable[[Sequence[Offset]], Awaitable[Sequence[Microseconds]]]
+DueOf: TypeAlias = Callable[[Offset], Microseconds | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,12 @@ class DelayIndex:
         applied_to = max(found.applied_to, log_start)
         return cls(volume, directory, applied_to, size), await _loaded(found, applied_to)
 
+    @classmethod
+    def create(cls, volume: Volume, directory: str, begin: Offset) -> "DelayIndex":
+        """The index of a partition that has none. It begins at the first entry."""
+        assert not cls.exists(volume, directory)
+        return cls(volume, directory, begin, 0)
+
     @property
     def size(self) -> int:
         """Bytes of the file."""
@@ -179,16 +185,16 @@ class DelayIndex:
     async def compact(
         self,
         offsets: Iterable[Offset],
-        dues_of: AskDues,
+        due_of: DueOf,
         hidden: OffsetSet,
         finished: Sequence[DelayChange],
         applied_to: Offset,
     ) -> None:
         """Replace all entries by the given state, which is all that the log says below `applied_to`.
 
-        `offsets` are the pending ones; neither they nor the rest may change meanwhile. `dues_of` is asked for some
-        due times after the other; for a delay that has ended since, any time will do. Entries that are appended
-        meanwhile follow.
+        `offsets` are the pending ones; neither they nor the rest may change meanwhile. `due_of` is asked for one
+        due time after the other; a delay that has ended since has none, and any time will do for it. Entries that
+        are appended meanwhile follow.
         """
         self._check_open()
         assert applied_to >= self._applied_to, "the delay index is written in the order of the log"
@@ -199,7 +205,7 @@ class DelayIndex:
             async with self._turn:
                 self._check_open()
                 with self._new_file() as target:
-                    await _carry(target, offsets, dues_of, finished[-FINISHED_MAX:])
+                    await _carry(target, offsets, due_of, finished[-FINISHED_MAX:])
                     await _carry_hidden(target, hidden)
                     target.write([encode_mark(applied_to)])
                     await self._exchange(target)
@@ -315,13 +321,12 @@ async def _loaded(found: DelayReplay, applied_to: Offset) -> LoadedIndex:
 
 
 async def _carry(
-    target: _Target, offsets: Iterable[Offset], dues_of: AskDues, finished: Sequence[DelayChange]
+    target: _Target, offsets: Iterable[Offset], due_of: DueOf, finished: Sequence[DelayChange]
 ) -> None:
     """Carry pending and finished delays over, a millisecond's work at a time, so that others can run."""
     rest = iter(offsets)
     while some := list(islice(rest, _CARRIED_AT_ONCE)):
-        pairs = zip(some, await dues_of(some), strict=True)
-        entries = [DelayChange(DelayState.PENDING, offset, due, offset) for offset, due in pairs]
+        entries = [DelayChange(DelayState.PENDING, offset, due_of(offset) or 0, offset) for offset in some]
         target.write([encode_entries(entries, is_carried=True)])
         await trio.lowlevel.checkpoint()
     for begin in range(0, len(finished), _CARRIED_AT_ONCE):

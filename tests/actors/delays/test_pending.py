@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delays.pending import DelayedMessages
-from goqueue.actors.delays.timerrequests import TakeTimer
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
@@ -57,8 +56,7 @@ class Shelf:
         self.book.show(self.log.high_watermark)
 
     async def dues(self) -> dict[int, int]:
-        offsets = self.book.delays.pending_from(0, 1_000)
-        return dict(zip(offsets, await self.book.due_times(offsets), strict=True))
+        return {offset: self.book.delays.dues[offset] for offset in self.book.delays.pending_from(0, 1_000)}
 
 
 def delayed(due: int) -> Batch:
@@ -118,23 +116,40 @@ async def test_what_is_applied_while_the_index_is_compacted_is_not_lost(
 
 
 @pytest.mark.parametrize("turns", range(8))
-async def test_one_whose_timer_is_set_again_during_a_compaction_keeps_its_due_time(
+async def test_one_that_is_moved_during_a_compaction_keeps_its_new_due_time(
     disk: SimulatedDisk, autojump_clock: MockClock, turns: int
 ) -> None:
-    """G8: its cancel could not be written."""
     async with shelf(disk) as on, trio.open_nursery() as nursery:
-        await on.write(delayed(LATER))
-        owner = await on.book.owner()
-        assert owner is not None
-        due = await on.book.ask(TakeTimer(owner, 0))
-        assert due == LATER
-        on.book.taken[0] = due
+        await on.write(delayed(LATER), delayed(LATER))
+        await on.book.settle()
+        on.append(move_batch(1, LATER + 7, 1))
+        await on.log.commit()
         nursery.start_soon(on.book._compact, index_of(on))
         await some_turns(turns)
-        on.book.set_again([(0, due)])
+        on.show()
         await trio.testing.wait_all_tasks_blocked()
+        await on.book.settle()
+        await index_of(on).sync()
     async with shelf(disk.kill()) as on:
-        assert await on.dues() == {0: LATER}
+        assert await on.dues() == {0: LATER, 1: LATER + 7}
+
+
+async def test_the_wheel_is_not_trusted(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G8: it may name what is cancelled, moved, or about to be; and what the clock, set back, has not reached."""
+    async with shelf(disk) as on:
+        await on.write(*[delayed(100)] * 5)
+        await on.write(cancel_batch(0, 1), move_batch(1, 300, 1))
+        on.append(cancel_batch(2, 1))
+        on.append(move_batch(3, 50, 1))
+        named = [(offset, 100) for offset in range(5)]
+        assert on.book.still_due(named, 400) == [(4, 100)]
+        assert on.book.still_due([(1, 300), (7, 100)], 400) == [(1, 300)]
+        assert on.book._timer_changes == [*[(offset, 100) for offset in range(5)], (0, None), (1, 300)]
+        assert on.book.still_due(named, 99) == []
+        assert on.book._timer_changes[-1] == (4, 100), "it is set again"
+        await on.log.commit()
+        on.show()
+        assert on.book.still_due([(3, 50), (2, 100)], 400) == [(3, 50)]
 
 
 async def test_a_compaction_that_a_stop_overtakes_is_no_bug(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

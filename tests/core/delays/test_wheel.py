@@ -35,17 +35,6 @@ def all_due(wheel: TimerWheel, now: Microseconds, work_max: int = PLENTY) -> lis
     return fired
 
 
-def earliest(wheel: TimerWheel, owner: int) -> Microseconds | None:
-    found, first = list[Microseconds](), Offset(0)
-    while True:
-        due, following = wheel.earliest(owner, first)
-        found += [] if due is None else [due]
-        if following is None:
-            return min(found, default=None)
-        assert following > first
-        first = following
-
-
 # Against a model, under any sequence of events.
 
 lengths = st.one_of(
@@ -178,8 +167,6 @@ class AgainstASortedList(RuleBasedStateMachine):
         assert len(self.wheel) == len(self.pending)
         for owner in range(3):
             assert self.wheel.count(owner) == sum(name[0] == owner for name in self.pending)
-            dues = [due for name, due in self.pending.items() if name[0] == owner]
-            assert earliest(self.wheel, owner) == min(dues, default=None)
         for owner, offset in [*self.pending, (0, 0), (1, 1)]:
             assert self.wheel.due_of(owner, offset) == self.pending.get((owner, offset))
         if self.pending:
@@ -300,7 +287,6 @@ def test_timers_loaded_in_many_calls_are_all_found() -> None:
     for first in (0, 3_000, 9_000, 6_000):
         wheel.load(0, array("Q", range(first, first + 3_000)), array("Q", [NOW + DAY - first] * 3_000))
     assert wheel.count(0) == 12_000
-    assert earliest(wheel, 0) == NOW + DAY - 9_000
     assert all(wheel.due_of(0, offset) == NOW + DAY - offset // 3_000 * 3_000 for offset in range(12_000))
     assert len(all_due(wheel, NOW + DAY)) == 12_000
 

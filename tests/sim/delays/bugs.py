@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from goqueue.actors.delays import delays as delaydesk
 from goqueue.actors.delays.delays import PartitionDelays
-from goqueue.actors.delays.pending import DelayedMessages
+from goqueue.actors.delays.pending import DelayedMessages, Timer
 from goqueue.actors.delays.timerrequests import LoadTimers
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.partition.appending import Appending
@@ -109,11 +108,11 @@ class RecallsIdsOfCancelled(Buggy):
 class CancelsInMemoryOnly(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         class InMemory(PartitionDelays):
-            async def change(self, offset: Offset, due: Microseconds, batch: Batch) -> bool:
-                if CANCEL not in bytes(batch.body):
-                    return await super().change(offset, due, batch)
-                self._end_change(offset)
-                self._delayed._apply([Cancelled(offset, self._delayed._reached, 0)])
+            async def change(self, batch: Batch) -> bool:
+                [cancelled] = delayevents.delay_events(batch.attributes, 0, 0, batch.record_count, batch.body)
+                if not isinstance(cancelled, Cancelled):
+                    return await super().change(batch)
+                self._delayed._apply([cancelled._replace(at=self._delayed._reached)])
                 return True
 
         return replaced(Partition, "delays_class", InMemory)
@@ -155,12 +154,11 @@ class FiresInAnyOrder(Buggy):
     """What falls due at once comes in order of offsets."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = delaydesk._originals
+        class ByOffset(PartitionDelays):
+            def originals(self, due: Sequence[Timer], found: dict[Offset, bytes]) -> list[Original]:
+                return super().originals(sorted(due), found)
 
-        def originals(due: Sequence[tuple[Offset, Microseconds]], found: Any) -> list[Original]:
-            return before(sorted(due), found)
-
-        return replaced(delaydesk, "_originals", originals)
+        return replaced(Partition, "delays_class", ByOffset)
 
 
 PLANTED_AMONG_DELAYS: dict[str, type[ClientWorld]] = {

@@ -49,11 +49,7 @@ async def compact(
 ) -> None:
     """With due times as they are at this moment."""
     due_at = dict(zip(offsets, dues, strict=True))
-
-    async def dues_of(some: Sequence[int]) -> list[int]:
-        return [due_at[offset] for offset in some]
-
-    await index.compact(offsets, dues_of, hidden or OffsetSet(), finished, applied_to)
+    await index.compact(offsets, due_at.get, hidden or OffsetSet(), finished, applied_to)
 
 
 def leave_room(disk: SimulatedDisk, size: int) -> None:
