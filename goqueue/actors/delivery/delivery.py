@@ -134,7 +134,7 @@ class GroupDelivery(DeliveryWaiting):
         self.ledgers.change_settings(here, message.settings, message.group_settings)
         here.listener = message.listener
         here.listener.hint()  # of what was written before
-        here.is_shared, here.is_stream = message.is_shared, message.is_stream
+        here.tenure.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:
             self.tell_that_some_leave(here)
@@ -202,7 +202,7 @@ class GroupDelivery(DeliveryWaiting):
 
     def _check_owner(self, group: str, member: str, generation: int, instance: int) -> GroupHere:
         here = self.ledgers.find(group)
-        here.check_owner(member, generation, instance, f"{self._topic}/{self._number}")
+        here.tenure.check(member, generation, instance, f"{self._topic}/{self._number}")
         return here
 
     def _is_warm_for(self, here: GroupHere) -> bool:
@@ -221,7 +221,7 @@ class GroupDelivery(DeliveryWaiting):
             here.readers -= 1
 
     async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
-        if not here.is_shared:
+        if not here.tenure.is_shared:
             await self._take_what_is_there(here, message, reply)
             return
         self.waits.note_came(here.name)
@@ -320,15 +320,16 @@ class GroupDelivery(DeliveryWaiting):
         self._write(here, released, now)
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
-        here.note_left(left.member, left.instance)
-        if here.member == left.member and not left.keeps_place:
-            self._assign(here, None, here.generation)
+        here.note_gone(left.member)
+        here.askers.forget(left.member)
+        here.tenure.note_left(left.member, left.instance, trio.current_time(), keeps_place=left.keeps_place)
         self.waits.let_go(here.name, lambda member: member == left.member)
 
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
         here, now = self.ledgers.find(message.group), trio.current_time()
-        here.note_replaced(message.member, message.before, message.instance)
+        here.note_gone(message.member)
+        here.tenure.note_replaced(message.member, message.before, message.instance, now)
         self.waits.let_go(here.name, lambda member: member == message.member)
         lost = here.ledger.expire_member(message.member)
         self._write(here, lost, now)

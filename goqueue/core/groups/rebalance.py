@@ -18,7 +18,7 @@ when `tick` is wanted. The rules:
     A member that speaks of an older generation than it was told is told again; its confirmation does not count, as
     it may be of something else. One that speaks of a newer one knows it from elsewhere and must join again.
 
-How partitions pass from one owner to the next is in ownership.py.
+How partitions pass from one owner to the next is in ownership.py; whom a partition obeys meanwhile, in tenure.py.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -138,7 +138,7 @@ class Group:
         if not self._members:
             return []
         held = {each.id: frozenset(filter(self._exists, each.assignment)) for each in members}
-        self._ownership.restore(held, self._generation + 1)
+        self._ownership.restore(held)
         self._state = GroupState.STABLE
         return self._proceed(now)
 
@@ -200,11 +200,6 @@ class Group:
             self._members[member_id].connection_lost(now)
         return []
 
-    def connection_back(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        member = self._present(member_id, instance)
-        member.heard(now)
-        return [member.tell_again()]
-
     def revoked(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
         """A member has let go of what it was told to in this generation."""
         member = self._present(member_id, instance)
@@ -255,20 +250,6 @@ class Group:
 
     # Questions
 
-    def check_owner(self, member_id: str, generation: int, partition: TopicPartition) -> None:
-        """Whether the member, as far as it knows, may take from and commit to the partition; or a typed error."""
-        member = self._member(member_id)
-        _check_not_ahead(member, generation)
-        if self._is_shared and partition in member.told:
-            return
-        owner = self._ownership.owner_of(partition)
-        if owner is None or owner.member != member_id or generation < owner.generation:
-            raise StaleGeneration(
-                f"{shortened(member_id)} does not hold {partition.topic} {partition.partition} in generation "
-                f"{generation}; wait for the newest assignment",
-                generation=self._generation,
-            )
-
     @property
     def waits_since(self) -> float | None:
         """Since when some member has yet to let go."""
@@ -302,7 +283,7 @@ class Group:
         if demand != self._demand:
             self._aim(now, demand)
         following = self._generation + 1
-        self._ownership.follow(self._handover, following)
+        self._ownership.follow(self._handover)
         assigns = self._changed_hands(following)
         tells = self._news(following)
         if assigns or tells or members_changed:
@@ -330,7 +311,7 @@ class Group:
 
     def _changed_hands(self, generation: int) -> list[Effect]:
         before = self._assigned
-        self._assigned = {key: owner.member for key, owner in self._ownership.owners().items()}
+        self._assigned = self._ownership.owners()
         both = {**before, **self._assigned}
         changed = [key for key in both if before.get(key) != self._assigned.get(key)]
         return [Assign(*key, self._assigned.get(key), generation) for key in sorted(changed)]
@@ -373,14 +354,14 @@ class Group:
 
     # Members
 
-    def _member(self, member_id: str, instance: int | None = None) -> Member:
-        """With an instance, `Fenced` unless it is the member's."""
+    def _member(self, member_id: str, instance: int) -> Member:
+        """`Fenced` if another consumer is the member now."""
         member = self._members.get(member_id)
         if member is None:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
         if member.is_expected:
             raise UnknownMember(f"{shortened(member_id)} was a member before the broker started; join again")
-        if instance is not None and member.instance != instance:
+        if member.instance != instance:
             raise fenced(member_id)
         return member
 
