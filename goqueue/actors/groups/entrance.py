@@ -9,6 +9,7 @@ from goqueue.actors.groups.attachments import Attachments
 from goqueue.actors.groups.requests import Join
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.decisions import MemberJoined
 from goqueue.core.groups.effects import Assign, Effect
 from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.settings import GroupSettings
@@ -22,9 +23,8 @@ def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> Group
     return GroupSettings.from_plain({**there, **given})
 
 
-def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list[Effect]:
+def decide_join(core: rebalance.Group, message: Join, settings: GroupSettings) -> MemberJoined:
     return core.join(
-        trio.current_time(),
         message.member,
         client=message.client,
         subscription=message.subscription,

@@ -10,7 +10,6 @@ member has given up the partitions which that generation revoked.
 
 import logging
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from uuid import UUID
 
 import trio
@@ -20,7 +19,7 @@ from goqueue.actors.delivery.requests import AttachGroup, DeadLettersWait
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
 from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
-from goqueue.actors.groups.entrance import check_begun, enter, expect_back, freed, settings_asked_for
+from goqueue.actors.groups.entrance import check_begun, decide_join, expect_back, freed, settings_asked_for
 from goqueue.actors.groups.offsetsfile import OffsetsFile
 from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, release, replace
 from goqueue.actors.groups.requests import (
@@ -54,6 +53,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.groups.decisions import MemberClosed
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
@@ -134,9 +134,11 @@ class Group(Actor):
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
             raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
+        joined = decide_join(self._core, message, settings)
         await self._reserve_generations()
-        await self._fix_settings(message, settings)
-        effects = enter(self._core, message, settings)
+        if self._core.settings is None:
+            await self._write_settings(settings)
+        effects = self._core.apply(trio.current_time(), joined)
         await self._replace(effects)
         self._seats.take(message)
         self._roused.set()
@@ -153,11 +155,8 @@ class Group(Actor):
                 had = self._seats.had_by(effect.member)
                 await replace(self._name, effect, self._attachments.at(had), self._report)
 
-    async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
-        """Take the settings of the first member, if it may join: that is tried on a scratch group first."""
-        if self._core.settings is None:
-            enter(rebalance.Group({}), message, settings)
-            self._known = await self._register.call(NoteSettings(self._name, settings))
+    async def _write_settings(self, settings: GroupSettings) -> None:
+        self._known = await self._register.call(NoteSettings(self._name, settings))
 
     @defers(AwaitMembership)
     async def await_membership(self, message: AwaitMembership, reply: Reply[MemberState]) -> None:
@@ -177,13 +176,15 @@ class Group(Actor):
 
     @answers(Leave)
     async def leave(self, message: Leave) -> None:
-        now = trio.current_time()
-        if message.keeps_place and self._core.close(now, message.member, message.instance):
+        decide = self._core.close if message.keeps_place else self._core.leave
+        gone = decide(message.member, message.instance)
+        if isinstance(gone, MemberClosed):
+            self._core.apply(trio.current_time(), gone)
             had = self._seats.close(message.member)
             await release(self._name, message, self._attachments.at(had), self._report, stays=True)
             return
         await self._reserve_generations()
-        effects = self._core.leave(now, message.member, message.instance)
+        effects = self._core.apply(trio.current_time(), gone)
         had = self._seats.leave(message.member, "it has left") if message.member in self._seats else freed(effects)
         self._offsets.expect_changes()
         await release(self._name, message, self._attachments.at(had), self._report, stays=False)
@@ -299,12 +300,10 @@ class Group(Actor):
 
     @defers(Alter)
     async def alter(self, message: Alter, reply: Reply[DescribedGroup]) -> None:
+        altered = self._core.alter(self._settings.altered(message.settings), force=message.force)
         await self._reserve_generations()
-        settings = self._settings.altered(message.settings)
-        altered = deepcopy(self._core)
-        effects = altered.alter(trio.current_time(), settings, force=message.force)
-        self._known = await self._register.call(NoteSettings(self._name, settings))
-        self._core = altered
+        await self._write_settings(altered.settings)
+        effects = self._core.apply(trio.current_time(), altered)
         self._attachments.introduce_again()
         await self._perform(effects)
         await self._attachments.settle()
@@ -331,9 +330,9 @@ class Group(Actor):
         keys = keys_of(message.commits, self._there.values())
         self._offsets.expect_changes()
         if self._core.settings is None:
-            settings = GroupSettings(mode="stream")
-            self._known = await self._register.call(NoteSettings(self._name, settings))
-            await self._perform(self._core.alter(trio.current_time(), settings))
+            altered = self._core.alter(GroupSettings(mode="stream"))
+            await self._write_settings(altered.settings)
+            await self._perform(self._core.apply(trio.current_time(), altered))
         await self._begin({key.topic for key in keys}, EARLIEST)
         await self._attachments.mend()
         return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reprlib import repr as shortened
 
 from goqueue.core.groups.assignors import Assignment
+from goqueue.core.groups.decisions import MemberJoined
 from goqueue.core.groups.effects import Tell
 from goqueue.core.groups.memory import RememberedMember
 from goqueue.core.groups.settings import GroupSettings
@@ -65,6 +66,20 @@ class Member:
         if not self.is_away:
             self.last_heard = self.lost_since = now
             self.is_away = True
+
+    @classmethod
+    def joined(cls, entry: MemberJoined, now: float) -> "Member":
+        return cls(
+            entry.member,
+            entry.client,
+            entry.subscription,
+            entry.settings,
+            entry.session_timeout,
+            entry.is_static,
+            now,
+            now,
+            entry.instance,
+        )
 
     @classmethod
     def expected(cls, remembered: RememberedMember, asked: GroupSettings, now: float) -> "Member":

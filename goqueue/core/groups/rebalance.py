@@ -1,7 +1,9 @@
 """The members of a group and their assignments: the state machine of one group (G10).
 
-Methods are events, each given the monotonic time; each returns what is to be done, in order. `next_deadline` says
-when `tick` is wanted. The rules:
+A request is decided first: it is refused with a typed error, or a decision is returned, and nothing has changed.
+The shell writes what must be durable, and then applies the decision. Events that nobody can refuse (time, topics, a
+lost connection) take effect at once. Both are given the monotonic time and return what is to be done, in order.
+`next_deadline` says when `tick` is wanted. The rules:
 
     The first member fixes the settings. They stay when the last one leaves; `alter` changes them.
     A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
@@ -28,6 +30,7 @@ from reprlib import repr as shortened
 from typing import NamedTuple
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition, assign
+from goqueue.core.groups.decisions import Decision, MemberClosed, MemberJoined, MemberLeft, SettingsAltered
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.member import (
     SESSION_SECONDS,
@@ -127,7 +130,86 @@ class Group:
         """None before the first member."""
         return self._settings
 
-    # Events
+    # Requests: decided, then applied
+
+    def join(
+        self,
+        member_id: str,
+        *,
+        client: str,
+        subscription: Subscription,
+        settings: GroupSettings,
+        session_timeout: float = SESSION_SECONDS,
+        is_static: bool = False,
+        instance: int = 0,
+    ) -> MemberJoined:
+        """A new member, or one that comes back, perhaps with another subscription."""
+        check_member_id(member_id)
+        check_session_timeout(session_timeout)
+        known = self._members.get(member_id)
+        if known is None or known.asked != settings:
+            self._check_settings(settings)
+        return MemberJoined(member_id, client, subscription, settings, session_timeout, is_static, instance)
+
+    def leave(self, member_id: str, instance: int = 0) -> MemberLeft:
+        """Also for a member that is expected back, whatever the instance: that is not remembered."""
+        member = self._members.get(member_id)
+        if member is None or not member.is_expected:
+            self._member(member_id, instance)
+        return MemberLeft(member_id)
+
+    def close(self, member_id: str, instance: int = 0) -> MemberClosed | MemberLeft:
+        """The member goes and means to come back. Only a static one keeps its place."""
+        member = self._member(member_id, instance)
+        return MemberClosed(member_id) if member.is_static else MemberLeft(member_id)
+
+    def alter(self, settings: GroupSettings, *, force: bool = False) -> SettingsAltered:
+        """Other settings, for a group without members or by force. Members that read in another manner then (mode,
+        shared) are expelled: they have to be started anew. So are members that are away."""
+        present = sum(not member.is_absent for member in self._members.values())
+        if present and not force and settings != self._settings:
+            raise GroupConflict(
+                f"the group has {present} members; stop them first, or alter it by force", members=present
+            )
+        return SettingsAltered(settings)
+
+    def apply(self, now: float, decision: Decision) -> list[Effect]:
+        match decision:
+            case MemberJoined():
+                return self._joined(now, decision)
+            case MemberLeft(member_id):
+                self._remove(self._members[member_id])
+                return self._proceed(now, members_changed=True)
+            case MemberClosed(member_id):
+                self._members[member_id].close(now)
+                return []
+            case SettingsAltered(settings):
+                return self._altered(now, settings)
+
+    def _joined(self, now: float, entry: MemberJoined) -> list[Effect]:
+        known, joined = self._members.get(entry.member), Member.joined(entry, now)
+        self._settings = self._settings or entry.settings
+        self._members[entry.member] = joined
+        if known is None:
+            away = [member for member in self._members.values() if member.is_away]
+            return self._expel(now, away, lambda _: "another member came while it was away", again=entry.member)
+        joined.resume(known)
+        effects = self._proceed(now, again=entry.member)
+        if known.is_expected or (known.instance == entry.instance and not known.is_away):
+            return effects
+        return [Replaced(entry.member, entry.instance, known.instance), *effects]
+
+    def _altered(self, now: float, settings: GroupSettings) -> list[Effect]:
+        if settings == self._settings:
+            return []
+        before, self._settings = self._settings or settings, settings
+        if {"mode", "shared"} & set(settings.conflicts_with(before)):
+            return self.expel_all(now, "the group was altered; join it anew")
+        self._aim(now, self._demand)
+        away = [member for member in self._members.values() if member.is_absent]
+        return self._expel(now, away, lambda _: "the group was altered while it was away")
+
+    # Events that nobody can refuse
 
     def restore(self, now: float, members: Collection[RememberedMember]) -> list[Effect]:
         """At the start, before any member joins: these were members when the broker ended."""
@@ -141,52 +223,6 @@ class Group:
         self._ownership.restore(held)
         self._state = GroupState.STABLE
         return self._proceed(now)
-
-    def join(
-        self,
-        now: float,
-        member_id: str,
-        *,
-        client: str,
-        subscription: Subscription,
-        settings: GroupSettings,
-        session_timeout: float = SESSION_SECONDS,
-        is_static: bool = False,
-        instance: int = 0,
-    ) -> list[Effect]:
-        """A new member, or one that comes back, perhaps with another subscription."""
-        check_member_id(member_id)
-        check_session_timeout(session_timeout)
-        known = self._members.get(member_id)
-        if known is None or known.asked != settings:
-            self._check_settings(settings)
-        joined = Member(member_id, client, subscription, settings, session_timeout, is_static, now, now, instance)
-        if known is not None:
-            joined.resume(known)
-        self._settings = self._settings or settings
-        self._members[member_id] = joined
-        if known is None:
-            away = [member for member in self._members.values() if member.is_away]
-            return self._expel(now, away, lambda _: "another member came while it was away", again=member_id)
-        effects = self._proceed(now, again=member_id)
-        if known.is_expected or (known.instance == instance and not known.is_away):
-            return effects
-        return [Replaced(member_id, instance, known.instance), *effects]
-
-    def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        """Also for a member that is expected back, whatever the instance: that is not remembered."""
-        member = self._members.get(member_id)
-        if member is None or not member.is_expected:
-            member = self._member(member_id, instance)
-        self._remove(member)
-        return self._proceed(now, members_changed=True)
-
-    def close(self, now: float, member_id: str, instance: int = 0) -> bool:
-        """The member goes and means to come back. Returns whether its membership is kept: else it has to leave."""
-        member = self._member(member_id, instance)
-        if member.is_static:
-            member.close(now)
-        return member.is_static
 
     def heartbeat(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
         member = self._present(member_id, instance)
@@ -216,23 +252,6 @@ class Group:
         self._ownership.keep_only(self._exists)
         self._assigned = {key: member for key, member in self._assigned.items() if self._exists(key)}
         return self._proceed(now)
-
-    def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
-        """Other settings, for a group without members or by force. Members that read in another manner now (mode,
-        shared) are expelled: they have to be started anew. So are members that are away."""
-        if settings == self._settings:
-            return []
-        away = [member for member in self._members.values() if member.is_absent]
-        present = len(self._members) - len(away)
-        if present and not force:
-            raise GroupConflict(
-                f"the group has {present} members; stop them first, or alter it by force", members=present
-            )
-        before, self._settings = self._settings or settings, settings
-        if {"mode", "shared"} & set(settings.conflicts_with(before)):
-            return self.expel_all(now, "the group was altered; join it anew")
-        self._aim(now, self._demand)
-        return self._expel(now, away, lambda _: "the group was altered while it was away")
 
     def expel_all(self, now: float, reason: str) -> list[Effect]:
         """What the members know does not hold any more; they have to join anew."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
+from goqueue.core.groups.decisions import Decision, MemberClosed
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Tell
 from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
@@ -37,7 +38,23 @@ class Scene:
 
     def join(self, now: float, member: str, topics: object = "t", **options: Any) -> list[Effect]:
         options = {"settings": self.settings, "client": "test", **options}
-        return self.seen(self.group.join(now, member, subscription=Subscription.to(topics), **options))
+        return self.apply(now, self.group.join(member, subscription=Subscription.to(topics), **options))
+
+    def leave(self, now: float, member: str, instance: int = 0) -> list[Effect]:
+        return self.apply(now, self.group.leave(member, instance))
+
+    def close(self, now: float, member: str, instance: int = 0) -> bool:
+        """Whether it keeps its place; else it would have to leave."""
+        decision = self.group.close(member, instance)
+        if isinstance(decision, MemberClosed):
+            assert self.apply(now, decision) == []
+        return isinstance(decision, MemberClosed)
+
+    def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
+        return self.apply(now, self.group.alter(settings, force=force))
+
+    def apply(self, now: float, decision: Decision) -> list[Effect]:
+        return self.seen(self.group.apply(now, decision))
 
     def confirm(self, now: float, member: str) -> list[Effect]:
         return self.seen(self.group.revoked(now, member, self.told[member].generation))
@@ -82,10 +99,9 @@ def moved(effects: list[Effect]) -> Assignment:
 
 
 def test_the_first_member_gets_everything_at_once_and_the_partitions_know_it_first() -> None:
-    group = Group({"t": 2, "other": 1})
-    effects = group.join(0, "a", client="c", subscription=Subscription.to("t"), settings=STREAM)
-    assert effects == [Assign("t", 0, "a", 1), Assign("t", 1, "a", 1), Tell("a", 1, of("t0", "t1"))]
-    assert (group.state, group.generation) == (GroupState.STABLE, 1)
+    scene = Scene(STREAM, t=2, other=1)
+    assert scene.join(0, "a") == [Assign("t", 0, "a", 1), Assign("t", 1, "a", 1), Tell("a", 1, of("t0", "t1"))]
+    assert (scene.group.state, scene.group.generation) == (GroupState.STABLE, 1)
 
 
 def test_a_joiner_is_not_left_with_nothing() -> None:
@@ -111,7 +127,7 @@ def test_who_finds_no_partition_left_is_told_so_and_gets_one_when_there_is() -> 
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
     assert scene.join(1, "b") == [Tell("b", 2, frozenset())]
-    scene.seen(scene.group.leave(2, "a"))
+    scene.leave(2, "a")
     assert scene.owned_by("b") == of("t0")
 
 
@@ -132,14 +148,14 @@ def test_who_leaves_is_followed_by_the_others_and_nothing_else_moves() -> None:
     for member in "abc":
         scene.join(0, member)
     gone = scene.owned_by("c")
-    assert moved(scene.seen(scene.group.leave(1, "c"))) == gone
+    assert moved(scene.leave(1, "c")) == gone
     assert scene.sizes() == [3, 3]
 
 
 def test_when_the_last_one_leaves_the_partitions_belong_to_nobody() -> None:
     scene = Scene(QUEUE, t=2)
     scene.join(0, "a")
-    assert scene.group.leave(1, "a") == [Assign("t", 0, None, 2), Assign("t", 1, None, 2)]
+    assert scene.leave(1, "a") == [Assign("t", 0, None, 2), Assign("t", 1, None, 2)]
     assert scene.is_in(GroupState.EMPTY)
     assert scene.group.next_deadline() is None
 
@@ -148,17 +164,16 @@ def test_a_member_that_held_nothing_still_makes_a_generation_by_leaving() -> Non
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
     scene.join(0, "b")
-    assert scene.group.leave(1, "b") == []
+    assert scene.leave(1, "b") == []
     assert scene.group.generation == 3
 
 
 def test_a_restarted_group_goes_on_with_its_settings_and_above_its_generation() -> None:
-    group = Group({"t": 1}, settings=STREAM, generation=41)
+    scene = Scene(STREAM)
+    scene.group = Group({"t": 1}, settings=STREAM, generation=41)
     with pytest.raises(GroupConflict):
-        group.join(0, "a", client="c", subscription=Subscription.to("t"), settings=QUEUE)
-    assert group.join(0, "a", client="c", subscription=Subscription.to("t"), settings=STREAM)[-1] == Tell(
-        "a", 42, of("t0")
-    )
+        scene.join(0, "a", settings=QUEUE)
+    assert scene.join(0, "a")[-1] == Tell("a", 42, of("t0"))
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 0.5, 1801, float("nan"), float("inf")])
@@ -245,7 +260,7 @@ def test_who_is_gone_need_not_let_go(way: str) -> None:
     scene = Scene(STREAM, t=2)
     scene.join(0, "a")
     scene.join(20, "b")
-    scene.seen(scene.group.leave(21, "a") if way == "leaves" else scene.group.tick(30))
+    scene.seen(scene.leave(21, "a") if way == "leaves" else scene.group.tick(30))
     assert scene.owned_by("b") == of("t0", "t1")
     assert scene.is_in(GroupState.STABLE)
 
@@ -268,7 +283,7 @@ def test_a_partition_that_comes_back_while_it_is_let_go_of_just_stays() -> None:
     scene.join(0, "a")
     scene.join(1, "b")
     asked = scene.told["a"].generation
-    assert scene.seen(scene.group.leave(2, "b")) == [Tell("a", 3, of("t0", "t1"))]
+    assert scene.leave(2, "b") == [Tell("a", 3, of("t0", "t1"))]
     assert scene.is_in(GroupState.STABLE)
     assert scene.group.revoked(3, "a", asked) == [scene.told["a"]]
     assert scene.owned_by("a") == of("t0", "t1")
@@ -322,7 +337,7 @@ def test_an_eager_group_is_as_sticky_as_any() -> None:
     before = scene.owned_by("a")
     scene.join(1, "b")
     scene.confirm(2, "a")
-    scene.seen(scene.group.leave(3, "b"))
+    scene.leave(3, "b")
     scene.confirm(4, "a")
     assert scene.owned_by("a") == before
     scene.join(5, "b")

@@ -8,6 +8,7 @@ from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Expelled, Replaced, Tell
 from goqueue.core.groups.rebalance import TRANSITIONS, GroupState, Turn
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.subscription import Subscription
 from goqueue.errors import Fenced, GroupConflict, StaleGeneration, UnknownMember
 from tests.core.groups.test_rebalance import EAGER, QUEUE, SHARED, STREAM, Scene, moved, of
 
@@ -107,14 +108,14 @@ def test_a_static_member_that_closes_keeps_its_place_for_five_seconds() -> None:
     scene.join(0, "a", is_static=True, instance=1)
     scene.join(0, "b")
     generation = scene.group.generation
-    assert scene.group.close(10, "a", 1)
-    assert scene.group.close(12, "a", 1), "said again, it prolongs nothing"
+    assert scene.close(10, "a", 1)
+    assert scene.close(12, "a", 1), "said again, it prolongs nothing"
     assert not scene.group.view(12).members[0].is_connected
     with pytest.raises(UnknownMember, match="has closed"):
         scene.group.heartbeat(13, "a", scene.told["a"].generation, 1)
     assert scene.join(14, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), scene.told["a"]]
     assert scene.group.generation == generation
-    scene.group.close(15, "a", 2)
+    scene.close(15, "a", 2)
     assert scene.tick(19.9) == []
     assert scene.tick(20)[0] == Expelled("a", "it closed and did not come back within 5 s")
     assert scene.owned_by("b") == of("t0", "t1")
@@ -124,7 +125,7 @@ def test_who_is_away_keeps_no_place_from_somebody_who_joins() -> None:
     """First delivery within 1 s of joining a group without members."""
     scene = Scene(QUEUE, t=2)
     scene.join(0, "a", is_static=True)
-    scene.group.close(1, "a")
+    scene.close(1, "a")
     effects = scene.join(2, "b")
     assert effects[0] == Expelled("a", "another member came while it was away")
     assert scene.owned_by("b") == of("t0", "t1")
@@ -135,7 +136,7 @@ def test_a_closed_member_comes_back_as_itself_too() -> None:
     """As a client does that draws no instances; partitions are told, as they gave nothing to it meanwhile."""
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a", is_static=True)
-    scene.group.close(1, "a")
+    scene.close(1, "a")
     assert scene.join(2, "a", is_static=True) == [Replaced("a", 0, 0), scene.told["a"]]
     assert scene.heartbeat(3, "a") == []
 
@@ -143,15 +144,15 @@ def test_a_closed_member_comes_back_as_itself_too() -> None:
 def test_whoever_has_no_place_of_its_own_does_not_keep_it() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
-    assert not scene.group.close(1, "a")
+    assert not scene.close(1, "a")
     assert scene.heartbeat(2, "a") == []
 
 
 def test_a_group_whose_members_are_all_away_is_altered_without_force_and_they_join_anew() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a", is_static=True)
-    scene.group.close(1, "a")
-    effects = scene.group.alter(2, replace(QUEUE, max_deliveries=7))
+    scene.close(1, "a")
+    effects = scene.alter(2, replace(QUEUE, max_deliveries=7))
     assert effects[0] == Expelled("a", "the group was altered while it was away")
     assert scene.group.view(2).members == ()
 
@@ -160,7 +161,7 @@ def test_a_connection_that_closes_after_its_member_left_is_no_news() -> None:
     scene = Scene(QUEUE, t=1)
     assert scene.group.connection_lost(0, "a") == []
     with pytest.raises(UnknownMember):
-        scene.group.leave(0, "a")
+        scene.leave(0, "a")
 
 
 # Generations
@@ -236,10 +237,10 @@ def test_a_member_that_asks_for_other_settings_is_refused_by_name_and_nothing_ch
 def test_an_empty_group_keeps_its_settings_until_it_is_altered() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
-    scene.group.leave(1, "a")
+    scene.leave(1, "a")
     with pytest.raises(GroupConflict):
         scene.join(2, "a", settings=STREAM)
-    assert scene.group.alter(3, STREAM) == []
+    assert scene.alter(3, STREAM) == []
     scene.join(4, "a", settings=STREAM)
     assert scene.group.settings == STREAM
 
@@ -249,21 +250,35 @@ def test_a_group_with_members_is_altered_only_by_force() -> None:
     scene.join(0, "a")
     changed = QUEUE.altered({"max_deliveries": 9})
     with pytest.raises(GroupConflict, match="1 members"):
-        scene.group.alter(1, changed)
+        scene.alter(1, changed)
     assert scene.group.settings == QUEUE
-    assert scene.group.alter(1, QUEUE) == []
-    assert scene.group.alter(2, changed, force=True) == []
+    assert scene.alter(1, QUEUE) == []
+    assert scene.alter(2, changed, force=True) == []
     assert scene.group.settings == changed
     assert scene.join(3, "a") == [scene.told["a"]], "it asks for what it always asked for, and resumes"
     with pytest.raises(GroupConflict):
         scene.join(3, "b")
 
 
+def test_what_is_decided_and_not_applied_leaves_no_trace() -> None:
+    """As when the write of the settings fails."""
+    scene = Scene(QUEUE, t=2)
+    joining = scene.group.join("a", client="c", subscription=Subscription.to("t"), settings=STREAM)
+    assert scene.group.settings is None
+    assert scene.group.view(0).members == ()
+    scene.join(1, "a", settings=QUEUE)
+    view = scene.group.view(2)
+    scene.group.alter(STREAM, force=True)
+    scene.group.leave("a")
+    assert scene.group.view(2) == view
+    assert joining.settings == STREAM
+
+
 def test_another_assignor_by_force_shares_out_anew() -> None:
     scene = Scene(QUEUE, s=2, t=2)
     scene.join(0, "a", ["s", "t"])
     scene.join(0, "b", ["s", "t"])
-    scene.seen(scene.group.alter(1, GroupSettings(assignor="range"), force=True))
+    scene.alter(1, GroupSettings(assignor="range"), force=True)
     assert scene.owned_by("a") == of("s0", "t0")
 
 
@@ -272,7 +287,7 @@ def test_members_cannot_go_on_when_the_manner_of_reading_is_altered(settings: Gr
     scene = Scene(QUEUE, t=1)
     scene.join(0, "b")
     scene.join(0, "a")
-    effects = scene.group.alter(1, settings, force=True)
+    effects = scene.alter(1, settings, force=True)
     reason = "the group was altered; join it anew"
     assert effects == [Expelled("a", reason), Expelled("b", reason), Assign("t", 0, None, 3)]
     assert scene.is_in(GroupState.EMPTY)
@@ -283,7 +298,7 @@ def test_a_group_that_becomes_cooperative_stops_letting_go_of_what_stays() -> No
     scene.join(0, "a")
     scene.join(1, "b")
     assert len(scene.told["a"].revoked) == 4
-    scene.seen(scene.group.alter(2, STREAM, force=True))
+    scene.alter(2, STREAM, force=True)
     assert len(scene.told["a"].assignment) == len(scene.told["a"].revoked) == 2
 
 

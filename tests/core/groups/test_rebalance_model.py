@@ -17,8 +17,9 @@ reads it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 import pytest
@@ -26,6 +27,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
+from goqueue.core.groups.decisions import Decision, MemberClosed, MemberLeft
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
@@ -140,17 +142,32 @@ class AnyGroup(RuleBasedStateMachine):
     def enter(self, member: str) -> list[Effect]:
         client = self.clients[member]
         self.gone.pop((member, client.instance), None)
-        effects = self.group.join(
-            self.now,
-            member,
-            client="c",
-            subscription=client.subscription,
-            settings=self.settings,
-            is_static=client.is_static,
-            instance=client.instance,
+        decision = self.decided(
+            partial(
+                self.group.join,
+                member,
+                client="c",
+                subscription=client.subscription,
+                settings=self.settings,
+                is_static=client.is_static,
+                instance=client.instance,
+            )
         )
+        effects = self.group.apply(self.now, decision)
         self.perform(effects)
         return effects
+
+    def decided(self, decide: Callable[[], Decision]) -> Decision:
+        """What is decided has changed nothing yet: it may as well be dropped."""
+        before = self.state()
+        decide()
+        decision = decide()
+        assert self.state() == before
+        return decision
+
+    def state(self) -> object:
+        group = self.group
+        return group.view(self.now), group.remembered(), group.next_deadline(), group.waits_since
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -172,7 +189,7 @@ class AnyGroup(RuleBasedStateMachine):
             with pytest.raises(Fenced, match="member_id of its own"):
                 speak(self.now, member, told.generation, before)
         with pytest.raises(Fenced):
-            self.group.leave(self.now, member, before)
+            self.group.leave(member, before)
 
     @precondition(lambda self: self.present)
     @rule(data=st.data())
@@ -180,8 +197,10 @@ class AnyGroup(RuleBasedStateMachine):
         """A static member goes, and keeps its place."""
         member = self.draw_present(data)
         client = self.clients[member]
-        assert self.group.close(self.now, member, client.instance) == client.is_static
+        decision = self.decided(partial(self.group.close, member, client.instance))
+        assert isinstance(decision, MemberClosed if client.is_static else MemberLeft)
         if client.is_static:
+            assert self.group.apply(self.now, decision) == []
             self.consumer_left(member, client, keeps_place=True)
             client.begin_anew(client.instance)
             client.is_away, client.last_heard, client.lost_since = True, self.now, self.now
@@ -192,7 +211,7 @@ class AnyGroup(RuleBasedStateMachine):
         member = self.draw_member(data)
         client = self.clients.pop(member)
         before = self.held()
-        effects = self.group.leave(self.now, member, client.instance)
+        effects = self.group.apply(self.now, self.decided(partial(self.group.leave, member, client.instance)))
         self.consumer_left(member, client, keeps_place=False)
         self.perform(effects)
         self.check_fewest_moves(before)

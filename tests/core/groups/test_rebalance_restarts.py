@@ -72,14 +72,14 @@ def test_who_has_not_come_back_yet_must_join_again_before_anything_else() -> Non
         with pytest.raises(UnknownMember, match="join again"):
             word(101, "a", 3, 0)
     with pytest.raises(UnknownMember, match="join again"):
-        scene.group.close(101, "a")
+        scene.close(101, "a")
 
 
 def test_who_leaves_before_it_has_come_back_is_not_waited_for() -> None:
     before = shared_by_two(STREAM)
     scene = started_again(before, 100.0, t=4)
     scene.join(101, "a")
-    scene.seen(scene.group.leave(102, "b", 77))
+    scene.leave(102, "b", 77)
     assert scene.owned_by("a") == of("t0", "t1", "t2", "t3")
 
 
@@ -94,7 +94,7 @@ def test_another_consumer_of_a_member_that_is_expected_has_its_place() -> None:
 def test_those_who_are_expected_do_not_stand_against_an_alteration() -> None:
     scene = started_again(shared_by_two(QUEUE), 100.0, t=4)
     altered = GroupSettings(max_deliveries=9)
-    effects: list[Effect] = scene.group.alter(101, altered)
+    effects: list[Effect] = scene.alter(101, altered)
     assert sorted(each.member for each in effects if isinstance(each, Expelled)) == ["a", "b"]
     assert scene.is_in(GroupState.EMPTY)
 
@@ -108,8 +108,8 @@ def test_partitions_that_are_gone_are_not_kept_and_new_ones_are_shared_out() -> 
 
 def test_a_group_without_members_waits_for_nobody() -> None:
     before = shared_by_two(STREAM)
-    before.seen(before.group.leave(5, "a"))
-    before.seen(before.group.leave(5, "b"))
+    before.leave(5, "a")
+    before.leave(5, "b")
     scene = started_again(before, 100.0, t=4)
     assert scene.is_in(GroupState.EMPTY)
     effects = scene.join(100, "new")
