@@ -4,31 +4,26 @@ written that must survive a crash. A decision whose write failed is dropped, and
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from goqueue.core.groups.member import HeartbeatMeaning, MemberProfile
 from goqueue.core.groups.settings import GroupSettings
-from goqueue.core.groups.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
 class MemberJoined:
-    member: str
-    client: str
-    subscription: Subscription
-    settings: GroupSettings
-    session_timeout: float
-    is_static: bool
-    instance: int
+    profile: MemberProfile
 
 
 @dataclass(frozen=True, slots=True)
 class MemberLeft:
     member: str
+    keeps_place: bool = False
+    """It means to come back, and its membership is kept for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
-class MemberClosed:
-    """It means to come back, and its membership is kept for a moment."""
-
+class MemberHeard:
     member: str
+    meaning: HeartbeatMeaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +31,4 @@ class SettingsAltered:
     settings: GroupSettings
 
 
-Decision: TypeAlias = MemberJoined | MemberLeft | MemberClosed | SettingsAltered
+Decision: TypeAlias = MemberJoined | MemberLeft | MemberHeard | SettingsAltered

@@ -17,8 +17,9 @@ lost connection) take effect at once. Both are given the monotonic time and retu
     worked out from what everyone has now, and a rebalance under way goes on towards the new aim instead.
     The generation rises with every change of members or owners. A partition that changes hands does so between two
     generations, so in each it has one owner at most. Who is not concerned hears nothing.
-    A member that speaks of an older generation than it was told is told again; its confirmation does not count, as
-    it may be of something else. One that speaks of a newer one knows it from elsewhere and must join again.
+    A heartbeat with the generation that the member was told last confirms that it has let go of what that revoked.
+    One with an older generation confirms nothing, as it may be of something else, and the member is told again. A
+    member that speaks of a newer one knows it from elsewhere and must join again.
 
 How partitions pass from one owner to the next is in ownership.py; whom a partition obeys meanwhile, in tenure.py.
 """
@@ -30,21 +31,20 @@ from reprlib import repr as shortened
 from typing import NamedTuple
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition, assign
-from goqueue.core.groups.decisions import Decision, MemberClosed, MemberJoined, MemberLeft, SettingsAltered
+from goqueue.core.groups.decisions import Decision, MemberHeard, MemberJoined, MemberLeft, SettingsAltered
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.member import (
-    SESSION_SECONDS,
+    HEARTBEATS_PER_SESSION,
+    HeartbeatMeaning,
     Member,
+    MemberProfile,
     MemberView,
-    check_member_id,
-    check_session_timeout,
     fenced,
 )
 from goqueue.core.groups.memory import RememberedMember, worth_remembering
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
 from goqueue.core.groups.settings import GroupSettings
-from goqueue.core.groups.subscription import Subscription
-from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
+from goqueue.errors import GroupConflict, UnknownMember
 
 
 class GroupState(Enum):
@@ -132,24 +132,13 @@ class Group:
 
     # Requests: decided, then applied
 
-    def join(
-        self,
-        member_id: str,
-        *,
-        client: str,
-        subscription: Subscription,
-        settings: GroupSettings,
-        session_timeout: float = SESSION_SECONDS,
-        is_static: bool = False,
-        instance: int = 0,
-    ) -> MemberJoined:
+    def join(self, profile: MemberProfile) -> MemberJoined:
         """A new member, or one that comes back, perhaps with another subscription."""
-        check_member_id(member_id)
-        check_session_timeout(session_timeout)
-        known = self._members.get(member_id)
-        if known is None or known.asked != settings:
-            self._check_settings(settings)
-        return MemberJoined(member_id, client, subscription, settings, session_timeout, is_static, instance)
+        profile.check()
+        known = self._members.get(profile.id)
+        if known is None or known.profile.settings != profile.settings:
+            self._check_settings(profile.settings)
+        return MemberJoined(profile)
 
     def leave(self, member_id: str, instance: int = 0) -> MemberLeft:
         """Also for a member that is expected back, whatever the instance: that is not remembered."""
@@ -158,46 +147,59 @@ class Group:
             self._member(member_id, instance)
         return MemberLeft(member_id)
 
-    def close(self, member_id: str, instance: int = 0) -> MemberClosed | MemberLeft:
+    def close(self, member_id: str, instance: int = 0) -> MemberLeft:
         """The member goes and means to come back. Only a static one keeps its place."""
-        member = self._member(member_id, instance)
-        return MemberClosed(member_id) if member.is_static else MemberLeft(member_id)
+        return MemberLeft(member_id, keeps_place=self._member(member_id, instance).profile.is_static)
+
+    def heartbeat(self, member_id: str, generation: int, instance: int = 0) -> MemberHeard:
+        return MemberHeard(member_id, self._present(member_id, instance).meaning_of(generation))
 
     def alter(self, settings: GroupSettings, *, force: bool = False) -> SettingsAltered:
         """Other settings, for a group without members or by force. Members that read in another manner then (mode,
         shared) are expelled: they have to be started anew. So are members that are away."""
-        present = sum(not member.is_absent for member in self._members.values())
-        if present and not force and settings != self._settings:
+        if self.present and not force and settings != self._settings:
             raise GroupConflict(
-                f"the group has {present} members; stop them first, or alter it by force", members=present
+                f"the group has {self.present} members; stop them first, or alter it by force", members=self.present
             )
         return SettingsAltered(settings)
 
     def apply(self, now: float, decision: Decision) -> list[Effect]:
         match decision:
-            case MemberJoined():
-                return self._joined(now, decision)
+            case MemberJoined(profile):
+                return self._joined(now, profile)
+            case MemberLeft(member_id, keeps_place=True):
+                self._members[member_id].close(now)
+                return []
             case MemberLeft(member_id):
                 self._remove(self._members[member_id])
                 return self._proceed(now, members_changed=True)
-            case MemberClosed(member_id):
-                self._members[member_id].close(now)
-                return []
+            case MemberHeard():
+                return self._heard(now, decision)
             case SettingsAltered(settings):
                 return self._altered(now, settings)
 
-    def _joined(self, now: float, entry: MemberJoined) -> list[Effect]:
-        known, joined = self._members.get(entry.member), Member.joined(entry, now)
-        self._settings = self._settings or entry.settings
-        self._members[entry.member] = joined
+    def _joined(self, now: float, profile: MemberProfile) -> list[Effect]:
+        known, joined = self._members.get(profile.id), Member(profile, now, now)
+        self._settings = self._settings or profile.settings
+        self._members[profile.id] = joined
         if known is None:
             away = [member for member in self._members.values() if member.is_away]
-            return self._expel(now, away, lambda _: "another member came while it was away", again=entry.member)
+            return self._expel(now, away, lambda _: "another member came while it was away", again=profile.id)
         joined.resume(known)
-        effects = self._proceed(now, again=entry.member)
-        if known.is_expected or (known.instance == entry.instance and not known.is_away):
+        effects, before = self._proceed(now, again=profile.id), known.profile.instance
+        if known.is_expected or (before == profile.instance and not known.is_away):
             return effects
-        return [Replaced(entry.member, entry.instance, known.instance), *effects]
+        return [Replaced(profile.id, profile.instance, before), *effects]
+
+    def _heard(self, now: float, entry: MemberHeard) -> list[Effect]:
+        member = self._members[entry.member]
+        member.heard(now)
+        if entry.meaning is HeartbeatMeaning.BEHIND:
+            return [member.tell_again()]
+        if entry.meaning is HeartbeatMeaning.CURRENT:
+            return []
+        self._ownership.let_go(entry.member)
+        return self._proceed(now)
 
     def _altered(self, now: float, settings: GroupSettings) -> list[Effect]:
         if settings == self._settings:
@@ -224,27 +226,10 @@ class Group:
         self._state = GroupState.STABLE
         return self._proceed(now)
 
-    def heartbeat(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
-        member = self._present(member_id, instance)
-        _check_not_ahead(member, generation)
-        member.heard(now)
-        return [] if generation == member.told_generation else [member.tell_again()]
-
-    def connection_lost(self, now: float, member_id: str) -> list[Effect]:
+    def connection_lost(self, now: float, member_id: str) -> None:
         """A connection may close after its member left: then it is no news."""
         if member_id in self._members:
             self._members[member_id].connection_lost(now)
-        return []
-
-    def revoked(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
-        """A member has let go of what it was told to in this generation."""
-        member = self._present(member_id, instance)
-        _check_not_ahead(member, generation)
-        member.heard(now)
-        if generation != member.told_generation:
-            return [member.tell_again()]
-        self._ownership.let_go(member_id)
-        return self._proceed(now)
 
     def topics_changed(self, now: float, topics: Mapping[str, int]) -> list[Effect]:
         """All topics there are now. For one that was deleted and made again, a call without it comes first."""
@@ -270,6 +255,28 @@ class Group:
     # Questions
 
     @property
+    def present(self) -> int:
+        """The number of members for which a consumer acts."""
+        return sum(not member.is_absent for member in self._members.values())
+
+    def told(self, member_id: str) -> Tell:
+        """The newest assignment of a member, and what it has yet to let go of."""
+        return self._members[member_id].tell_again()
+
+    def had_by(self, member_id: str) -> Assignment:
+        """All partitions of which the member may hold deliveries."""
+        return self._members[member_id].had
+
+    def answer_by(self, member_id: str, now: float) -> float:
+        """The time at which a heartbeat is answered even if nothing changes."""
+        return now + self._members[member_id].profile.session_timeout / HEARTBEATS_PER_SESSION
+
+    def topics_read(self) -> frozenset[str]:
+        """By the members that have joined since the start."""
+        joined = [key for key, member in self._members.items() if not member.is_expected]
+        return frozenset[str]().union(*(self._demand.readers[key] for key in joined))
+
+    @property
     def waits_since(self) -> float | None:
         """Since when some member has yet to let go."""
         until = self._ownership.next_deadline()
@@ -282,7 +289,7 @@ class Group:
         held = self._ownership.held()
         return worth_remembering(
             RememberedMember(each.id, each.client, each.subscription, held.get(each.id, frozenset()))
-            for each in self._members.values()
+            for each in (member.profile for member in self._members.values())
         )
 
     def view(self, now: float) -> GroupView:
@@ -313,7 +320,7 @@ class Group:
         return [*assigns, *tells]
 
     def _new_demand(self) -> _Demand:
-        readers = {key: member.subscription.resolve(self._topics) for key, member in self._members.items()}
+        readers = {key: member.profile.subscription.resolve(self._topics) for key, member in self._members.items()}
         topics = frozenset[str]().union(*readers.values())
         return _Demand(readers, {topic: self._topics[topic] for topic in topics})
 
@@ -342,12 +349,8 @@ class Group:
         for member in self._members.values():
             to_let_go = letting_go.get(member.id, frozenset())
             assignment = self._all_of(member) if self._is_shared else held.get(member.id, frozenset()) - to_let_go
-            if member.is_news(assignment):
-                revoked = (member.told | to_let_go) - assignment
-                tells.append(Tell(member.id, generation, assignment, revoked))
-                member.told_generation = generation
-            member.told, member.told_to_let_go = assignment, to_let_go
-        return sorted(tells, key=lambda tell: (not tell.revoked, tell.member))
+            tells.append(member.take(generation, assignment, to_let_go))
+        return sorted(filter(None, tells), key=lambda tell: (not tell.revoked, tell.member))
 
     def _all_of(self, member: Member) -> Assignment:
         topics = self._demand.readers[member.id]
@@ -380,7 +383,7 @@ class Group:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
         if member.is_expected:
             raise UnknownMember(f"{shortened(member_id)} was a member before the broker started; join again")
-        if member.instance != instance:
+        if member.profile.instance != instance:
             raise fenced(member_id)
         return member
 
@@ -397,7 +400,10 @@ class Group:
     def _expel(
         self, now: float, members: list[Member], reason: Callable[[Member], str], again: str | None = None
     ) -> list[Effect]:
-        expelled = [Expelled(member.id, reason(member)) for member in sorted(members, key=lambda each: each.id)]
+        expelled = [
+            Expelled(member.id, reason(member), member.is_absent)
+            for member in sorted(members, key=lambda each: each.id)
+        ]
         for member in members:
             self._remove(member)
         return [*expelled, *self._proceed(now, members_changed=bool(members), again=again)]
@@ -412,14 +418,4 @@ class Group:
         differences = ", ".join(f"{name} is {there[name]!r}, not {wanted[name]!r}" for name in names)
         raise GroupConflict(
             f"the group has other settings: {differences}; ask for the same, or alter the group", settings=names
-        )
-
-
-def _check_not_ahead(member: Member, generation: int) -> None:
-    assert member.told_generation is not None, "a member is told something when it joins"
-    if generation > member.told_generation:
-        raise StaleGeneration(
-            f"{shortened(member.id)} speaks of generation {generation}, but was told of {member.told_generation} "
-            f"last; join again",
-            generation=member.told_generation,
         )

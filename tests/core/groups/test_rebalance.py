@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
-from goqueue.core.groups.decisions import Decision, MemberClosed
+from goqueue.core.groups.decisions import Decision
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Tell
+from goqueue.core.groups.member import HeartbeatMeaning, MemberProfile
 from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
@@ -38,7 +39,8 @@ class Scene:
 
     def join(self, now: float, member: str, topics: object = "t", **options: Any) -> list[Effect]:
         options = {"settings": self.settings, "client": "test", **options}
-        return self.apply(now, self.group.join(member, subscription=Subscription.to(topics), **options))
+        profile = MemberProfile(member, subscription=Subscription.to(topics), **options)
+        return self.apply(now, self.group.join(profile))
 
     def leave(self, now: float, member: str, instance: int = 0) -> list[Effect]:
         return self.apply(now, self.group.leave(member, instance))
@@ -46,9 +48,9 @@ class Scene:
     def close(self, now: float, member: str, instance: int = 0) -> bool:
         """Whether it keeps its place; else it would have to leave."""
         decision = self.group.close(member, instance)
-        if isinstance(decision, MemberClosed):
+        if decision.keeps_place:
             assert self.apply(now, decision) == []
-        return isinstance(decision, MemberClosed)
+        return decision.keeps_place
 
     def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
         return self.apply(now, self.group.alter(settings, force=force))
@@ -56,12 +58,18 @@ class Scene:
     def apply(self, now: float, decision: Decision) -> list[Effect]:
         return self.seen(self.group.apply(now, decision))
 
+    def beat(self, now: float, member: str, generation: int, instance: int = 0) -> list[Effect]:
+        return self.apply(now, self.group.heartbeat(member, generation, instance))
+
     def confirm(self, now: float, member: str) -> list[Effect]:
-        return self.seen(self.group.revoked(now, member, self.told[member].generation))
+        """The member has let go of what it was told to: the newest generation says so."""
+        return self.beat(now, member, self.told[member].generation)
 
     def heartbeat(self, now: float, *members: str) -> list[Effect]:
-        beats = [self.group.heartbeat(now, member, self.told[member].generation) for member in members]
-        return self.seen([effect for effects in beats for effect in effects])
+        """Of members that have nothing to let go of."""
+        beats = [self.group.heartbeat(member, self.told[member].generation) for member in members]
+        assert all(each.meaning is HeartbeatMeaning.CURRENT for each in beats)
+        return [effect for each in beats for effect in self.apply(now, each)]
 
     def tick(self, now: float) -> list[Effect]:
         return self.seen(self.group.tick(now))
@@ -209,7 +217,7 @@ def test_who_is_not_concerned_hears_nothing() -> None:
     scene.join(0, "a", "s")
     scene.join(0, "b", "t")
     assert members_told(scene.join(1, "c", "t")) == ["b", "c"]
-    assert scene.group.heartbeat(2, "a", scene.told["a"].generation) == [], "its generation is still good"
+    assert scene.beat(2, "a", scene.told["a"].generation) == [], "its generation is still good"
 
 
 def test_a_stream_waits_until_the_old_owner_has_let_go() -> None:
@@ -231,7 +239,8 @@ def test_a_stream_waits_sixty_seconds_at_most_and_expels_nobody_for_it() -> None
     scene.join(0, "a")
     scene.join(1, "b")
     for second in range(4, 61, 3):
-        assert scene.heartbeat(second, "a", "b") == []
+        assert scene.beat(second, "a", 1) == [scene.told["a"]], "it has yet to let go"
+        assert scene.heartbeat(second, "b") == []
     assert scene.tick(60.9) == []
     assert scene.group.next_deadline() == 61
     assert scene.tick(61) == [Assign("t", 1, "b", 3), Tell("b", 3, of("t1"))]
@@ -249,7 +258,8 @@ def test_a_cooperative_member_is_never_driven_out_by_a_rebalance() -> None:
     effects = scene.join(1, "c")
     assert all(tell.assignment for tell in effects if isinstance(tell, Tell) and tell.member != "c")
     for second in range(2, 70, 2):
-        effects += scene.heartbeat(second, "a", "b", "c") + scene.tick(second)
+        effects += scene.beat(second, "a", 2) + scene.beat(second, "b", 2) + scene.tick(second)
+        effects += scene.heartbeat(second, "c")
     assert not [effect for effect in effects if isinstance(effect, Expelled)]
     assert len(scene.owned_by("b") & kept) == 2
     assert scene.sizes() == [2, 2, 2]
@@ -271,7 +281,7 @@ def test_an_overtaken_rebalance_settles_on_the_newest() -> None:
     scene.join(1, "b")
     old = scene.told["a"].generation
     scene.join(2, "c")
-    assert scene.group.revoked(3, "a", old) == [scene.told["a"]], "it has more to let go of now"
+    assert scene.beat(3, "a", old) == [scene.told["a"]], "it has more to let go of now"
     assert scene.is_in(GroupState.REBALANCING)
     scene.confirm(4, "a")
     assert scene.is_in(GroupState.STABLE)
@@ -285,7 +295,7 @@ def test_a_partition_that_comes_back_while_it_is_let_go_of_just_stays() -> None:
     asked = scene.told["a"].generation
     assert scene.leave(2, "b") == [Tell("a", 3, of("t0", "t1"))]
     assert scene.is_in(GroupState.STABLE)
-    assert scene.group.revoked(3, "a", asked) == [scene.told["a"]]
+    assert scene.beat(3, "a", asked) == [scene.told["a"]]
     assert scene.owned_by("a") == of("t0", "t1")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Expelled, Replaced, Tell
+from goqueue.core.groups.member import HeartbeatMeaning, MemberProfile
 from goqueue.core.groups.rebalance import TRANSITIONS, GroupState, Turn
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
@@ -41,7 +42,7 @@ def test_who_is_not_heard_of_for_a_session_is_expelled() -> None:
 def test_a_closed_connection_leaves_after_five_seconds() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a")
-    assert scene.group.connection_lost(10, "a") == []
+    scene.group.connection_lost(10, "a")
     scene.group.connection_lost(13, "a")
     assert scene.group.next_deadline() == 15
     assert scene.tick(14.9) == []
@@ -65,7 +66,7 @@ def test_who_comes_back_within_five_seconds_resumes(way: str) -> None:
     if way == "join":
         assert scene.join(14, "a") == [told], "what it is to let go of included"
     else:
-        assert scene.heartbeat(14, "a") == []
+        assert scene.beat(14, "a", 1) == [told], "it has yet to let go"
     assert scene.tick(15) == []
     assert scene.group.generation == generation
     assert scene.group.view(20).members[0].since == 0
@@ -88,10 +89,9 @@ def test_another_consumer_in_the_place_of_a_member_has_all_of_it_and_nobody_else
     told, generation = scene.told["a"], scene.group.generation
     assert scene.join(2, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), told]
     assert scene.group.generation == generation
-    for speak in (scene.group.heartbeat, scene.group.revoked):
-        with pytest.raises(Fenced, match=r"another consumer joined as 'a'.*member_id of its own"):
-            speak(3, "a", told.generation, 1)
-    assert scene.group.heartbeat(3, "a", told.generation, 2) == []
+    with pytest.raises(Fenced, match=r"another consumer joined as 'a'.*member_id of its own"):
+        scene.beat(3, "a", told.generation, 1)
+    assert scene.beat(3, "a", told.generation, 2) == []
     assert scene.join(4, "a", is_static=True, instance=2) == [told], "to come back is nothing new"
 
 
@@ -100,7 +100,7 @@ def test_who_is_refused_replaces_nobody() -> None:
     scene.join(0, "a", instance=1)
     with pytest.raises(GroupConflict):
         scene.join(1, "a", instance=2, settings=STREAM)
-    assert scene.group.heartbeat(2, "a", 1, 1) == []
+    assert scene.beat(2, "a", 1, 1) == []
 
 
 def test_a_static_member_that_closes_keeps_its_place_for_five_seconds() -> None:
@@ -112,12 +112,12 @@ def test_a_static_member_that_closes_keeps_its_place_for_five_seconds() -> None:
     assert scene.close(12, "a", 1), "said again, it prolongs nothing"
     assert not scene.group.view(12).members[0].is_connected
     with pytest.raises(UnknownMember, match="has closed"):
-        scene.group.heartbeat(13, "a", scene.told["a"].generation, 1)
+        scene.beat(13, "a", scene.told["a"].generation, 1)
     assert scene.join(14, "a", is_static=True, instance=2) == [Replaced("a", 2, 1), scene.told["a"]]
     assert scene.group.generation == generation
     scene.close(15, "a", 2)
     assert scene.tick(19.9) == []
-    assert scene.tick(20)[0] == Expelled("a", "it closed and did not come back within 5 s")
+    assert scene.tick(20)[0] == Expelled("a", "it closed and did not come back within 5 s", was_absent=True)
     assert scene.owned_by("b") == of("t0", "t1")
 
 
@@ -127,7 +127,7 @@ def test_who_is_away_keeps_no_place_from_somebody_who_joins() -> None:
     scene.join(0, "a", is_static=True)
     scene.close(1, "a")
     effects = scene.join(2, "b")
-    assert effects[0] == Expelled("a", "another member came while it was away")
+    assert effects[0] == Expelled("a", "another member came while it was away", was_absent=True)
     assert scene.owned_by("b") == of("t0", "t1")
     assert scene.told["b"].assignment == of("t0", "t1")
 
@@ -151,20 +151,57 @@ def test_whoever_has_no_place_of_its_own_does_not_keep_it() -> None:
 def test_a_group_whose_members_are_all_away_is_altered_without_force_and_they_join_anew() -> None:
     scene = Scene(QUEUE, t=1)
     scene.join(0, "a", is_static=True)
+    assert scene.group.present == 1
     scene.close(1, "a")
+    assert scene.group.present == 0
     effects = scene.alter(2, replace(QUEUE, max_deliveries=7))
-    assert effects[0] == Expelled("a", "the group was altered while it was away")
+    assert effects[0] == Expelled("a", "the group was altered while it was away", was_absent=True)
     assert scene.group.view(2).members == ()
 
 
 def test_a_connection_that_closes_after_its_member_left_is_no_news() -> None:
     scene = Scene(QUEUE, t=1)
-    assert scene.group.connection_lost(0, "a") == []
+    scene.group.connection_lost(0, "a")
     with pytest.raises(UnknownMember):
         scene.leave(0, "a")
 
 
+def test_a_member_may_hold_deliveries_of_all_that_it_had_since_it_joined() -> None:
+    scene = Scene(QUEUE, t=2)
+    scene.join(0, "a", instance=1)
+    scene.join(1, "b")
+    scene.join(2, "a", instance=2)
+    assert scene.group.had_by("a") == of("t0", "t1")
+    assert scene.group.had_by("b") == of("t1")
+
+
+def test_a_heartbeat_is_answered_three_times_in_a_session() -> None:
+    scene = Scene(QUEUE, t=1)
+    scene.join(0, "a", session_timeout=12)
+    assert scene.group.answer_by("a", 100) == 104
+
+
 # Generations
+
+
+def test_only_a_heartbeat_with_the_newest_generation_confirms_and_only_once() -> None:
+    scene = Scene(STREAM, t=2)
+    scene.join(0, "a")
+    scene.join(1, "b")
+    assert scene.group.heartbeat("a", 1).meaning is HeartbeatMeaning.BEHIND
+    assert scene.group.heartbeat("a", 2).meaning is HeartbeatMeaning.CONFIRMS
+    assert scene.group.told("a") == Tell("a", 2, of("t0"), of("t1"))
+    scene.confirm(2, "a")
+    assert scene.group.heartbeat("a", 2).meaning is HeartbeatMeaning.CURRENT
+    assert scene.group.told("a") == Tell("a", 2, of("t0"))
+
+
+def test_a_member_of_a_queue_has_nothing_to_confirm() -> None:
+    scene = Scene(QUEUE, t=2)
+    scene.join(0, "a")
+    scene.join(1, "b")
+    assert scene.told["a"].revoked == of("t1")
+    assert scene.group.heartbeat("a", 2).meaning is HeartbeatMeaning.CURRENT
 
 
 def test_a_stale_confirmation_does_not_count_and_brings_the_newest_news() -> None:
@@ -172,7 +209,7 @@ def test_a_stale_confirmation_does_not_count_and_brings_the_newest_news() -> Non
     scene = Scene(STREAM, t=2)
     scene.join(0, "a")
     scene.join(1, "b")
-    assert scene.group.revoked(2, "a", 1) == [scene.told["a"]]
+    assert scene.beat(2, "a", 1) == [scene.told["a"]]
     assert scene.owned_by("a") == of("t0", "t1")
     assert scene.is_in(GroupState.REBALANCING)
 
@@ -181,18 +218,17 @@ def test_a_heartbeat_with_a_stale_generation_brings_the_newest_news() -> None:
     scene = Scene(QUEUE, t=2)
     scene.join(0, "a")
     scene.join(1, "b")
-    [tell] = scene.group.heartbeat(2, "a", 1)
+    [tell] = scene.beat(2, "a", 1)
     assert tell == Tell("a", 2, of("t0"))
-    assert scene.group.heartbeat(3, "a", 2) == []
+    assert scene.beat(3, "a", 2) == []
 
 
 def test_a_generation_that_was_never_told_is_refused_and_changes_nothing() -> None:
     scene = Scene(STREAM, t=2)
     scene.join(0, "a")
     scene.join(1, "b")
-    for event in (scene.group.heartbeat, scene.group.revoked):
-        with pytest.raises(StaleGeneration, match="join again"):
-            event(20, "a", 3)
+    with pytest.raises(StaleGeneration, match="join again"):
+        scene.beat(20, "a", 3)
     assert scene.group.view(20).members[0].heartbeat_age == 20
     assert scene.is_in(GroupState.REBALANCING)
 
@@ -263,7 +299,7 @@ def test_a_group_with_members_is_altered_only_by_force() -> None:
 def test_what_is_decided_and_not_applied_leaves_no_trace() -> None:
     """As when the write of the settings fails."""
     scene = Scene(QUEUE, t=2)
-    joining = scene.group.join("a", client="c", subscription=Subscription.to("t"), settings=STREAM)
+    scene.group.join(MemberProfile("a", "c", Subscription.to("t"), STREAM))
     assert scene.group.settings is None
     assert scene.group.view(0).members == ()
     scene.join(1, "a", settings=QUEUE)
@@ -271,7 +307,6 @@ def test_what_is_decided_and_not_applied_leaves_no_trace() -> None:
     scene.group.alter(STREAM, force=True)
     scene.group.leave("a")
     assert scene.group.view(2) == view
-    assert joining.settings == STREAM
 
 
 def test_another_assignor_by_force_shares_out_anew() -> None:

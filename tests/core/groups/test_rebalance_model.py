@@ -27,8 +27,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
-from goqueue.core.groups.decisions import Decision, MemberClosed, MemberLeft
+from goqueue.core.groups.decisions import Decision, MemberLeft
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.member import MemberProfile
 from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
@@ -57,10 +58,10 @@ class Client:
     told: Tell | None = None
     believes: set[TopicPartition] = field(default_factory=set)
     asked_since: dict[TopicPartition, float] = field(default_factory=dict)
-    had: set[TopicPartition] = field(default_factory=set)
-    """All that it was ever told to have."""
+    knows: int = 0
+    """The generation that it speaks of: the newest, once it has let go of what that one revoked."""
     on_the_way: list[int] = field(default_factory=list)
-    """Generations whose letting go it has confirmed; nobody has heard yet."""
+    """Heartbeats that confirm these generations; nobody has heard yet."""
 
     @property
     def deadline(self) -> float:
@@ -79,9 +80,10 @@ class Client:
         if self.told is not None:
             assert tell.generation >= self.told.generation
         self.told = tell
-        self.had |= tell.assignment
         self.believes = {*tell.assignment, *(self.believes & tell.revoked)}
         self.asked_since = {each: self.asked_since.get(each, now) for each in tell.revoked}
+        if not self.believes & tell.revoked:
+            self.knows = tell.generation
 
 
 def obeys(tenure: Tenure, member: str, instance: int, generation: int) -> bool:
@@ -142,18 +144,15 @@ class AnyGroup(RuleBasedStateMachine):
     def enter(self, member: str) -> list[Effect]:
         client = self.clients[member]
         self.gone.pop((member, client.instance), None)
-        decision = self.decided(
-            partial(
-                self.group.join,
-                member,
-                client="c",
-                subscription=client.subscription,
-                settings=self.settings,
-                is_static=client.is_static,
-                instance=client.instance,
-            )
+        profile = MemberProfile(
+            member,
+            "c",
+            client.subscription,
+            self.settings,
+            is_static=client.is_static,
+            instance=client.instance,
         )
-        effects = self.group.apply(self.now, decision)
+        effects = self.group.apply(self.now, self.decided(partial(self.group.join, profile)))
         self.perform(effects)
         return effects
 
@@ -185,9 +184,8 @@ class AnyGroup(RuleBasedStateMachine):
         assert client.told is not None
         assert (client.told.generation, client.told.assignment) == (told.generation, told.assignment)
         assert (self.owners, self.group.generation) == (owners, generation)
-        for speak in (self.group.heartbeat, self.group.revoked):
-            with pytest.raises(Fenced, match="member_id of its own"):
-                speak(self.now, member, told.generation, before)
+        with pytest.raises(Fenced, match="member_id of its own"):
+            self.group.heartbeat(member, told.generation, before)
         with pytest.raises(Fenced):
             self.group.leave(member, before)
 
@@ -198,10 +196,10 @@ class AnyGroup(RuleBasedStateMachine):
         member = self.draw_present(data)
         client = self.clients[member]
         decision = self.decided(partial(self.group.close, member, client.instance))
-        assert isinstance(decision, MemberClosed if client.is_static else MemberLeft)
+        assert decision == MemberLeft(member, keeps_place=client.is_static)
         if client.is_static:
-            assert self.group.apply(self.now, decision) == []
             self.consumer_left(member, client, keeps_place=True)
+            assert self.group.apply(self.now, decision) == []
             client.begin_anew(client.instance)
             client.is_away, client.last_heard, client.lost_since = True, self.now, self.now
 
@@ -211,19 +209,34 @@ class AnyGroup(RuleBasedStateMachine):
         member = self.draw_member(data)
         client = self.clients.pop(member)
         before = self.held()
-        effects = self.group.apply(self.now, self.decided(partial(self.group.leave, member, client.instance)))
+        decision = self.decided(partial(self.group.leave, member, client.instance))
         self.consumer_left(member, client, keeps_place=False)
-        self.perform(effects)
+        self.perform(self.group.apply(self.now, decision))
         self.check_fewest_moves(before)
 
     @precondition(lambda self: self.present)
     @rule(data=st.data())
     def heartbeat(self, data: st.DataObject) -> None:
         member = self.draw_present(data)
+        client, generation = self.clients[member], self.group.generation
+        told, knows = client.told, client.knows
+        effects = self.beat(member, knows)
+        assert told is not None
+        if knows < told.generation:
+            [again] = effects
+            assert isinstance(again, Tell)
+            assert (again.generation, again.assignment) == (told.generation, told.assignment)
+            assert self.group.generation == generation
+        elif not told.revoked:
+            assert effects == []
+
+    def beat(self, member: str, generation: int) -> list[Effect]:
         client = self.clients[member]
-        assert client.told is not None
         client.heard(self.now)
-        assert self.group.heartbeat(self.now, member, client.told.generation, client.instance) == []
+        decision = self.decided(partial(self.group.heartbeat, member, generation, client.instance))
+        effects = self.group.apply(self.now, decision)
+        self.perform(effects)
+        return effects
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -231,7 +244,7 @@ class AnyGroup(RuleBasedStateMachine):
         member = self.draw_member(data)
         client = self.clients[member]
         client.lost_since = self.now if client.lost_since is None else client.lost_since
-        assert self.group.connection_lost(self.now, member) == []
+        self.group.connection_lost(self.now, member)
 
     @precondition(lambda self: any(self.clients[name].told.revoked for name in self.present))
     @rule(data=st.data())
@@ -239,16 +252,14 @@ class AnyGroup(RuleBasedStateMachine):
         """The client stops reading and says so; nobody has heard it yet."""
         client = self.clients[self.draw_present(data)]
         assert client.told is not None
-        client.believes = set(client.told.assignment)
-        client.on_the_way.append(client.told.generation)
+        client.believes, client.knows = set(client.told.assignment), client.told.generation
+        client.on_the_way.append(client.knows)
 
     @precondition(lambda self: any(client.on_the_way for client in self.clients.values()))
     @rule(data=st.data())
     def confirmation_arrives(self, data: st.DataObject) -> None:
         member = data.draw(st.sampled_from(sorted(name for name, each in self.clients.items() if each.on_the_way)))
-        client = self.clients[member]
-        client.heard(self.now)
-        self.perform(self.group.revoked(self.now, member, client.on_the_way.pop(0), client.instance))
+        self.beat(member, self.clients[member].on_the_way.pop(0))
 
     @rule(topics=all_topics)
     def topics_change(self, topics: dict[str, int]) -> None:
@@ -301,6 +312,10 @@ class AnyGroup(RuleBasedStateMachine):
         assert self.group.tick(self.now) == []
 
     @invariant()
+    def nobody_silent_stays(self) -> None:
+        assert all(client.deadline > self.now for client in self.clients.values())
+
+    @invariant()
     def a_partition_obeys_one_consumer(self) -> None:
         """G10: the consumer of its owner, and nobody else with what they know."""
         knowing = {(name, each.instance): each.told.generation for name, each in self.present.items() if each.told}
@@ -321,7 +336,6 @@ class AnyGroup(RuleBasedStateMachine):
                 self.clients[effect.member].hear(effect, self.now)
                 self.check_beliefs()
         assert {member.id for member in self.group.view(self.now).members} == self.clients.keys()
-        assert all(client.deadline > self.now for client in self.clients.values())
 
     def expel(self, member: str) -> None:
         client = self.clients.pop(member, None)
@@ -331,17 +345,18 @@ class AnyGroup(RuleBasedStateMachine):
             self.expelled[member] = client.instance
 
     def replaced(self, effect: Replaced) -> None:
-        for partition in self.tenures.keys() & self.clients[effect.member].had:
+        for partition in self.tenures.keys() & self.group.had_by(effect.member):
             self.tenures[partition].note_replaced(effect.member, effect.before, effect.instance, self.now)
             if effect.before != effect.instance:
                 with pytest.raises(Fenced):
                     self.tenures[partition].check(effect.member, self.group.generation, effect.before, "here")
 
     def consumer_left(self, member: str, client: Client, *, keeps_place: bool) -> None:
+        """Before the group takes it up: then it knows where the consumer may hold something."""
         assert client.told is not None
         self.gone.setdefault((member, client.instance), client.told.generation)
         self.expelled.pop(member, None)
-        for partition in self.tenures.keys() & client.had:
+        for partition in self.tenures.keys() & self.group.had_by(member):
             self.tenures[partition].note_left(member, client.instance, self.now, keeps_place=keeps_place)
 
     def assigned(self, effect: Assign) -> None:
@@ -387,10 +402,9 @@ class AnyGroup(RuleBasedStateMachine):
             deadline = self.group.next_deadline()
             self.now = min(end, self.now + 3 if beating else end, end if deadline is None else deadline)
             for member, client in self.present.items() if beating else ():
-                assert client.told is not None
-                client.heard(self.now)
-                self.group.heartbeat(self.now, member, client.told.generation, client.instance)
+                self.beat(member, client.knows)
             self.perform(self.group.tick(self.now))
+            self.nobody_silent_stays()
 
     def draw_member(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.clients)))
