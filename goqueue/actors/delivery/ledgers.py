@@ -17,8 +17,7 @@ import trio
 from goqueue.actors.delivery.asking import Askers
 from goqueue.actors.delivery.requests import LedgerHolder
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.core.groups.goneconsumers import GoneConsumers
-from goqueue.core.groups.member import fenced
+from goqueue.core.groups.tenure import Tenure
 from goqueue.core.ledger.entries import (
     Committed,
     CutBack,
@@ -37,7 +36,7 @@ from goqueue.core.offsetset import Run
 from goqueue.core.slices.deliverable import NO_BATCH, LastBatch
 from goqueue.core.waiting.deadlines import LedgerDeadlines
 from goqueue.environment import WallClock
-from goqueue.errors import Closed, DiskFull, StaleGeneration, TooManyFiles, UnknownGroup
+from goqueue.errors import Closed, DiskFull, TooManyFiles, UnknownGroup
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.journals.ledgers import (
     NAME,
@@ -76,9 +75,7 @@ class GroupHere:
     written: WrittenLedger
     listener: ActorRef | None = None
     """None until the group has attached."""
-    member: str | None = None
-    generation: int = 0
-    is_shared: bool = False
+    tenure: Tenure = field(default_factory=Tenure)
     is_stream: bool = False
     last_batch: LastBatch = NO_BATCH
     """The batch of the last delivery: the next one probably begins in it."""
@@ -88,7 +85,6 @@ class GroupHere:
     """Held by the request that reads from the disk: one of a group at a time."""
     readers: int = 0
     """The number of requests that hold or await that lock; later ones queue behind them."""
-    gone: GoneConsumers = field(default_factory=GoneConsumers)
     inherited: frozenset[int] = frozenset()
     """Deliveries from before this partition was started: the instance of their member is not known."""
     askers: Askers = field(default_factory=Askers)
@@ -113,27 +109,14 @@ class GroupHere:
     def ledger(self) -> Ledger:
         return self.written.ledger
 
-    def check_owner(self, member: str, generation: int, instance: int, place: str) -> None:
-        """`generation` is that of the last change of owner: a member that kept the partition knows a later one."""
-        if self.gone.is_replaced(member, instance):
-            raise fenced(member)
-        has_it = self.is_shared or (member == self.member and generation >= self.generation)
-        if (member, instance) in self.gone or not has_it:
-            raise StaleGeneration(
-                f"{member} in generation {generation} does not have {place}; await the newest assignment"
-            )
-
-    def may_wait(self, member: str, instance: int) -> bool:
-        has_it = not self.is_stream and (self.is_shared or member == self.member)
-        return has_it and (member, instance) not in self.gone
-
     def assign(self, member: str | None, generation: int) -> None:
         """The position of a new owner is not known before it fetches."""
-        if member != self.member:
+        before = self.tenure.member
+        if member != before:
             self.place = None
-            if self.member is not None:
-                self.askers.forget(self.member)
-        self.member, self.generation = member, generation
+            if before is not None:
+                self.askers.forget(before)
+        self.tenure.assign(member, generation)
 
     def note_fetch(self, member: str, offset: Offset, now: float) -> None:
         """A stream's owner fetches at `offset`: it has everything below."""
@@ -142,18 +125,9 @@ class GroupHere:
         self.place = StreamPosition(offset)
         self.askers.note(member, now)
 
-    def note_left(self, member: str, instance: int) -> None:
-        self.askers.forget(member)
-        self._note_gone(member)
-        self.gone.note_left(member, instance, trio.current_time())
-
-    def note_replaced(self, member: str, before: int, instance: int) -> None:
-        self._note_gone(member)
-        self.gone.note_replaced(member, before, trio.current_time())
-        self.gone.forget(member, instance)
-
-    def _note_gone(self, member: str) -> None:
-        self.place = self.place if member != self.member else None
+    def note_gone(self, member: str) -> None:
+        """The consumer of this member left or was replaced: the position of the next one is not known."""
+        self.place = self.place if member != self.tenure.member else None
 
 
 class Ledgers:

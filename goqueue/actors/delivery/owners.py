@@ -59,7 +59,7 @@ class GroupOwners:
         self.ledgers.change_settings(here, message.settings, message.group_settings)
         here.listener = message.listener
         here.listener.hint()  # of what was written before
-        here.is_shared, here.is_stream = message.is_shared, message.is_stream
+        here.tenure.is_shared, here.is_stream = message.is_shared, message.is_stream
         self._assign(here, message.member, message.generation)
         if here.ledger.next_dead_letters(1) or here.ledger.transfer_under_way is not None:
             self.writer.report_dead_letters(here)
@@ -116,15 +116,16 @@ class GroupOwners:
         self.writer.write(here, released, now)
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
-        here.note_left(left.member, left.instance)
-        if here.member == left.member and not left.keeps_place:
-            self._assign(here, None, here.generation)
+        here.note_gone(left.member)
+        here.askers.forget(left.member)
+        here.tenure.note_left(left.member, left.instance, trio.current_time(), keeps_place=left.keeps_place)
         self.waiting.let_go(here.name, lambda member: member == left.member)
 
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
         here, now = self.ledgers.find(message.group), trio.current_time()
-        here.note_replaced(message.member, message.before, message.instance)
+        here.note_gone(message.member)
+        here.tenure.note_replaced(message.member, message.before, message.instance, now)
         self.waiting.let_go(here.name, lambda member: member == message.member)
         lost = here.ledger.expire_member(message.member)
         self.writer.write(here, lost, now)

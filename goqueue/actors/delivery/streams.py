@@ -33,13 +33,13 @@ class GroupStreams:
 
     def note_fetch(self, reader: StreamReader | None, offset: Offset) -> None:
         here = self._read_by_owner(reader)
-        if here is not None and here.member is not None:
-            here.note_fetch(here.member, offset, trio.current_time())
+        if here is not None and here.tenure.member is not None:
+            here.note_fetch(here.tenure.member, offset, trio.current_time())
 
     def note_fetch_wait(self, reader: StreamReader | None, deadline: float, reply: Reply[None]) -> None:
         here = self._read_by_owner(reader)
-        if here is not None and here.member is not None:
-            here.askers.note_wait(here.member, trio.current_time(), deadline, reply)
+        if here is not None and here.tenure.member is not None:
+            here.askers.note_wait(here.tenure.member, trio.current_time(), deadline, reply)
 
     def note_damage(self, reader: StreamReader | None, offset: Offset, damage: DamagedData) -> None:
         here = self._read_by_owner(reader)
@@ -51,8 +51,8 @@ class GroupStreams:
         here = None if reader is None else self.ledgers.groups.get(reader.group)
         if here is None or reader is None or not here.is_stream:
             return None
-        is_gone = (reader.member, reader.instance) in here.gone
-        return None if is_gone or reader.member != here.member else here
+        is_there = here.tenure.is_held_by(reader.member, reader.instance)
+        return here if is_there and reader.member == here.tenure.member else None
 
     # Commits
 
@@ -66,7 +66,7 @@ class GroupStreams:
     def _check_may_commit(self, message: CommitOffset) -> GroupHere:
         here = self.ledgers.find(message.group)
         if message.member is not None:
-            here.check_owner(message.member, message.generation, message.instance, self.partition.label)
+            here.tenure.check(message.member, message.generation, message.instance, self.partition.label)
         if not here.is_stream:
             raise GroupConflict(
                 f'group {here.name} has mode "queue": ack its messages, offsets are not committed',

@@ -59,7 +59,7 @@ class Taking:
 
     def _check_may_take(self, message: Take) -> GroupHere:
         here = self.ledgers.find(message.group)
-        here.check_owner(message.member, message.generation, message.instance, self.partition.label)
+        here.tenure.check(message.member, message.generation, message.instance, self.partition.label)
         if here.is_stream:
             raise GroupConflict(
                 f'group {here.name} has mode "stream": read its partitions and commit offsets, nothing is received',
@@ -83,7 +83,7 @@ class Taking:
             here.readers -= 1
 
     async def _take(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
-        if not here.is_shared:
+        if not here.tenure.is_shared:
             await self._take_what_is_there(here, message, reply)
             return
         self.waiters.waiting.note_came(here.name)

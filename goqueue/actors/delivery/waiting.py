@@ -90,7 +90,7 @@ class Waiters:
     @defers(AwaitDeliverable)
     async def await_deliverable(self, message: AwaitDeliverable, reply: Reply[None]) -> None:
         here, now = self._ledgers.find(message.group), trio.current_time()
-        may_wait = here.may_wait(message.member, message.instance)
+        may_wait = not here.is_stream and here.tenure.is_held_by(message.member, message.instance)
         if not may_wait or message.deadline <= now or self._has_for(here, message.member):
             reply.resolve(None)
         else:
@@ -113,7 +113,7 @@ class Waiters:
         """Wake the members of the group that may find messages; in a shared group, the next one."""
         if here.name not in self.waiting:
             return
-        if not here.is_shared:
+        if not here.tenure.is_shared:
             self.waiting.let_go(here.name, lambda member: self._has_for(here, member))
         elif self._has_some(here) and self.waiting.let_one_go(
             here.name, lambda member: self._has_for(here, member), trio.current_time()

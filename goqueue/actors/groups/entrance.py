@@ -1,6 +1,6 @@
 """Joins of a group, and members from before the broker started."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from typing import Any
 
 import trio
@@ -8,8 +8,8 @@ import trio
 from goqueue.actors.groups.attachments import Attachments
 from goqueue.actors.groups.requests import Join
 from goqueue.core.groups import rebalance
-from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.groups.effects import Assign, Effect
+from goqueue.core.groups.effects import Assign
+from goqueue.core.groups.member import MemberProfile
 from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import may_miss
@@ -22,16 +22,15 @@ def settings_asked_for(core: rebalance.Group, given: Mapping[str, Any]) -> Group
     return GroupSettings.from_plain({**there, **given})
 
 
-def enter(core: rebalance.Group, message: Join, settings: GroupSettings) -> list[Effect]:
-    return core.join(
-        trio.current_time(),
+def profile_of(message: Join, settings: GroupSettings) -> MemberProfile:
+    return MemberProfile(
         message.member,
-        client=message.client,
-        subscription=message.subscription,
-        settings=settings,
-        session_timeout=message.session_timeout,
-        is_static=message.is_static,
-        instance=message.instance,
+        message.client,
+        message.subscription,
+        settings,
+        message.session_timeout,
+        message.is_static,
+        message.instance,
     )
 
 
@@ -50,8 +49,3 @@ def expect_back(core: rebalance.Group, known: KnownGroup, attachments: Attachmen
     for effect in core.restore(trio.current_time(), known.members):
         if isinstance(effect, Assign):
             attachments.want(effect)
-
-
-def freed(effects: Iterable[Effect]) -> frozenset[TopicPartition]:
-    """The partitions of a member that left before it came back."""
-    return frozenset(TopicPartition(each.topic, each.partition) for each in effects if isinstance(each, Assign))

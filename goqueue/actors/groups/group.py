@@ -4,13 +4,12 @@ The core decides; this actor performs its effects in order: partitions learn the
 assignments. Everything that a member is told was made durable before: the group, its settings, its start on each
 topic, and generations, of which a block is reserved at a time.
 
-A member waits for changes in its heartbeat, a long poll. A heartbeat with the newest generation confirms that the
-member has given up the partitions which that generation revoked.
+A member waits for changes in its heartbeat, a long poll.
 """
 
 import logging
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
+from math import inf
 from uuid import UUID
 
 import trio
@@ -20,7 +19,7 @@ from goqueue.actors.delivery.requests import AttachGroup, DeadLettersWait
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
 from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
-from goqueue.actors.groups.entrance import check_begun, enter, expect_back, freed, settings_asked_for
+from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of, settings_asked_for
 from goqueue.actors.groups.offsetsfile import OffsetsFile
 from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, release, replace
 from goqueue.actors.groups.requests import (
@@ -55,12 +54,13 @@ from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsCh
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.member import HeartbeatMeaning, fenced
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import EARLIEST, check_start
 from goqueue.core.groups.views import DescribedGroup, MemberState, MovedOffset
 from goqueue.core.why.facts import GroupFacts
-from goqueue.errors import GoQueueError, GroupConflict
+from goqueue.errors import GoQueueError, GroupConflict, UnknownMember
 from goqueue.storage.log.volume import Volume
 
 logger = logging.getLogger("goqueue.group")
@@ -114,7 +114,7 @@ class Group(Actor):
         return not len(self._seats)
 
     def stop_asked(self) -> None:
-        self._seats.answer_all()  # a stop does not wait for heartbeats
+        self._answer_heartbeats(inf)  # a stop does not wait for heartbeats
 
     def _report(self, text: str) -> None:
         self.reports.append(text)
@@ -134,66 +134,66 @@ class Group(Actor):
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
             raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
+        joined = self._core.join(profile_of(message, settings))
         await self._reserve_generations()
-        await self._fix_settings(message, settings)
-        effects = enter(self._core, message, settings)
+        if self._core.settings is None:
+            await self._write_settings(settings)
+        effects = self._core.apply(trio.current_time(), joined)
         await self._replace(effects)
-        self._seats.take(message)
+        self._seats.take(message.member, message.connection)
         self._roused.set()
         self._offsets.expect_changes()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
         check_begun(self._name, message.subscription.resolve(self._there), self._starts, self._attachments)
-        return self._seats.membership_of(message.member)
+        return next(self._as_membership(each) for each in _tells(effects) if each.member == message.member)
 
     async def _replace(self, effects: Sequence[Effect]) -> None:
         """End the leases of the consumer before, durably, before the new one is answered."""
         for effect in effects:
             if isinstance(effect, Replaced):
-                had = self._seats.had_by(effect.member)
+                had = self._core.had_by(effect.member)
                 await replace(self._name, effect, self._attachments.at(had), self._report)
+                self._seats.refuse(effect.member, fenced(effect.member))
 
-    async def _fix_settings(self, message: Join, settings: GroupSettings) -> None:
-        """Take the settings of the first member, if it may join: that is tried on a scratch group first."""
-        if self._core.settings is None:
-            enter(rebalance.Group({}), message, settings)
-            self._known = await self._register.call(NoteSettings(self._name, settings))
+    async def _write_settings(self, settings: GroupSettings) -> None:
+        self._known = await self._register.call(NoteSettings(self._name, settings))
 
     @defers(AwaitMembership)
     async def await_membership(self, message: AwaitMembership, reply: Reply[MemberState]) -> None:
-        await self._hear(message)
-        self._seats.wait(message, reply)
+        heard = self._core.heartbeat(message.member, message.generation, message.instance)
+        if heard.meaning is HeartbeatMeaning.CONFIRMS:
+            await self._reserve_generations()
+        await self._perform(self._core.apply(trio.current_time(), heard))
+        told, soon = self._core.told(message.member), self._core.answer_by(message.member, trio.current_time())
+        self._seats.answer(told)
+        self._seats.wait(message, reply, min(message.deadline, soon))
+        if told.generation != message.generation:
+            self._seats.answer(told)
 
-    async def _hear(self, message: AwaitMembership) -> None:
-        now = trio.current_time()
-        if not self._seats.confirms(message):
-            effects = self._core.heartbeat(now, message.member, message.generation, message.instance)
-            await self._perform(effects)
-            return
-        await self._reserve_generations()
-        effects = self._core.revoked(now, message.member, message.generation, message.instance)
-        self._seats.note_confirmed(message.member)
-        await self._perform(effects)
+    def _answer_heartbeats(self, until: float) -> None:
+        for member in self._seats.waiting(until):
+            self._seats.answer(self._core.told(member))
 
     @answers(Leave)
     async def leave(self, message: Leave) -> None:
-        now = trio.current_time()
-        if message.keeps_place and self._core.close(now, message.member, message.instance):
-            had = self._seats.close(message.member)
-            await release(self._name, message, self._attachments.at(had), self._report, stays=True)
-            return
-        await self._reserve_generations()
-        effects = self._core.leave(now, message.member, message.instance)
-        had = self._seats.leave(message.member, "it has left") if message.member in self._seats else freed(effects)
-        self._offsets.expect_changes()
-        await release(self._name, message, self._attachments.at(had), self._report, stays=False)
+        decide = self._core.close if message.keeps_place else self._core.leave
+        gone, had = decide(message.member, message.instance), self._core.had_by(message.member)
+        if gone.keeps_place:
+            self._seats.refuse(message.member, UnknownMember(f"{message.member} has closed; join again"))
+        else:
+            await self._reserve_generations()
+            self._seats.leave(message.member, "it has left")
+            self._offsets.expect_changes()
+        effects = self._core.apply(trio.current_time(), gone)
+        await release(self._name, message, self._attachments.at(had), self._report, stays=gone.keeps_place)
         await self._perform(effects)
 
     @answers(MemberLost)
     async def member_lost(self, message: MemberLost) -> None:
         """Ignored if the member has moved to another connection."""
         if self._seats.is_on(message.member, message.connection):
-            await self._perform(self._core.connection_lost(trio.current_time(), message.member))
+            self._core.connection_lost(trio.current_time(), message.member)
 
     # Topics
 
@@ -227,7 +227,7 @@ class Group(Actor):
         for seen in self._known.topics.values():
             self._attach(seen)
         # All messages of a later topic were published after the group began (G5).
-        await self._begin(self._seats.topics_read(there), EARLIEST)
+        await self._begin(self._core.topics_read(), EARLIEST)
         await self._perform(effects)
 
     async def _let_go_of_topics(self) -> None:
@@ -274,13 +274,10 @@ class Group(Actor):
 
     @answers(CheckEmpty)
     async def check_empty(self, _: CheckEmpty) -> None:
-        self._check_empty("stop them first")
-
-    def _check_empty(self, what_to_do: str) -> None:
         """Members that are away hold nothing, and do not count."""
-        count = self._seats.present
+        count = self._core.present
         if count:
-            raise GroupConflict(f"group {self._name} has {count} members; {what_to_do}", members=count)
+            raise GroupConflict(f"group {self._name} has {count} members; stop them first", members=count)
 
     @defers(DescribeGroup)
     async def describe(self, _: DescribeGroup, reply: Reply[DescribedGroup]) -> None:
@@ -299,12 +296,10 @@ class Group(Actor):
 
     @defers(Alter)
     async def alter(self, message: Alter, reply: Reply[DescribedGroup]) -> None:
+        altered = self._core.alter(self._settings.altered(message.settings), force=message.force)
         await self._reserve_generations()
-        settings = self._settings.altered(message.settings)
-        altered = deepcopy(self._core)
-        effects = altered.alter(trio.current_time(), settings, force=message.force)
-        self._known = await self._register.call(NoteSettings(self._name, settings))
-        self._core = altered
+        await self._write_settings(altered.settings)
+        effects = self._core.apply(trio.current_time(), altered)
         self._attachments.introduce_again()
         await self._perform(effects)
         await self._attachments.settle()
@@ -313,7 +308,7 @@ class Group(Actor):
     @defers(ResetOffsets)
     async def reset(self, message: ResetOffsets, reply: Reply[tuple[MovedOffset, ...]]) -> None:
         check_start(message.start)
-        check_may_reset(self._name, self._seats.present, message)
+        check_may_reset(self._name, self._core.present, message)
         self._offsets.expect_changes()
         attachments = list(self._attachments)
         if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
@@ -327,13 +322,13 @@ class Group(Actor):
     @answers(CommitFromOutside)
     async def commit_from_outside(self, message: CommitFromOutside) -> tuple[GoQueueError | None, ...]:
         """The group is created if need be, as a stream. A new topic is read from its beginning."""
-        check_open_to_outsiders(self._name, self._seats.present, self._core.settings)
+        check_open_to_outsiders(self._name, self._core.present, self._core.settings)
         keys = keys_of(message.commits, self._there.values())
         self._offsets.expect_changes()
         if self._core.settings is None:
-            settings = GroupSettings(mode="stream")
-            self._known = await self._register.call(NoteSettings(self._name, settings))
-            await self._perform(self._core.alter(trio.current_time(), settings))
+            altered = self._core.alter(GroupSettings(mode="stream"))
+            await self._write_settings(altered.settings)
+            await self._perform(self._core.apply(trio.current_time(), altered))
         await self._begin({key.topic for key in keys}, EARLIEST)
         await self._attachments.mend()
         return await commit_each(self._name, message.commits, [self._attachments.find(key) for key in keys])
@@ -348,9 +343,8 @@ class Group(Actor):
                 self._attachments.want(effect)
         if effects:
             await self._attachments.settle()
-        for effect in effects:
-            if isinstance(effect, Tell):
-                self._seats.tell(effect)
+        for tell in _tells(effects):
+            self._seats.answer(tell)
         if effects and self._is_idle():
             await self._remember_members()
         elif effects and self._remember_at is None:
@@ -367,10 +361,9 @@ class Group(Actor):
                 self._remember_at = trio.current_time() + REMEMBER_SECONDS
 
     def _expel(self, effect: Expelled) -> None:
-        level = logging.WARNING if self._seats.is_present(effect.member) else logging.INFO
+        level = logging.INFO if effect.was_absent else logging.WARNING
         logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
-        if effect.member in self._seats:
-            self._seats.leave(effect.member, effect.reason)
+        self._seats.leave(effect.member, effect.reason)
         self._offsets.expect_changes()
 
     def _as_membership(self, told: Tell) -> MemberState:
@@ -387,7 +380,7 @@ class Group(Actor):
         return min((time for time in times if time is not None), default=None)
 
     async def tick(self, now: float) -> None:
-        self._seats.answer_due(now)
+        self._answer_heartbeats(now)
         if self._remember_at is not None and self._remember_at <= now:
             await self._remember_members()
         due = self._core.next_deadline()
@@ -442,6 +435,10 @@ class Group(Actor):
             with trio.move_on_after(IDLE_SECONDS):
                 await self._roused.wait()
         await trio.sleep(LOOK_SECONDS)
+
+
+def _tells(effects: Iterable[Effect]) -> list[Tell]:
+    return [effect for effect in effects if isinstance(effect, Tell)]
 
 
 def _by_name(outline: Iterable[TopicOutline]) -> dict[str, TopicOutline]:

@@ -16,6 +16,8 @@ class Expelled:
 
     member: str
     reason: str
+    was_absent: bool = False
+    """No consumer acted for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ id is another instance of the same member.
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from reprlib import repr as shortened
 
 from goqueue.core.groups.assignors import Assignment
@@ -12,29 +13,54 @@ from goqueue.core.groups.effects import Tell
 from goqueue.core.groups.memory import RememberedMember
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
-from goqueue.errors import Fenced, InvalidConfig, InvalidName
+from goqueue.errors import Fenced, InvalidConfig, InvalidName, StaleGeneration
 
 MEMBER_ID_LENGTH_MAX = 256
 SESSION_SECONDS = 30.0
 SESSION_SECONDS_MIN = 1.0
 SESSION_SECONDS_MAX = 1800.0
+HEARTBEATS_PER_SESSION = 3
+"""A heartbeat is answered early enough for so many in a session, however long it would wait."""
 RECONNECT_SECONDS = 5.0
 """How long a member without a connection stays in the group. A static member has its whole session, unless it
 closed."""
 
 
-@dataclass(slots=True)
-class Member:
+class HeartbeatMeaning(Enum):
+    CURRENT = auto()
+    """The member knows the newest generation, and has nothing to confirm."""
+    CONFIRMS = auto()
+    """The member has let go of everything that the newest generation revoked."""
+    BEHIND = auto()
+    """The member knows an older generation: it is told the newest again."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberProfile:
+    """A member as it asks to join."""
+
     id: str
     client: str
     subscription: Subscription
-    asked: GroupSettings
-    session_timeout: float
-    is_static: bool
-    since: float
-    last_heard: float
+    settings: GroupSettings
+    session_timeout: float = SESSION_SECONDS
+    is_static: bool = False
     instance: int = 0
     """Tells apart the consumers that joined under this id."""
+
+    def check(self) -> None:
+        check_member_id(self.id)
+        if not SESSION_SECONDS_MIN <= self.session_timeout <= SESSION_SECONDS_MAX:
+            limits = f"{SESSION_SECONDS_MIN:g} to {SESSION_SECONDS_MAX:g} s"
+            fault = f"a session takes {limits}, not {self.session_timeout:g}"
+            raise InvalidConfig(fault, faults=[fault])
+
+
+@dataclass(slots=True)
+class Member:
+    profile: MemberProfile
+    since: float
+    last_heard: float
     is_away: bool = False
     """It closed in good order, and its membership is kept for a moment."""
     is_expected: bool = False
@@ -45,12 +71,14 @@ class Member:
     told_to_let_go: Assignment = frozenset()
     told_generation: int | None = None
     """The generation of the last assignment that it was told; None before the first."""
+    had: Assignment = frozenset()
+    """All partitions that it was told to have, since it joined: it may hold deliveries of them."""
 
     def resume(self, before: "Member") -> None:
         """Continue the membership of `before`; the new subscription and settings count."""
         self.since = before.since
         self.told, self.told_to_let_go = before.told, before.told_to_let_go
-        self.told_generation = before.told_generation
+        self.told_generation, self.had = before.told_generation, before.had
 
     def heard(self, now: float) -> None:
         self.last_heard = now
@@ -67,12 +95,13 @@ class Member:
             self.is_away = True
 
     @classmethod
-    def expected(cls, remembered: RememberedMember, asked: GroupSettings, now: float) -> "Member":
-        member = cls(
-            remembered.id, remembered.client, remembered.subscription, asked, SESSION_SECONDS, False, now, now
-        )
-        member.is_expected, member.lost_since = True, now
-        return member
+    def expected(cls, remembered: RememberedMember, settings: GroupSettings, now: float) -> "Member":
+        profile = MemberProfile(remembered.id, remembered.client, remembered.subscription, settings)
+        return cls(profile, now, now, is_expected=True, lost_since=now)
+
+    @property
+    def id(self) -> str:
+        return self.profile.id
 
     @property
     def is_absent(self) -> bool:
@@ -81,15 +110,32 @@ class Member:
 
     @property
     def deadline(self) -> float:
-        session_end = self.last_heard + self.session_timeout
-        if self.lost_since is None or (self.is_static and not self.is_away):
+        session_end = self.last_heard + self.profile.session_timeout
+        if self.lost_since is None or (self.profile.is_static and not self.is_away):
             return session_end
         return min(session_end, self.lost_since + RECONNECT_SECONDS)
 
-    def is_news(self, assignment: Assignment) -> bool:
-        """Whether the member must be told. Partitions that it is asked to let go of leave its assignment. To have
+    def take(self, generation: int, assignment: Assignment, to_let_go: Assignment) -> Tell | None:
+        """The news for the member, if any. Partitions that it is asked to let go of leave its assignment. To have
         let go is no news: it said so itself."""
-        return self.told_generation is None or assignment != self.told
+        before, self.told, self.told_to_let_go = self.told, assignment, to_let_go
+        if self.told_generation is not None and assignment == before:
+            return None
+        self.told_generation, self.had = generation, self.had | assignment | to_let_go
+        return Tell(self.id, generation, assignment, (before | to_let_go) - assignment)
+
+    def meaning_of(self, generation: int) -> HeartbeatMeaning:
+        """A heartbeat speaks of this generation. `StaleGeneration` if the member was never told of it."""
+        assert self.told_generation is not None, "a member is told something when it joins"
+        if generation > self.told_generation:
+            raise StaleGeneration(
+                f"{shortened(self.id)} speaks of generation {generation}, but was told of {self.told_generation} "
+                f"last; join again",
+                generation=self.told_generation,
+            )
+        if generation < self.told_generation:
+            return HeartbeatMeaning.BEHIND
+        return HeartbeatMeaning.CONFIRMS if self.told_to_let_go else HeartbeatMeaning.CURRENT
 
     def tell_again(self) -> Tell:
         assert self.told_generation is not None, "a member is told something when it joins"
@@ -98,14 +144,14 @@ class Member:
     def view(self, now: float) -> "MemberView":
         return MemberView(
             id=self.id,
-            client=self.client,
+            client=self.profile.client,
             since=self.since,
-            subscription=self.subscription,
+            subscription=self.profile.subscription,
             assignment=self.told,
             letting_go=self.told_to_let_go,
             heartbeat_age=now - self.last_heard,
             is_connected=self.lost_since is None,
-            is_static=self.is_static,
+            is_static=self.profile.is_static,
             has_closed=self.is_away,
         )
 
@@ -115,9 +161,9 @@ class Member:
             return f"it did not come back within {RECONNECT_SECONDS:g} s of the start"
         if self.is_away:
             return f"it closed and did not come back within {RECONNECT_SECONDS:g} s"
-        if self.lost_since is not None and not self.is_static:
+        if self.lost_since is not None and not self.profile.is_static:
             return f"its connection closed and did not come back within {RECONNECT_SECONDS:g} s"
-        return f"nothing was heard of it for {self.session_timeout:g} s"
+        return f"nothing was heard of it for {self.profile.session_timeout:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +194,3 @@ def fenced(member_id: str) -> Fenced:
 def check_member_id(member_id: str) -> None:
     if not 1 <= len(member_id) <= MEMBER_ID_LENGTH_MAX:
         raise InvalidName(f"a member id has 1 to {MEMBER_ID_LENGTH_MAX} characters, not {len(member_id)}")
-
-
-def check_session_timeout(seconds: float) -> None:
-    if not SESSION_SECONDS_MIN <= seconds <= SESSION_SECONDS_MAX:
-        fault = f"a session takes {SESSION_SECONDS_MIN:g} to {SESSION_SECONDS_MAX:g} s, not {seconds:g}"
-        raise InvalidConfig(fault, faults=[fault])

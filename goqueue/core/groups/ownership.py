@@ -17,7 +17,6 @@ member has had it.
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
-from typing import NamedTuple
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 
@@ -30,16 +29,10 @@ class Handover(Enum):
     ALL_TOGETHER = auto()
 
 
-class Owner(NamedTuple):
-    member: str
-    generation: int
-    """The generation in which it became the owner."""
-
-
 class Ownership:
     def __init__(self) -> None:
         self._aim: dict[TopicPartition, str] = {}
-        self._owners: dict[TopicPartition, Owner] = {}
+        self._owners: dict[TopicPartition, str] = {}
         self._letting_go: dict[TopicPartition, float] = {}
         """The time until which the owner must let go, for some of the owned partitions."""
 
@@ -47,10 +40,7 @@ class Ownership:
     def is_settled(self) -> bool:
         return not self._letting_go
 
-    def owner_of(self, partition: TopicPartition) -> Owner | None:
-        return self._owners.get(partition)
-
-    def owners(self) -> dict[TopicPartition, Owner]:
+    def owners(self) -> dict[TopicPartition, str]:
         return dict(self._owners)
 
     def aimed_at(self) -> dict[str, Assignment]:
@@ -59,23 +49,23 @@ class Ownership:
 
     def held(self) -> dict[str, Assignment]:
         """What each member has now, what it lets go of included."""
-        return _by_member((partition, owner.member) for partition, owner in self._owners.items())
+        return _by_member(self._owners.items())
 
     def let_go_by(self) -> dict[str, Assignment]:
         """What each member was asked to let go of, and has not yet."""
-        return _by_member((partition, self._owners[partition].member) for partition in self._letting_go)
+        return _by_member((partition, self._owners[partition]) for partition in self._letting_go)
 
     def next_deadline(self) -> float | None:
         return min(self._letting_go.values(), default=None)
 
     # Events. `follow` puts them into effect.
 
-    def restore(self, held: Mapping[str, Assignment], generation: int) -> None:
+    def restore(self, held: Mapping[str, Assignment]) -> None:
         """What each member had before the broker started, if no member has anything yet."""
         for member, partitions in held.items():
             for partition in partitions:
-                self._owners.setdefault(partition, Owner(member, generation))
-        self._aim = {partition: owner.member for partition, owner in self._owners.items()}
+                self._owners.setdefault(partition, member)
+        self._aim = dict(self._owners)
 
     def aim(self, aim: Mapping[TopicPartition, str], handover: Handover, now: float) -> None:
         changed = aim != self._aim
@@ -83,15 +73,15 @@ class Ownership:
         if handover is Handover.ALL_TOGETHER:
             self._ask(self._owners if changed else self._letting_go, now)
         else:
-            misplaced = [key for key, owner in self._owners.items() if self._aim.get(key) != owner.member]
+            misplaced = [key for key, owner in self._owners.items() if self._aim.get(key) != owner]
             self._ask(misplaced, now)
 
     def let_go(self, member: str) -> None:
         """The member has let go of all that it was asked to."""
-        self._free([key for key in self._letting_go if self._owners[key].member == member])
+        self._free([key for key in self._letting_go if self._owners[key] == member])
 
     def member_gone(self, member: str) -> None:
-        self._free([key for key, owner in self._owners.items() if owner.member == member])
+        self._free([key for key, owner in self._owners.items() if owner == member])
 
     def keep_only(self, exists: Callable[[TopicPartition], bool]) -> None:
         """The other partitions are gone: no member lets go of them, and none gets them."""
@@ -101,15 +91,14 @@ class Ownership:
     def time_passed(self, now: float) -> None:
         self._free([key for key, until in self._letting_go.items() if until <= now])
 
-    def follow(self, handover: Handover, generation: int) -> None:
-        """Give out what can be given out now, in this generation."""
+    def follow(self, handover: Handover) -> None:
+        """Give out the partitions that can be given out now."""
         if handover is Handover.AT_ONCE:
             self._free(list(self._letting_go))
         if handover is Handover.ALL_TOGETHER and self._letting_go:
             return
         for partition, member in self._aim.items():
-            if partition not in self._owners:
-                self._owners[partition] = Owner(member, generation)
+            self._owners.setdefault(partition, member)
 
     def _ask(self, partitions: Iterable[TopicPartition], now: float) -> None:
         until = now + LETTING_GO_SECONDS_MAX

@@ -1,7 +1,9 @@
 """The members of a group and their assignments: the state machine of one group (G10).
 
-Methods are events, each given the monotonic time; each returns what is to be done, in order. `next_deadline` says
-when `tick` is wanted. The rules:
+A request is decided first: it is refused with a typed error, or a decision is returned, and nothing has changed.
+The shell writes what must be durable, and then applies the decision. Events that nobody can refuse (time, topics, a
+lost connection) take effect at once. Both are given the monotonic time and return what is to be done, in order.
+`next_deadline` says when `tick` is wanted. The rules:
 
     The first member fixes the settings. They stay when the last one leaves; `alter` changes them.
     A member is alive while it is heard of. It is expelled after its session, or 5 s after its connection closed.
@@ -15,10 +17,11 @@ when `tick` is wanted. The rules:
     worked out from what everyone has now, and a rebalance under way goes on towards the new aim instead.
     The generation rises with every change of members or owners. A partition that changes hands does so between two
     generations, so in each it has one owner at most. Who is not concerned hears nothing.
-    A member that speaks of an older generation than it was told is told again; its confirmation does not count, as
-    it may be of something else. One that speaks of a newer one knows it from elsewhere and must join again.
+    A heartbeat with the generation that the member was told last confirms that it has let go of what that revoked.
+    One with an older generation confirms nothing, as it may be of something else, and the member is told again. A
+    member that speaks of a newer one knows it from elsewhere and must join again.
 
-How partitions pass from one owner to the next is in ownership.py.
+How partitions pass from one owner to the next is in ownership.py; whom a partition obeys meanwhile, in tenure.py.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -28,20 +31,20 @@ from reprlib import repr as shortened
 from typing import NamedTuple
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition, assign
+from goqueue.core.groups.decisions import Decision, MemberHeard, MemberJoined, MemberLeft, SettingsAltered
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.member import (
-    SESSION_SECONDS,
+    HEARTBEATS_PER_SESSION,
+    HeartbeatMeaning,
     Member,
+    MemberProfile,
     MemberView,
-    check_member_id,
-    check_session_timeout,
     fenced,
 )
 from goqueue.core.groups.memory import RememberedMember, worth_remembering
 from goqueue.core.groups.ownership import LETTING_GO_SECONDS_MAX, Handover, Ownership
 from goqueue.core.groups.settings import GroupSettings
-from goqueue.core.groups.subscription import Subscription
-from goqueue.errors import GroupConflict, StaleGeneration, UnknownMember
+from goqueue.errors import GroupConflict, UnknownMember
 
 
 class GroupState(Enum):
@@ -127,7 +130,88 @@ class Group:
         """None before the first member."""
         return self._settings
 
-    # Events
+    # Requests: decided, then applied
+
+    def join(self, profile: MemberProfile) -> MemberJoined:
+        """A new member, or one that comes back, perhaps with another subscription."""
+        profile.check()
+        known = self._members.get(profile.id)
+        if known is None or known.profile.settings != profile.settings:
+            self._check_settings(profile.settings)
+        return MemberJoined(profile)
+
+    def leave(self, member_id: str, instance: int = 0) -> MemberLeft:
+        """Also for a member that is expected back, whatever the instance: that is not remembered."""
+        member = self._members.get(member_id)
+        if member is None or not member.is_expected:
+            self._member(member_id, instance)
+        return MemberLeft(member_id)
+
+    def close(self, member_id: str, instance: int = 0) -> MemberLeft:
+        """The member goes and means to come back. Only a static one keeps its place."""
+        return MemberLeft(member_id, keeps_place=self._member(member_id, instance).profile.is_static)
+
+    def heartbeat(self, member_id: str, generation: int, instance: int = 0) -> MemberHeard:
+        return MemberHeard(member_id, self._present(member_id, instance).meaning_of(generation))
+
+    def alter(self, settings: GroupSettings, *, force: bool = False) -> SettingsAltered:
+        """Other settings, for a group without members or by force. Members that read in another manner then (mode,
+        shared) are expelled: they have to be started anew. So are members that are away."""
+        if self.present and not force and settings != self._settings:
+            raise GroupConflict(
+                f"the group has {self.present} members; stop them first, or alter it by force", members=self.present
+            )
+        return SettingsAltered(settings)
+
+    def apply(self, now: float, decision: Decision) -> list[Effect]:
+        match decision:
+            case MemberJoined(profile):
+                return self._joined(now, profile)
+            case MemberLeft(member_id, keeps_place=True):
+                self._members[member_id].close(now)
+                return []
+            case MemberLeft(member_id):
+                self._remove(self._members[member_id])
+                return self._proceed(now, members_changed=True)
+            case MemberHeard():
+                return self._heard(now, decision)
+            case SettingsAltered(settings):
+                return self._altered(now, settings)
+
+    def _joined(self, now: float, profile: MemberProfile) -> list[Effect]:
+        known, joined = self._members.get(profile.id), Member(profile, now, now)
+        self._settings = self._settings or profile.settings
+        self._members[profile.id] = joined
+        if known is None:
+            away = [member for member in self._members.values() if member.is_away]
+            return self._expel(now, away, lambda _: "another member came while it was away", again=profile.id)
+        joined.resume(known)
+        effects, before = self._proceed(now, again=profile.id), known.profile.instance
+        if known.is_expected or (before == profile.instance and not known.is_away):
+            return effects
+        return [Replaced(profile.id, profile.instance, before), *effects]
+
+    def _heard(self, now: float, entry: MemberHeard) -> list[Effect]:
+        member = self._members[entry.member]
+        member.heard(now)
+        if entry.meaning is HeartbeatMeaning.BEHIND:
+            return [member.tell_again()]
+        if entry.meaning is HeartbeatMeaning.CURRENT:
+            return []
+        self._ownership.let_go(entry.member)
+        return self._proceed(now)
+
+    def _altered(self, now: float, settings: GroupSettings) -> list[Effect]:
+        if settings == self._settings:
+            return []
+        before, self._settings = self._settings or settings, settings
+        if {"mode", "shared"} & set(settings.conflicts_with(before)):
+            return self.expel_all(now, "the group was altered; join it anew")
+        self._aim(now, self._demand)
+        away = [member for member in self._members.values() if member.is_absent]
+        return self._expel(now, away, lambda _: "the group was altered while it was away")
+
+    # Events that nobody can refuse
 
     def restore(self, now: float, members: Collection[RememberedMember]) -> list[Effect]:
         """At the start, before any member joins: these were members when the broker ended."""
@@ -138,82 +222,14 @@ class Group:
         if not self._members:
             return []
         held = {each.id: frozenset(filter(self._exists, each.assignment)) for each in members}
-        self._ownership.restore(held, self._generation + 1)
+        self._ownership.restore(held)
         self._state = GroupState.STABLE
         return self._proceed(now)
 
-    def join(
-        self,
-        now: float,
-        member_id: str,
-        *,
-        client: str,
-        subscription: Subscription,
-        settings: GroupSettings,
-        session_timeout: float = SESSION_SECONDS,
-        is_static: bool = False,
-        instance: int = 0,
-    ) -> list[Effect]:
-        """A new member, or one that comes back, perhaps with another subscription."""
-        check_member_id(member_id)
-        check_session_timeout(session_timeout)
-        known = self._members.get(member_id)
-        if known is None or known.asked != settings:
-            self._check_settings(settings)
-        joined = Member(member_id, client, subscription, settings, session_timeout, is_static, now, now, instance)
-        if known is not None:
-            joined.resume(known)
-        self._settings = self._settings or settings
-        self._members[member_id] = joined
-        if known is None:
-            away = [member for member in self._members.values() if member.is_away]
-            return self._expel(now, away, lambda _: "another member came while it was away", again=member_id)
-        effects = self._proceed(now, again=member_id)
-        if known.is_expected or (known.instance == instance and not known.is_away):
-            return effects
-        return [Replaced(member_id, instance, known.instance), *effects]
-
-    def leave(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        """Also for a member that is expected back, whatever the instance: that is not remembered."""
-        member = self._members.get(member_id)
-        if member is None or not member.is_expected:
-            member = self._member(member_id, instance)
-        self._remove(member)
-        return self._proceed(now, members_changed=True)
-
-    def close(self, now: float, member_id: str, instance: int = 0) -> bool:
-        """The member goes and means to come back. Returns whether its membership is kept: else it has to leave."""
-        member = self._member(member_id, instance)
-        if member.is_static:
-            member.close(now)
-        return member.is_static
-
-    def heartbeat(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
-        member = self._present(member_id, instance)
-        _check_not_ahead(member, generation)
-        member.heard(now)
-        return [] if generation == member.told_generation else [member.tell_again()]
-
-    def connection_lost(self, now: float, member_id: str) -> list[Effect]:
+    def connection_lost(self, now: float, member_id: str) -> None:
         """A connection may close after its member left: then it is no news."""
         if member_id in self._members:
             self._members[member_id].connection_lost(now)
-        return []
-
-    def connection_back(self, now: float, member_id: str, instance: int = 0) -> list[Effect]:
-        member = self._present(member_id, instance)
-        member.heard(now)
-        return [member.tell_again()]
-
-    def revoked(self, now: float, member_id: str, generation: int, instance: int = 0) -> list[Effect]:
-        """A member has let go of what it was told to in this generation."""
-        member = self._present(member_id, instance)
-        _check_not_ahead(member, generation)
-        member.heard(now)
-        if generation != member.told_generation:
-            return [member.tell_again()]
-        self._ownership.let_go(member_id)
-        return self._proceed(now)
 
     def topics_changed(self, now: float, topics: Mapping[str, int]) -> list[Effect]:
         """All topics there are now. For one that was deleted and made again, a call without it comes first."""
@@ -221,23 +237,6 @@ class Group:
         self._ownership.keep_only(self._exists)
         self._assigned = {key: member for key, member in self._assigned.items() if self._exists(key)}
         return self._proceed(now)
-
-    def alter(self, now: float, settings: GroupSettings, *, force: bool = False) -> list[Effect]:
-        """Other settings, for a group without members or by force. Members that read in another manner now (mode,
-        shared) are expelled: they have to be started anew. So are members that are away."""
-        if settings == self._settings:
-            return []
-        away = [member for member in self._members.values() if member.is_absent]
-        present = len(self._members) - len(away)
-        if present and not force:
-            raise GroupConflict(
-                f"the group has {present} members; stop them first, or alter it by force", members=present
-            )
-        before, self._settings = self._settings or settings, settings
-        if {"mode", "shared"} & set(settings.conflicts_with(before)):
-            return self.expel_all(now, "the group was altered; join it anew")
-        self._aim(now, self._demand)
-        return self._expel(now, away, lambda _: "the group was altered while it was away")
 
     def expel_all(self, now: float, reason: str) -> list[Effect]:
         """What the members know does not hold any more; they have to join anew."""
@@ -255,19 +254,27 @@ class Group:
 
     # Questions
 
-    def check_owner(self, member_id: str, generation: int, partition: TopicPartition) -> None:
-        """Whether the member, as far as it knows, may take from and commit to the partition; or a typed error."""
-        member = self._member(member_id)
-        _check_not_ahead(member, generation)
-        if self._is_shared and partition in member.told:
-            return
-        owner = self._ownership.owner_of(partition)
-        if owner is None or owner.member != member_id or generation < owner.generation:
-            raise StaleGeneration(
-                f"{shortened(member_id)} does not hold {partition.topic} {partition.partition} in generation "
-                f"{generation}; wait for the newest assignment",
-                generation=self._generation,
-            )
+    @property
+    def present(self) -> int:
+        """The number of members for which a consumer acts."""
+        return sum(not member.is_absent for member in self._members.values())
+
+    def told(self, member_id: str) -> Tell:
+        """The newest assignment of a member, and what it has yet to let go of."""
+        return self._members[member_id].tell_again()
+
+    def had_by(self, member_id: str) -> Assignment:
+        """All partitions of which the member may hold deliveries."""
+        return self._members[member_id].had
+
+    def answer_by(self, member_id: str, now: float) -> float:
+        """The time at which a heartbeat is answered even if nothing changes."""
+        return now + self._members[member_id].profile.session_timeout / HEARTBEATS_PER_SESSION
+
+    def topics_read(self) -> frozenset[str]:
+        """By the members that have joined since the start."""
+        joined = [key for key, member in self._members.items() if not member.is_expected]
+        return frozenset[str]().union(*(self._demand.readers[key] for key in joined))
 
     @property
     def waits_since(self) -> float | None:
@@ -282,7 +289,7 @@ class Group:
         held = self._ownership.held()
         return worth_remembering(
             RememberedMember(each.id, each.client, each.subscription, held.get(each.id, frozenset()))
-            for each in self._members.values()
+            for each in (member.profile for member in self._members.values())
         )
 
     def view(self, now: float) -> GroupView:
@@ -302,7 +309,7 @@ class Group:
         if demand != self._demand:
             self._aim(now, demand)
         following = self._generation + 1
-        self._ownership.follow(self._handover, following)
+        self._ownership.follow(self._handover)
         assigns = self._changed_hands(following)
         tells = self._news(following)
         if assigns or tells or members_changed:
@@ -313,7 +320,7 @@ class Group:
         return [*assigns, *tells]
 
     def _new_demand(self) -> _Demand:
-        readers = {key: member.subscription.resolve(self._topics) for key, member in self._members.items()}
+        readers = {key: member.profile.subscription.resolve(self._topics) for key, member in self._members.items()}
         topics = frozenset[str]().union(*readers.values())
         return _Demand(readers, {topic: self._topics[topic] for topic in topics})
 
@@ -330,7 +337,7 @@ class Group:
 
     def _changed_hands(self, generation: int) -> list[Effect]:
         before = self._assigned
-        self._assigned = {key: owner.member for key, owner in self._ownership.owners().items()}
+        self._assigned = self._ownership.owners()
         both = {**before, **self._assigned}
         changed = [key for key in both if before.get(key) != self._assigned.get(key)]
         return [Assign(*key, self._assigned.get(key), generation) for key in sorted(changed)]
@@ -342,12 +349,8 @@ class Group:
         for member in self._members.values():
             to_let_go = letting_go.get(member.id, frozenset())
             assignment = self._all_of(member) if self._is_shared else held.get(member.id, frozenset()) - to_let_go
-            if member.is_news(assignment):
-                revoked = (member.told | to_let_go) - assignment
-                tells.append(Tell(member.id, generation, assignment, revoked))
-                member.told_generation = generation
-            member.told, member.told_to_let_go = assignment, to_let_go
-        return sorted(tells, key=lambda tell: (not tell.revoked, tell.member))
+            tells.append(member.take(generation, assignment, to_let_go))
+        return sorted(filter(None, tells), key=lambda tell: (not tell.revoked, tell.member))
 
     def _all_of(self, member: Member) -> Assignment:
         topics = self._demand.readers[member.id]
@@ -373,14 +376,14 @@ class Group:
 
     # Members
 
-    def _member(self, member_id: str, instance: int | None = None) -> Member:
-        """With an instance, `Fenced` unless it is the member's."""
+    def _member(self, member_id: str, instance: int) -> Member:
+        """`Fenced` if another consumer is the member now."""
         member = self._members.get(member_id)
         if member is None:
             raise UnknownMember(f"{shortened(member_id)} is not in the group, or no longer; join again")
         if member.is_expected:
             raise UnknownMember(f"{shortened(member_id)} was a member before the broker started; join again")
-        if instance is not None and member.instance != instance:
+        if member.profile.instance != instance:
             raise fenced(member_id)
         return member
 
@@ -397,7 +400,10 @@ class Group:
     def _expel(
         self, now: float, members: list[Member], reason: Callable[[Member], str], again: str | None = None
     ) -> list[Effect]:
-        expelled = [Expelled(member.id, reason(member)) for member in sorted(members, key=lambda each: each.id)]
+        expelled = [
+            Expelled(member.id, reason(member), member.is_absent)
+            for member in sorted(members, key=lambda each: each.id)
+        ]
         for member in members:
             self._remove(member)
         return [*expelled, *self._proceed(now, members_changed=bool(members), again=again)]
@@ -412,14 +418,4 @@ class Group:
         differences = ", ".join(f"{name} is {there[name]!r}, not {wanted[name]!r}" for name in names)
         raise GroupConflict(
             f"the group has other settings: {differences}; ask for the same, or alter the group", settings=names
-        )
-
-
-def _check_not_ahead(member: Member, generation: int) -> None:
-    assert member.told_generation is not None, "a member is told something when it joins"
-    if generation > member.told_generation:
-        raise StaleGeneration(
-            f"{shortened(member.id)} speaks of generation {generation}, but was told of {member.told_generation} "
-            f"last; join again",
-            generation=member.told_generation,
         )

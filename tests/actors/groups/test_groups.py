@@ -216,6 +216,22 @@ async def test_on_a_full_disk_a_join_is_refused_and_works_again_later(
         assert (parts(held), stage.script.owner("orders", 0)) == ([("orders", 0)], "ann")
 
 
+async def test_on_a_full_disk_settings_stay_as_they_were(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """G14"""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders"))
+        before = await group.call(DescribeGroup())
+        leave_room(disk, 0)
+        with pytest.raises(DiskFull):
+            await group.call(Alter({"mode": "stream"}, force=True))
+        assert await group.call(DescribeGroup()) == before
+        leave_room(disk, 1_000_000)
+        altered = await group.call(Alter({"mode": "stream"}, force=True))
+        assert (altered.settings["mode"], altered.members) == ("stream", ())
+
+
 async def test_a_topic_that_the_register_had_no_room_for_is_read_once_it_has(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

@@ -2,9 +2,10 @@
 
 Clients hear what they are told at once, but let go when Hypothesis likes, and what they say then travels as long as
 it likes. A client believes that it owns what it was told to let go of until it has done so. Partitions believe what
-they were assigned. What holds after every single effect:
+they were assigned: each has the tenure that the broker keeps. What holds after every single effect:
 
     a partition has one owner per generation, and what does not move gets no effect
+    a partition takes requests of its owner's consumer, and of no other that there is or ever was
     no two clients believe that they own the same partition, unless the queue hands over at once
     nothing is taken from a client before it let go, except after sixty seconds
     nobody is expelled but for silence, and nobody silent stays
@@ -15,19 +16,25 @@ and at the end, whatever was under way: the group settles, and each partition th
 reads it.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from goqueue.core.groups.assignors import Assignment, TopicPartition
+from goqueue.core.groups.decisions import Decision, MemberLeft
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
+from goqueue.core.groups.member import MemberProfile
 from goqueue.core.groups.rebalance import Group, GroupState
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.subscription import Subscription
-from goqueue.errors import Fenced
+from goqueue.core.groups.tenure import Tenure
+from goqueue.errors import Fenced, StaleGeneration
 
 MEMBERS = ["a", "b", "c", "d"]
 SUBSCRIPTIONS = ["*", "s", "t", ["s", "t"], ["t", "u"]]
@@ -51,8 +58,10 @@ class Client:
     told: Tell | None = None
     believes: set[TopicPartition] = field(default_factory=set)
     asked_since: dict[TopicPartition, float] = field(default_factory=dict)
+    knows: int = 0
+    """The generation that it speaks of: the newest, once it has let go of what that one revoked."""
     on_the_way: list[int] = field(default_factory=list)
-    """Generations whose letting go it has confirmed; nobody has heard yet."""
+    """Heartbeats that confirm these generations; nobody has heard yet."""
 
     @property
     def deadline(self) -> float:
@@ -73,6 +82,16 @@ class Client:
         self.told = tell
         self.believes = {*tell.assignment, *(self.believes & tell.revoked)}
         self.asked_since = {each: self.asked_since.get(each, now) for each in tell.revoked}
+        if not self.believes & tell.revoked:
+            self.knows = tell.generation
+
+
+def obeys(tenure: Tenure, member: str, instance: int, generation: int) -> bool:
+    try:
+        tenure.check(member, generation, instance, "here")
+    except (StaleGeneration, Fenced):
+        return False
+    return True
 
 
 class AnyGroup(RuleBasedStateMachine):
@@ -83,6 +102,12 @@ class AnyGroup(RuleBasedStateMachine):
         self.now = 0.0
         self.clients: dict[str, Client] = {}
         self.owners: dict[TopicPartition, str] = {}
+        self.tenures = defaultdict[TopicPartition, Tenure](Tenure)
+        self.gone: dict[tuple[str, int], int] = {}
+        """Consumers that are no more, by member and instance, with the generation that each was told last."""
+        self.expelled: dict[str, int] = {}
+        """Members that were expelled for their silence, and the consumer of each: it may still be there."""
+        self.instances = count(1)
         self.history: dict[tuple[TopicPartition, int], str | None] = {}
 
     @property
@@ -91,15 +116,23 @@ class AnyGroup(RuleBasedStateMachine):
 
     # Events
 
-    @rule(member=st.sampled_from(MEMBERS), subscription=st.sampled_from(SUBSCRIPTIONS), is_static=st.booleans())
-    def join(self, member: str, subscription: object, is_static: bool) -> None:
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        subscription=st.sampled_from(SUBSCRIPTIONS),
+        is_static=st.booleans(),
+        is_another=st.booleans(),
+    )
+    def join(self, member: str, subscription: object, is_static: bool, is_another: bool) -> None:
+        """Who was expelled may come back, or another consumer in its place."""
         known = self.clients.get(member)
         asked = Subscription.to(subscription)
         if known is None:
             self.clients = self.present  # nobody keeps a place from somebody who joins
         before = self.held()
         if known is None:
-            self.clients[member] = Client(asked, is_static, self.now)
+            came_back = None if is_another else self.expelled.get(member)
+            instance = next(self.instances) if came_back is None else came_back
+            self.clients[member] = Client(asked, is_static, self.now, instance)
         else:
             known.subscription, known.is_static = asked, is_static
             known.heard(self.now)
@@ -110,17 +143,30 @@ class AnyGroup(RuleBasedStateMachine):
 
     def enter(self, member: str) -> list[Effect]:
         client = self.clients[member]
-        effects = self.group.join(
-            self.now,
+        self.gone.pop((member, client.instance), None)
+        profile = MemberProfile(
             member,
-            client="c",
-            subscription=client.subscription,
-            settings=self.settings,
+            "c",
+            client.subscription,
+            self.settings,
             is_static=client.is_static,
             instance=client.instance,
         )
+        effects = self.group.apply(self.now, self.decided(partial(self.group.join, profile)))
         self.perform(effects)
         return effects
+
+    def decided(self, decide: Callable[[], Decision]) -> Decision:
+        """What is decided has changed nothing yet: it may as well be dropped."""
+        before = self.state()
+        decide()
+        decision = decide()
+        assert self.state() == before
+        return decision
+
+    def state(self) -> object:
+        group = self.group
+        return group.view(self.now), group.remembered(), group.next_deadline(), group.waits_since
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -130,18 +176,18 @@ class AnyGroup(RuleBasedStateMachine):
         client, owners, generation = self.clients[member], dict(self.owners), self.group.generation
         client.heard(self.now)
         before, told = client.instance, client.told
-        client.begin_anew(before + 1)
+        client.begin_anew(next(self.instances))
         assert told is not None
+        self.gone.setdefault((member, before), told.generation)
         replaced, again = self.enter(member)
-        assert (replaced, again) == (Replaced(member, before + 1, before), client.told)
+        assert (replaced, again) == (Replaced(member, client.instance, before), client.told)
         assert client.told is not None
         assert (client.told.generation, client.told.assignment) == (told.generation, told.assignment)
         assert (self.owners, self.group.generation) == (owners, generation)
-        for speak in (self.group.heartbeat, self.group.revoked):
-            with pytest.raises(Fenced, match="member_id of its own"):
-                speak(self.now, member, told.generation, before)
+        with pytest.raises(Fenced, match="member_id of its own"):
+            self.group.heartbeat(member, told.generation, before)
         with pytest.raises(Fenced):
-            self.group.leave(self.now, member, before)
+            self.group.leave(member, before)
 
     @precondition(lambda self: self.present)
     @rule(data=st.data())
@@ -149,8 +195,11 @@ class AnyGroup(RuleBasedStateMachine):
         """A static member goes, and keeps its place."""
         member = self.draw_present(data)
         client = self.clients[member]
-        assert self.group.close(self.now, member, client.instance) == client.is_static
+        decision = self.decided(partial(self.group.close, member, client.instance))
+        assert decision == MemberLeft(member, keeps_place=client.is_static)
         if client.is_static:
+            self.consumer_left(member, client, keeps_place=True)
+            assert self.group.apply(self.now, decision) == []
             client.begin_anew(client.instance)
             client.is_away, client.last_heard, client.lost_since = True, self.now, self.now
 
@@ -158,19 +207,36 @@ class AnyGroup(RuleBasedStateMachine):
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         member = self.draw_member(data)
-        instance = self.clients.pop(member).instance
+        client = self.clients.pop(member)
         before = self.held()
-        self.perform(self.group.leave(self.now, member, instance))
+        decision = self.decided(partial(self.group.leave, member, client.instance))
+        self.consumer_left(member, client, keeps_place=False)
+        self.perform(self.group.apply(self.now, decision))
         self.check_fewest_moves(before)
 
     @precondition(lambda self: self.present)
     @rule(data=st.data())
     def heartbeat(self, data: st.DataObject) -> None:
         member = self.draw_present(data)
+        client, generation = self.clients[member], self.group.generation
+        told, knows = client.told, client.knows
+        effects = self.beat(member, knows)
+        assert told is not None
+        if knows < told.generation:
+            [again] = effects
+            assert isinstance(again, Tell)
+            assert (again.generation, again.assignment) == (told.generation, told.assignment)
+            assert self.group.generation == generation
+        elif not told.revoked:
+            assert effects == []
+
+    def beat(self, member: str, generation: int) -> list[Effect]:
         client = self.clients[member]
-        assert client.told is not None
         client.heard(self.now)
-        assert self.group.heartbeat(self.now, member, client.told.generation, client.instance) == []
+        decision = self.decided(partial(self.group.heartbeat, member, generation, client.instance))
+        effects = self.group.apply(self.now, decision)
+        self.perform(effects)
+        return effects
 
     @precondition(lambda self: self.clients)
     @rule(data=st.data())
@@ -178,16 +244,7 @@ class AnyGroup(RuleBasedStateMachine):
         member = self.draw_member(data)
         client = self.clients[member]
         client.lost_since = self.now if client.lost_since is None else client.lost_since
-        assert self.group.connection_lost(self.now, member) == []
-
-    @precondition(lambda self: self.present)
-    @rule(data=st.data())
-    def connect_again(self, data: st.DataObject) -> None:
-        member = self.draw_present(data)
-        self.clients[member].heard(self.now)
-        generation = self.group.generation
-        self.perform(self.group.connection_back(self.now, member, self.clients[member].instance))
-        assert self.group.generation == generation
+        self.group.connection_lost(self.now, member)
 
     @precondition(lambda self: any(self.clients[name].told.revoked for name in self.present))
     @rule(data=st.data())
@@ -195,21 +252,21 @@ class AnyGroup(RuleBasedStateMachine):
         """The client stops reading and says so; nobody has heard it yet."""
         client = self.clients[self.draw_present(data)]
         assert client.told is not None
-        client.believes = set(client.told.assignment)
-        client.on_the_way.append(client.told.generation)
+        client.believes, client.knows = set(client.told.assignment), client.told.generation
+        client.on_the_way.append(client.knows)
 
     @precondition(lambda self: any(client.on_the_way for client in self.clients.values()))
     @rule(data=st.data())
     def confirmation_arrives(self, data: st.DataObject) -> None:
         member = data.draw(st.sampled_from(sorted(name for name, each in self.clients.items() if each.on_the_way)))
-        client = self.clients[member]
-        client.heard(self.now)
-        self.perform(self.group.revoked(self.now, member, client.on_the_way.pop(0), client.instance))
+        self.beat(member, self.clients[member].on_the_way.pop(0))
 
     @rule(topics=all_topics)
     def topics_change(self, topics: dict[str, int]) -> None:
         self.topics = topics
         self.owners = {each: owner for each, owner in self.owners.items() if self.exists(each)}
+        for gone in [each for each in self.tenures if not self.exists(each)]:
+            del self.tenures[gone]
         for client in self.clients.values():
             client.believes = {each for each in client.believes if self.exists(each)}
         self.perform(self.group.topics_changed(self.now, topics))
@@ -254,18 +311,53 @@ class AnyGroup(RuleBasedStateMachine):
             assert deadline > self.now
         assert self.group.tick(self.now) == []
 
+    @invariant()
+    def nobody_silent_stays(self) -> None:
+        assert all(client.deadline > self.now for client in self.clients.values())
+
+    @invariant()
+    def a_partition_obeys_one_consumer(self) -> None:
+        """G10: the consumer of its owner, and nobody else with what they know."""
+        knowing = {(name, each.instance): each.told.generation for name, each in self.present.items() if each.told}
+        for partition, tenure in self.tenures.items():
+            obeyed = [key for key, known in {**self.gone, **knowing}.items() if obeys(tenure, *key, known)]
+            owner = self.owners.get(partition, "")
+            assert obeyed == ([(owner, self.present[owner].instance)] if owner in self.present else [])
+
     def perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Expelled):
-                gone = self.clients.pop(effect.member, None)
-                assert gone is None or gone.deadline <= self.now, "or it was away, and somebody joined"
+                self.expel(effect.member)
+            elif isinstance(effect, Replaced):
+                self.replaced(effect)
             elif isinstance(effect, Assign):
                 self.assigned(effect)
             elif isinstance(effect, Tell):
                 self.clients[effect.member].hear(effect, self.now)
                 self.check_beliefs()
         assert {member.id for member in self.group.view(self.now).members} == self.clients.keys()
-        assert all(client.deadline > self.now for client in self.clients.values())
+
+    def expel(self, member: str) -> None:
+        client = self.clients.pop(member, None)
+        assert client is None or client.deadline <= self.now, "or it was away, and somebody joined"
+        if client is not None and client.told is not None and not client.is_away:
+            self.gone[member, client.instance] = client.told.generation
+            self.expelled[member] = client.instance
+
+    def replaced(self, effect: Replaced) -> None:
+        for partition in self.tenures.keys() & self.group.had_by(effect.member):
+            self.tenures[partition].note_replaced(effect.member, effect.before, effect.instance, self.now)
+            if effect.before != effect.instance:
+                with pytest.raises(Fenced):
+                    self.tenures[partition].check(effect.member, self.group.generation, effect.before, "here")
+
+    def consumer_left(self, member: str, client: Client, *, keeps_place: bool) -> None:
+        """Before the group takes it up: then it knows where the consumer may hold something."""
+        assert client.told is not None
+        self.gone.setdefault((member, client.instance), client.told.generation)
+        self.expelled.pop(member, None)
+        for partition in self.tenures.keys() & self.group.had_by(member):
+            self.tenures[partition].note_left(member, client.instance, self.now, keeps_place=keeps_place)
 
     def assigned(self, effect: Assign) -> None:
         partition = TopicPartition(effect.topic, effect.partition)
@@ -274,6 +366,7 @@ class AnyGroup(RuleBasedStateMachine):
         assert effect.generation <= self.group.generation
         assert (partition, effect.generation) not in self.history, "one owner per generation"
         self.history[partition, effect.generation] = effect.member
+        self.tenures[partition].assign(effect.member, effect.generation)
         if effect.member is not None:
             assert effect.member in self.clients
             self.owners[partition] = effect.member
@@ -309,10 +402,9 @@ class AnyGroup(RuleBasedStateMachine):
             deadline = self.group.next_deadline()
             self.now = min(end, self.now + 3 if beating else end, end if deadline is None else deadline)
             for member, client in self.present.items() if beating else ():
-                assert client.told is not None
-                client.heard(self.now)
-                self.group.heartbeat(self.now, member, client.told.generation, client.instance)
+                self.beat(member, client.knows)
             self.perform(self.group.tick(self.now))
+            self.nobody_silent_stays()
 
     def draw_member(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(sorted(self.clients)))

@@ -49,7 +49,7 @@ def test_whoever_does_not_come_back_within_five_seconds_loses_its_partitions_to_
     scene.join(101, "a")
     assert scene.group.next_deadline() == 105
     assert scene.owned_by("a") == before.owned_by("a")
-    assert Expelled("b", "it did not come back within 5 s of the start") in scene.tick(105)
+    assert Expelled("b", "it did not come back within 5 s of the start", was_absent=True) in scene.tick(105)
     assert scene.owned_by("a") == of("t0", "t1", "t2", "t3")
     assert scene.group.remembered() == (
         RememberedMember("a", "test", Subscription.to("t"), of("t0", "t1", "t2", "t3")),
@@ -68,18 +68,17 @@ def test_who_is_new_does_not_get_what_is_kept_for_others() -> None:
 
 def test_who_has_not_come_back_yet_must_join_again_before_anything_else() -> None:
     scene = started_again(shared_by_two(STREAM), 100.0, t=4)
-    for word in (scene.group.heartbeat, scene.group.revoked):
-        with pytest.raises(UnknownMember, match="join again"):
-            word(101, "a", 3, 0)
     with pytest.raises(UnknownMember, match="join again"):
-        scene.group.close(101, "a")
+        scene.beat(101, "a", 3)
+    with pytest.raises(UnknownMember, match="join again"):
+        scene.close(101, "a")
 
 
 def test_who_leaves_before_it_has_come_back_is_not_waited_for() -> None:
     before = shared_by_two(STREAM)
     scene = started_again(before, 100.0, t=4)
     scene.join(101, "a")
-    scene.seen(scene.group.leave(102, "b", 77))
+    scene.leave(102, "b", 77)
     assert scene.owned_by("a") == of("t0", "t1", "t2", "t3")
 
 
@@ -91,10 +90,20 @@ def test_another_consumer_of_a_member_that_is_expected_has_its_place() -> None:
     assert effects == [Tell("a", 1_001, before.owned_by("a"))]
 
 
+def test_who_is_expected_reads_nothing_yet_and_may_hold_what_it_had() -> None:
+    """A topic that only it reads is begun when it is back, where it asks to start."""
+    before = shared_by_two(STREAM)
+    scene = started_again(before, 100.0, t=4)
+    assert (scene.group.topics_read(), scene.group.present) == (frozenset(), 0)
+    assert scene.group.had_by("a") == before.owned_by("a")
+    scene.join(101, "a")
+    assert (scene.group.topics_read(), scene.group.present) == (frozenset({"t"}), 1)
+
+
 def test_those_who_are_expected_do_not_stand_against_an_alteration() -> None:
     scene = started_again(shared_by_two(QUEUE), 100.0, t=4)
     altered = GroupSettings(max_deliveries=9)
-    effects: list[Effect] = scene.group.alter(101, altered)
+    effects: list[Effect] = scene.alter(101, altered)
     assert sorted(each.member for each in effects if isinstance(each, Expelled)) == ["a", "b"]
     assert scene.is_in(GroupState.EMPTY)
 
@@ -108,8 +117,8 @@ def test_partitions_that_are_gone_are_not_kept_and_new_ones_are_shared_out() -> 
 
 def test_a_group_without_members_waits_for_nobody() -> None:
     before = shared_by_two(STREAM)
-    before.seen(before.group.leave(5, "a"))
-    before.seen(before.group.leave(5, "b"))
+    before.leave(5, "a")
+    before.leave(5, "b")
     scene = started_again(before, 100.0, t=4)
     assert scene.is_in(GroupState.EMPTY)
     effects = scene.join(100, "new")

@@ -14,11 +14,11 @@ from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
-from goqueue.actors.groups.seats import Seats
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.messages import Reply
 from goqueue.client.consuming.stock import Stock
 from goqueue.core.groups.effects import Tell
+from goqueue.core.groups.views import MemberState
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
 from goqueue.core.ledger.deliveries import Deliveries, ReceiptVerdict
@@ -189,13 +189,13 @@ class PromisesPartitionsTwice(Buggy):
     """A member is told that it has what the others have, too."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = Seats.tell
+        before = group.Group._as_membership
 
-        def tell(self: Seats, told: Tell) -> None:
-            others = [seat.told.assignment for seat in self._seats.values() if seat.told is not None]
-            before(self, replace(told, assignment=told.assignment.union(*others)))
+        def as_membership(self: group.Group, told: Tell) -> MemberState:
+            others = [self._core.told(member.id).assignment for member in self._core.view(0).members]
+            return before(self, replace(told, assignment=told.assignment.union(*others)))
 
-        return replaced(Seats, "tell", tell)
+        return replaced(group.Group, "_as_membership", as_membership)
 
 
 class HandsOutBackwards(Buggy):
