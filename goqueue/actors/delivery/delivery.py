@@ -235,8 +235,7 @@ class GroupDelivery(DeliveryWaiting):
         gatherer.recent = self._recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
-                keyed = await gatherer.read_keys(ledger.unsettled())
-                ledger.keys.learn(ledger.unsettled(), keyed)
+                ledger.learn_keys(await gatherer.read_keys(ledger.unsettled()))
             if ledger.committed < self.log.log_start:
                 self.ledgers.note_removed(here, self.log.log_start)
             self.mending.note_known(here, self.log)

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.ledger.attempts import AttemptRun, offsets_of, without
-from goqueue.core.ledger.keyorder import Keyed
+from goqueue.core.ledger.attempts import AttemptRun, count, offsets_of, without
+from goqueue.core.ledger.handout import NO_KEYS, HandOut, LaneScan, Scanned
+from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.views import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.slices.batchindex import BatchIndexes
@@ -29,7 +30,7 @@ from goqueue.core.slices.readcache import BatchCache
 from goqueue.errors import DamagedData
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
-from goqueue.types import Buffer, Offset
+from goqueue.types import Buffer, Offset, Priority
 
 READS_MAX = 16
 """Maximum number of reads in one request, for scattered messages; the next request reads the rest."""
@@ -39,6 +40,8 @@ SPARSE_BYTES_MIN, SPARSE_TIMES = 16 * 1024, 4
 """Batches larger than this many times the wanted messages are cut down: a consumer that takes single messages of a
 batch of thousands would otherwise receive, and hold in memory, the whole batch for each."""
 KEYS_READ_BYTES = 256 * 1024
+DENSE_SHARE = 0.8
+"""Batches are sent uncut between the first and the last message if this share of the offsets is delivered."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class FoundMessages:
 
 @dataclass(slots=True)
 class Gathered(FoundMessages):
+    lane: int = Priority.NORMAL
     scanned_to: Offset = 0
     fresh: list[Run] = field(default_factory=list)
     parts: list[Buffer] = field(default_factory=list)
@@ -74,20 +78,39 @@ class Gathered(FoundMessages):
         join(self.fresh, runs)
         return sum(last - first + 1 for first, last in runs)
 
-    def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
-        """The key hashes of the fresh messages, by offset."""
-        wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
-        for part in self.parts:
-            indexes.keys_in(part, wanted, found)
-        return found
+    def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
+        """`keyed_by`: read the keys of the fresh messages, too."""
+        fresh = OffsetSet(self.fresh)
+        keys = keys_in(self.parts, fresh, keyed_by) if keyed_by is not None else NO_KEYS
+        return Scanned([LaneScan(self.lane, self.scanned_to, self.again, fresh, keys)], self.gone)
 
     @property
     def size(self) -> int:
         return sum(map(len, self.apart)) + sum(map(len, self.parts))
 
-    @property
-    def data(self) -> Buffer:
-        return joined_parts([*self.apart, *self.parts])
+    def data_of(self, decided: HandOut, indexes: BatchIndexes) -> Buffer:
+        """Cut down if most of the batches was not asked for, or messages in them are held back."""
+        parts: Sequence[Buffer] = self.parts
+        if parts and (self.is_sparse or decided.holds_back):
+            parts = cut_down(parts, decided.offsets, indexes)
+        return joined_parts([*self.apart, *parts])
+
+
+def keys_in(parts: Sequence[Buffer], fresh: OffsetSet, indexes: BatchIndexes) -> dict[Offset, int]:
+    """The key hashes of the fresh messages, by offset."""
+    found = dict[Offset, int]()
+    for part in parts:
+        indexes.keys_in(part, fresh, found)
+    return found
+
+
+def cut_down(parts: Sequence[Buffer], given: OffsetSet, indexes: BatchIndexes) -> list[Buffer]:
+    """Cut the records that are not given out of the batches, unless they are few: to cut each of them out would
+    cost more than to send it."""
+    runs = list(given.runs(base_offset(parts[0])))
+    if runs and (runs[-1].last - runs[0].first + 1) * DENSE_SHARE <= count(runs):
+        runs = [Run(runs[0].first, runs[-1].last)]
+    return [piece for part in parts for piece in indexes.cut_down(part, runs)]
 
 
 def joined_parts(parts: list[Buffer]) -> Buffer:
@@ -112,7 +135,7 @@ class LogGatherer:
         self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
     ) -> Gathered:
         """`last_batch`: the fresh messages probably begin in it, so redeliveries from it are read with them."""
-        gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
+        gathered = Gathered(lane=plan.lane, scanned_to=plan.fresh_from, last_batch=last_batch)
         has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
         are_all = await self.gather_again(gathered, apart, reader, bytes_max)

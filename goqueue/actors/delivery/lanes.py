@@ -8,8 +8,9 @@ lane's allotment goes to the others, so that no consumer waits while there are m
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.actors.delivery.gathering import READS_MAX, FoundMessages, LogGatherer, end_of, joined_parts
+from goqueue.actors.delivery.gathering import READS_MAX, FoundMessages, LogGatherer, end_of, joined_parts, keys_in
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, split_messages
+from goqueue.core.ledger.handout import NO_KEYS, HandOut, LaneScan, Scanned
 from goqueue.core.ledger.shares import ENDLESS, LANES, Counts
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
@@ -57,6 +58,10 @@ class LaneFound(FoundMessages):
     def size(self) -> int:
         return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
 
+    def scanned(self, keyed_by: BatchIndexes | None) -> LaneScan:
+        keys = keys_in(self.parts, self.offsets, keyed_by) if keyed_by is not None else NO_KEYS
+        return LaneScan(self.lane, self.place, self.again, self.offsets, keys)
+
     def add(self, chosen: OfLane) -> None:
         """A whole batch is added once, and holds its redeliveries, too."""
         parts, base = chosen.parts, base_offset(chosen.parts[0])
@@ -99,8 +104,10 @@ class GatheredLanes:
     def size(self) -> int:
         return sum([each.size for each in self.lanes])
 
-    @property
-    def data(self) -> Buffer:
+    def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
+        return Scanned([each.scanned(keyed_by) for each in self.lanes], self.gone, self.exhausted)
+
+    def data_of(self, _: HandOut, __: BatchIndexes) -> Buffer:
         """The highest lane first, and in each lane redeliveries first: the order of the delivery."""
         return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
 

@@ -144,7 +144,7 @@ async def _lane_of(
     first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
     age = None if first is None else await _age(memory, first, clock)
     ready = None if fresh is None else fresh + held.ready
-    return LaneFigures(ready, held.in_flight, ledger.shares.served[lane], age)
+    return LaneFigures(ready, held.in_flight, ledger.served[lane], age)
 
 
 async def _age(memory: LogMemory, offset: Offset, clock: WallClock) -> int | None:

@@ -9,9 +9,10 @@ from trio.testing import MockClock
 
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journals.file import NEW
 from goqueue.storage.journals.journal import Journal
@@ -26,6 +27,7 @@ from goqueue.storage.journals.ledgers import (
 )
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Priority
 from tests.storage.logs import mounted
 
 DIRECTORY = "/data/logs/orders/0"
@@ -59,12 +61,10 @@ class Shell:
 
     def deliver(self, count: int, visibility: float = 30.0) -> int:
         first, self.nonce = self.written.ledger.next_fresh, self.nonce + 1
-        fresh = [Run(first, first + count - 1)]
-        self.write(
-            self.written.ledger.deliver(
-                self.now, self.wall, "ann", self.nonce, visibility, again=(), fresh=fresh, scanned_to=first + count
-            )
-        )
+        scan = LaneScan(Priority.NORMAL, first + count, (), OffsetSet([(first, first + count - 1)]))
+        plan = self.written.ledger.plan(self.now, "ann", count, is_busy=False)
+        to = Recipient(self.wall, "ann", self.nonce, visibility)
+        self.write(*self.written.ledger.hand_out(self.now, to, plan, Scanned([scan])).entries)
         return self.nonce
 
     def ack(self, nonce: int, first: int, last: int) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.ledger.keyorder import KeyOrder, joined
+from goqueue.core.ledger.keys import KeyOrder, joined
 from goqueue.core.offsetset import Run
 
 A, B = 1, 2
