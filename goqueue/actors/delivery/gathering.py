@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.ledger.attempts import AttemptRun, count, offsets_of, without
-from goqueue.core.ledger.handout import NO_KEYS, HandOut, LaneScan, Scanned
+from goqueue.core.ledger.attempts import AttemptRun, Messages, as_set, count, offsets_of, without
+from goqueue.core.ledger.handout import HandOut, LaneScan, Scanned
 from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.views import Plan
 from goqueue.core.offsetset import OffsetSet, Run
@@ -46,23 +46,33 @@ DENSE_SHARE = 0.8
 
 @dataclass(slots=True)
 class FoundMessages:
-    """The redeliveries that were found."""
+    """The messages of one lane that were found."""
 
+    lane: int = Priority.NORMAL
+    scanned_to: Offset = 0
+    """The lane's position: everything of the lane below it was scanned."""
     again: list[AttemptRun] = field(default_factory=list)
     gone: list[Run] = field(default_factory=list)
     apart: list[Buffer] = field(default_factory=list)
     """Batches cut down to the redeliveries."""
+    parts: list[Buffer] = field(default_factory=list)
+    """Batches with fresh messages, and perhaps some redeliveries; of one lane, whole ones."""
     damages: list[DamagedData] = field(default_factory=list)
     """Ranges that cannot be read: the group notes them."""
+
+    def scan_of(self, fresh: Messages, keyed_by: BatchIndexes | None) -> LaneScan:
+        """`keyed_by`: read the keys of the fresh messages, too."""
+        keys = dict[Offset, int]()
+        if keyed_by is not None:
+            wanted = as_set(fresh)
+            for part in self.parts:
+                keyed_by.keys_in(part, wanted, keys)
+        return LaneScan(self.lane, self.scanned_to, self.again, fresh, keys)
 
 
 @dataclass(slots=True)
 class Gathered(FoundMessages):
-    lane: int = Priority.NORMAL
-    scanned_to: Offset = 0
     fresh: list[Run] = field(default_factory=list)
-    parts: list[Buffer] = field(default_factory=list)
-    """Whole batches with fresh messages, and perhaps some redeliveries."""
     last_batch: LastBatch = NO_BATCH
     is_sparse: bool = False
     """Most of these batches was not asked for: they are cut down before they are sent."""
@@ -79,10 +89,7 @@ class Gathered(FoundMessages):
         return sum(last - first + 1 for first, last in runs)
 
     def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
-        """`keyed_by`: read the keys of the fresh messages, too."""
-        fresh = OffsetSet(self.fresh)
-        keys = keys_in(self.parts, fresh, keyed_by) if keyed_by is not None else NO_KEYS
-        return Scanned([LaneScan(self.lane, self.scanned_to, self.again, fresh, keys)], self.gone)
+        return Scanned([self.scan_of(self.fresh, keyed_by)], self.gone)
 
     @property
     def size(self) -> int:
@@ -94,14 +101,6 @@ class Gathered(FoundMessages):
         if parts and (self.is_sparse or decided.holds_back):
             parts = cut_down(parts, decided.offsets, indexes)
         return joined_parts([*self.apart, *parts])
-
-
-def keys_in(parts: Sequence[Buffer], fresh: OffsetSet, indexes: BatchIndexes) -> dict[Offset, int]:
-    """The key hashes of the fresh messages, by offset."""
-    found = dict[Offset, int]()
-    for part in parts:
-        indexes.keys_in(part, fresh, found)
-    return found
 
 
 def cut_down(parts: Sequence[Buffer], given: OffsetSet, indexes: BatchIndexes) -> list[Buffer]:

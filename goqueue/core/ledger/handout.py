@@ -14,7 +14,6 @@ messages are named by sets of offsets.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from goqueue.core.ledger.attempts import (
@@ -23,6 +22,9 @@ from goqueue.core.ledger.attempts import (
     AttemptRun,
     AttemptRuns,
     AttemptSets,
+    Messages,
+    as_runs,
+    as_set,
     by_attempt,
     count,
     offsets_of,
@@ -62,7 +64,7 @@ class LaneScan(NamedTuple):
     """Messages of the lane before it that are neither fresh nor damaged are never delivered: hidden, expired or
     compacted."""
     again: Sequence[AttemptRun]
-    fresh: OffsetSet
+    fresh: Messages
     keys: dict[Offset, int] = NO_KEYS
     """The key hashes of the fresh messages; needed where the order of keys is kept."""
 
@@ -77,8 +79,7 @@ class Scanned(NamedTuple):
     """The lanes that have no more, as a mask."""
 
 
-@dataclass(frozen=True, slots=True)
-class HandOut:
+class HandOut(NamedTuple):
     """A delivery that is decided. Nothing has changed yet."""
 
     plan: Plan
@@ -138,10 +139,10 @@ class Delivering:
             return self._scanned_in_vain(plan, lanes)
         if plan.dealt is None:
             lane, scanned_to, _, fresh, _ = lanes[0]
-            return Delivered(*to, tuple(again), tuple(fresh.runs()), scanned_to, is_alone, lane)
+            return Delivered(*to, tuple(again), tuple(as_runs(fresh)), scanned_to, is_alone, lane)
         places = self._state.lanes.fresh
         moved = [each for each in lanes if each.fresh or each.scanned_to > places[each.lane]]
-        taken = tuple(LaneTaken(each.lane, each.scanned_to, each.fresh) for each in moved)
+        taken = tuple(LaneTaken(each.lane, each.scanned_to, as_set(each.fresh)) for each in moved)
         return LanesDelivered(*to, tuple(sorted(again)), taken, is_alone)
 
     def _check_delivery(self, now: float, to: Recipient, again: Sequence[AttemptRun], *, has_fresh: bool) -> bool:
@@ -163,11 +164,11 @@ class Delivering:
         """Returns whether there are any."""
         has_fresh = False
         for lane, scanned_to, _, fresh, _ in lanes:
-            place, bounds = self._state.lanes.fresh[lane], fresh.bounds
-            assert place <= scanned_to, f"lane {lane} was looked at before"
-            if bounds is not None:
-                assert place <= bounds.first <= bounds.last < scanned_to, f"{bounds} are not fresh"
-                has_fresh = True
+            at = self._state.lanes.fresh[lane]
+            assert at <= scanned_to, f"lane {lane} was looked at before"
+            for first, last in _bounds(fresh) if isinstance(fresh, OffsetSet) else fresh:
+                assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
+                at, has_fresh = last + 1, True
         return has_fresh
 
     def _scanned_in_vain(self, plan: Plan, lanes: Sequence[LaneScan]) -> PassedOver | None:
@@ -185,8 +186,8 @@ class Delivering:
         left, looked = max(plan.fresh_max, 1), list[Looked]()
         for lane, _, again, fresh, keys in lanes:
             allotted = left if plan.dealt is None else max(0, plan.dealt.counts[lane] - count(again))
-            looked.append(self._keys.look(fresh.runs(), keys, min(left, allotted)))
-            left -= len(fresh) - len(looked[-1].held)
+            looked.append(self._keys.look(as_runs(fresh), keys, min(left, allotted)))
+            left -= _size(fresh) - len(looked[-1].held)
         return looked
 
 
@@ -203,11 +204,12 @@ def _decided(
     lanes, released = scanned.lanes, hold_back(delivery.nonce, looked) if looked else None
     if released is not None:
         lanes = [
-            each._replace(fresh=each.fresh.without(look.held_set)) for each, look in zip(lanes, looked, strict=True)
+            each._replace(fresh=as_set(each.fresh).without(look.held_set))
+            for each, look in zip(lanes, looked, strict=True)
         ]
     counts = [0] * len(LANES)
     for each in lanes:
-        counts[each.lane] = count(each.again) + len(each.fresh)
+        counts[each.lane] = count(each.again) + _size(each.fresh)
     runs, sets = _named(lanes, delivery, sum(counts), has_gaps=released is not None)
     return HandOut(
         plan,
@@ -229,7 +231,15 @@ def _named(
         return (*delivery.again, *_as_fresh(delivery.fresh)), NO_SETS
     if size > RUNS_MAX:
         return (), _sets_of(lanes)
-    return tuple(run for each in lanes for run in (*each.again, *_as_fresh(each.fresh.runs()))), NO_SETS
+    return tuple(run for each in lanes for run in (*each.again, *_as_fresh(as_runs(each.fresh)))), NO_SETS
+
+
+def _bounds(offsets: OffsetSet) -> list[Run]:
+    return [offsets.bounds] if offsets.bounds is not None else []
+
+
+def _size(messages: Messages) -> int:
+    return len(messages) if isinstance(messages, OffsetSet) else count(messages)
 
 
 def _as_fresh(runs: Iterable[Run]) -> list[AttemptRun]:
@@ -240,5 +250,5 @@ def _sets_of(lanes: Sequence[LaneScan]) -> AttemptSets:
     sets = by_attempt(run for each in lanes for run in each.again)
     fresh = sets.setdefault(FRESH_ATTEMPT, OffsetSet())
     for each in lanes:
-        fresh.update(each.fresh)
+        fresh.update(as_set(each.fresh))
     return AttemptSets(item for item in sets.items() if item[1])

@@ -13,7 +13,7 @@ nothing else has to know of them.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
@@ -45,6 +45,10 @@ LOOK_MIN = 500
 """Minimum number of messages for one look: among fewer there may be none that can be delivered."""
 
 
+def how_far_to_look(wanted: int, ready: int) -> int:
+    return max(0, min(max(wanted, LOOK_MIN), LOOK_AHEAD_MAX - ready)) if wanted else 0
+
+
 class Looked(NamedTuple):
     keys: dict[Offset, int]
     begun: dict[int, Offset]
@@ -59,8 +63,13 @@ class Looked(NamedTuple):
         return OffsetSet.of(self.held)
 
 
-class KeyOrder:
-    def __init__(self, keyed: Iterable[Keyed] = ()) -> None:
+class LedgerKeys:
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """The keys of unsettled messages are unknown. So are they for a group that keeps no order."""
+        self.are_known = False
         self._keys: dict[Offset, int] = {}
         self._firsts: dict[int, Offset] = {}
         """The first unsettled message of each key."""
@@ -68,11 +77,15 @@ class KeyOrder:
         """The messages behind it, in order; most keys have none."""
         self.waiting = OffsetSet()
         """All messages in these queues."""
-        known = sorted(keyed)
+
+    def learn(self, unsettled: Iterable[Run], keyed: Iterable[Keyed]) -> None:
+        """Learn the keys of unsettled messages; some may have been settled since they were read."""
+        self.forget()
+        self.are_known, standing = True, OffsetSet(unsettled)
+        known = sorted(each for each in keyed if each[0] in standing)
         self.note(self.look([Run(offset, offset) for offset, _ in known], known, 0))
 
-    def __len__(self) -> int:
-        return len(self._keys)
+    # Fresh messages
 
     def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
         """Look at messages behind all known ones. Those beyond `give_max` are held, too."""
@@ -113,7 +126,9 @@ class KeyOrder:
         return looked
 
     def note(self, looked: Looked) -> None:
-        """The messages of a look are unsettled."""
+        """The messages of a look are unsettled, and that is journaled."""
+        if not self.are_known:
+            return
         self._keys.update(looked.keys)
         self._firsts.update(looked.begun)
         for offset, key in looked.behind:
@@ -121,15 +136,28 @@ class KeyOrder:
         if looked.behind:
             self.waiting.update(OffsetSet.of([offset for offset, _ in looked.behind]))
 
+    # Messages that wait
+
+    def those_that_may_leave(self, sets: Sequence[StandingSet]) -> Sequence[StandingSet]:
+        if not self.waiting:
+            return sets
+        return [(standing, offsets.without(self.waiting)) for standing, offsets in sets]
+
+    def count_waiting(self, sets: Sequence[StandingSet]) -> int:
+        """How many of these wait for an earlier message of their key."""
+        return sum(len(offsets.common(self.waiting)) for _, offsets in sets)
+
     def longest_backlog(self) -> tuple[Offset, int] | None:
-        """The key with the most waiting messages: the offset of its first message, and how many wait for it."""
+        """The message that the most others of its key wait for, and how many they are; None when none waits."""
         if not self._queues:
             return None
         key = max(self._queues, key=lambda key: len(self._queues[key]))
         return self._firsts[key], len(self._queues[key])
 
-    def settled(self, runs: Iterable[Run | AttemptRun]) -> None:
-        self.settle(chain.from_iterable(self._known(run.first, run.last) for run in runs))
+    # Settled
+
+    def note_entry(self, entry: Entry) -> None:
+        self.settle(chain.from_iterable(self._known(run.first, run.last) for run in _settled_by(entry)))
 
     def settle(self, offsets: Iterable[Offset]) -> None:
         """These are settled; unknown ones are ignored."""
@@ -160,79 +188,9 @@ class KeyOrder:
         return offset
 
 
-def joined(offsets: Iterable[Offset]) -> Iterator[Run]:
-    """Runs of neighbouring offsets, which come in order."""
-    first = last = None
-    for offset in offsets:
-        if last is None or first is None or offset != last + 1:
-            if first is not None and last is not None:
-                yield Run(first, last)
-            first = offset
-        last = offset
-    if first is not None and last is not None:
-        yield Run(first, last)
-
-
-def how_far_to_look(wanted: int, ready: int) -> int:
-    return max(0, min(max(wanted, LOOK_MIN), LOOK_AHEAD_MAX - ready)) if wanted else 0
-
-
-class LedgerKeys:
-    def __init__(self) -> None:
-        self._order: KeyOrder | None = None
-
-    @property
-    def are_known(self) -> bool:
-        return self._order is not None
-
-    def learn(self, unsettled: Iterable[Run], keyed: Iterable[Keyed]) -> None:
-        """Learn the keys of unsettled messages; some may have been settled since they were read."""
-        standing = OffsetSet(unsettled)
-        self._order = KeyOrder((offset, key) for offset, key in keyed if offset in standing)
-
-    def forget(self) -> None:
-        self._order = None
-
-    def look(self, fresh: Iterable[Run], keyed: dict[Offset, int] | Iterable[Keyed], give_max: int) -> Looked:
-        """Look at fresh messages."""
-        order = self._order if self._order is not None else KeyOrder()
-        return order.look(fresh, keyed, give_max)
-
-    def note(self, looked: Looked) -> None:
-        """These were looked at, and that is journaled."""
-        if self._order is not None:
-            self._order.note(looked)
-
-    def note_entry(self, entry: Entry) -> None:
-        if self._order is not None:
-            self._order.settled(_settled_by(entry))
-
-    def those_that_may_leave(self, sets: Sequence[StandingSet]) -> Sequence[StandingSet]:
-        if self._order is None:
-            return sets
-        waiting = self._order.waiting
-        return [(standing, offsets.without(waiting)) for standing, offsets in sets]
-
-    def count_waiting(self, sets: Sequence[StandingSet]) -> int:
-        """How many of these wait for an earlier message of their key."""
-        if self._order is None:
-            return 0
-        waiting = self._order.waiting
-        return sum(len(offsets.common(waiting)) for _, offsets in sets)
-
-    def longest_backlog(self) -> tuple[Offset, int] | None:
-        """The message that the most others wait for, and how many they are; None when none waits."""
-        return None if self._order is None else self._order.longest_backlog()
-
-    def note_acked(self, offsets: Iterable[Offset]) -> None:
-        """A whole delivery was acked."""
-        if self._order is not None:
-            self._order.settle(offsets)
-
-
 def hold_back(nonce: int, looked: Iterable[Looked]) -> Released | None:
     """Release the fresh messages that are not delivered yet. It is journaled together with the delivery."""
-    runs = [AttemptRun(first, last, FRESH_ATTEMPT) for each in looked for first, last in joined(each.held)]
+    runs = [AttemptRun(first, last, FRESH_ATTEMPT) for each in looked for first, last in each.held_set.runs()]
     return Released(nonce, tuple(sorted(runs))) if runs else None
 
 

@@ -74,7 +74,7 @@ class Ledger(Planning):
         """Apply a journaled entry, a new one or one of a replay. `now` is the time at which it was journaled."""
         if self._keys.are_known:
             if isinstance(entry, Acked) and entry.runs is None:  # it does not name its messages
-                self._keys.note_acked(self._state.deliveries.offsets_under(entry.nonce))
+                self._keys.settle(self._state.deliveries.offsets_under(entry.nonce))
             else:
                 self._keys.note_entry(entry)
         self._state.apply(entry, now)

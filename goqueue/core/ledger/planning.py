@@ -59,10 +59,6 @@ class Planning:
         """The position of each lane: the lane was scanned below it."""
         return self._state.lanes.fresh
 
-    def fresh_in(self, lane: int) -> Offset:
-        """The position of this lane: the lane was scanned below it."""
-        return self._state.lanes.fresh[lane]
-
     @property
     def looks_no_further(self) -> bool:
         """Whether so many messages are ready or wait for their keys that fresh ones are not looked at."""

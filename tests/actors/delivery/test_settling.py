@@ -10,7 +10,7 @@ from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.offsetset import Run
 from goqueue.types import Priority
 
 NONCE = 7
@@ -22,7 +22,7 @@ def ledger() -> Ledger:
     """Two messages are out."""
     ledger = Ledger(LedgerSettings(max_deliveries=0))
     ledger.apply(ledger.begin(0), 0.0)
-    plan, scan = ledger.plan(0.0, "ann", 2, is_busy=False), LaneScan(Priority.NORMAL, 2, (), OffsetSet([(0, 1)]))
+    plan, scan = ledger.plan(0.0, "ann", 2, is_busy=False), LaneScan(Priority.NORMAL, 2, (), [Run(0, 1)])
     (entry,) = ledger.hand_out(0.0, Recipient(0, "ann", NONCE, 30.0), plan, Scanned([scan])).entries
     ledger.apply(entry, 0.0)
     return ledger

@@ -1,12 +1,14 @@
 """How messages are handed out, in the model of a ledger: of one lane, or of several, each from its own place on."""
 
-from goqueue.core.ledger.attempts import AttemptRun, split_messages
+from collections.abc import Iterable
+
+from goqueue.core.ledger.attempts import AttemptRun, as_runs, split_messages
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.offsetset import OffsetSet, Run
 from tests.core.ledger.parts import MEMBERS, Choose, Message, Slip, State, singles, together
 
 
@@ -103,7 +105,7 @@ class Receiving:
             found = found[: plan.fresh_max]
             end = found[-1] + 1
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
-        scan = LaneScan(plan.lane, end, again, OffsetSet(together(found)))
+        scan = LaneScan(plan.lane, end, again, together(found))
         self.hand_out(member, visibility, plan, [scan])
         looked = range(self.fresh[plan.lane], end)
         self.note_looked([offset for offset in looked if offset not in self.aside])
@@ -161,7 +163,7 @@ class Receiving:
             self.now, Recipient(self.wall, member, self.nonce, visibility), plan, Scanned(scans)
         )
         assert self.ledger.snapshot(self.now) == before
-        scanned = [(each.lane, [*singles(each.again), *singles(_first(each.fresh))]) for each in scans]
+        scanned = [(each.lane, [*singles(each.again), *singles(_first(as_runs(each.fresh)))]) for each in scans]
         named = singles(decided.runs or decided.sets.runs())
         assert sorted(named) == sorted(one for _, some in scanned for one in some)
         assert not decided.runs or named == [one for _, some in scanned for one in some]
@@ -186,5 +188,5 @@ class Receiving:
             self.slips.append(Slip(self.nonce, offset, message.attempt))
 
 
-def _first(fresh: OffsetSet) -> list[AttemptRun]:
-    return [AttemptRun(*run, 1) for run in fresh.runs()]
+def _first(fresh: Iterable[Run]) -> list[AttemptRun]:
+    return [AttemptRun(*run, 1) for run in fresh]

@@ -9,7 +9,7 @@ from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.shares import ALL_LANES
 from goqueue.core.ledger.views import FreshLanes, Plan
-from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.offsetset import Run
 from goqueue.types import Priority
 
 ANN = Recipient(0, "ann", 1, 30.0)
@@ -56,7 +56,7 @@ class Desk:
     ) -> HandOut:
         """A delivery of one lane, whatever a plan would allow."""
         plan = self.ledger.plan(self.now, to.member, 1, is_busy=False)
-        scan = LaneScan(Priority.NORMAL, scanned_to, again, OffsetSet(fresh))
+        scan = LaneScan(Priority.NORMAL, scanned_to, again, fresh)
         return self.ledger.hand_out(self.now, to, plan, Scanned([scan]))
 
     def decide_lanes(self, lanes: Sequence[LaneTaken], to: Recipient) -> HandOut:

@@ -12,7 +12,7 @@ from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.offsetset import Run
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journals.file import NEW
 from goqueue.storage.journals.journal import Journal
@@ -61,7 +61,7 @@ class Shell:
 
     def deliver(self, count: int, visibility: float = 30.0) -> int:
         first, self.nonce = self.written.ledger.next_fresh, self.nonce + 1
-        scan = LaneScan(Priority.NORMAL, first + count, (), OffsetSet([(first, first + count - 1)]))
+        scan = LaneScan(Priority.NORMAL, first + count, (), [Run(first, first + count - 1)])
         plan = self.written.ledger.plan(self.now, "ann", count, is_busy=False)
         to = Recipient(self.wall, "ann", self.nonce, visibility)
         self.write(*self.written.ledger.hand_out(self.now, to, plan, Scanned([scan])).entries)
