@@ -48,7 +48,6 @@ from goqueue.actors.delivery.requests import (
     TakeDeadLetters,
     Taken,
 )
-from goqueue.actors.delivery.settling import leaves, settled
 from goqueue.actors.delivery.view import LogMemory, start_in, view_of
 from goqueue.actors.delivery.waiting import DeliveryWaiting
 from goqueue.actors.runtime.handlers import answers, defers
@@ -57,7 +56,7 @@ from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.start import may_miss, parse_start
 from goqueue.core.ledger.attempts import AttemptRuns
-from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.entries import Entry, leaves
 from goqueue.core.ledger.views import Plan
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.deliverable import Reader
@@ -302,7 +301,7 @@ class GroupDelivery(DeliveryWaiting):
     @answers(SettleRuns)
     async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
         here, now = self.ledgers.find(message.group), trio.current_time()
-        entry, stale = settled(here.ledger, now, message, self._topic)
+        entry, stale = here.ledger.settle(now, message)
         if entry is not None:
             self._write(here, [entry], now)
         return stale

@@ -60,6 +60,12 @@ class FoundMessages:
     damages: list[DamagedData] = field(default_factory=list)
     """Ranges that cannot be read: the group notes them."""
 
+    parts_size: int = 0
+
+    @property
+    def size(self) -> int:
+        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
+
     def scan_of(self, fresh: Messages, keyed_by: BatchIndexes | None) -> LaneScan:
         """`keyed_by`: read the keys of the fresh messages, too."""
         keys = dict[Offset, int]()
@@ -85,15 +91,12 @@ class Gathered(FoundMessages):
         while self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.data):
             self.apart.pop()
         self.parts.append(chosen.data)
+        self.parts_size += len(chosen.data)
         join(self.fresh, runs)
         return sum(last - first + 1 for first, last in runs)
 
     def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
         return Scanned([self.scan_of(self.fresh, keyed_by)], self.gone)
-
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.apart)) + sum(map(len, self.parts))
 
     def data_of(self, decided: HandOut, indexes: BatchIndexes) -> Buffer:
         """Cut down if most of the batches was not asked for, or messages in them are held back."""
@@ -197,8 +200,7 @@ class LogGatherer:
                 room -= len(chosen.data)
         gathered.scanned_to = offset
         asked_for = (plan.look_max - count_left) * self.message_bytes
-        fresh_size = sum(map(len, gathered.parts))
-        gathered.is_sparse = fresh_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
+        gathered.is_sparse = gathered.parts_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
         """The keys of these messages, as far as the log has them, read in order; neighbours in one read."""

@@ -32,7 +32,6 @@ WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
 class LaneFound(FoundMessages):
     offsets: OffsetSet = field(default_factory=OffsetSet)
     """The fresh messages."""
-    parts_size: int = 0
     has_no_fresh: bool = False
     rest: AttemptRuns = ()
     """The redeliveries that were not taken."""
@@ -49,10 +48,6 @@ class LaneFound(FoundMessages):
     @property
     def count(self) -> int:
         return count(self.again) + len(self.offsets)
-
-    @property
-    def size(self) -> int:
-        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
 
     def add(self, chosen: OfLane) -> None:
         """A whole batch is added once, and holds its redeliveries, too."""

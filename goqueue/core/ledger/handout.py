@@ -201,27 +201,18 @@ def _decided(
     plan: Plan, scanned: Scanned, passed: Sequence[Entry], delivery: DeliveryEntry, looked: Sequence[Looked]
 ) -> HandOut:
     """`looked`: where the order of keys is kept, the look at each lane."""
-    lanes, released = scanned.lanes, hold_back(delivery.nonce, looked) if looked else None
+    nonce, lanes, entries = delivery.nonce, scanned.lanes, [*passed, delivery]
+    released = hold_back(nonce, looked) if looked else None
     if released is not None:
-        lanes = [
-            each._replace(fresh=as_set(each.fresh).without(look.held_set))
-            for each, look in zip(lanes, looked, strict=True)
-        ]
+        entries.append(released)
+        given = [as_set(each.fresh).without(look.held_set) for each, look in zip(lanes, looked, strict=True)]
+        lanes = [each._replace(fresh=fresh) for each, fresh in zip(lanes, given, strict=True)]
     counts = [0] * len(LANES)
     for each in lanes:
         counts[each.lane] = count(each.again) + _size(each.fresh)
-    runs, sets = _named(lanes, delivery, sum(counts), has_gaps=released is not None)
-    return HandOut(
-        plan,
-        (*passed, delivery) if released is None else (*passed, delivery, released),
-        delivery.nonce,
-        runs,
-        sets,
-        counts,
-        looked,
-        scanned.exhausted,
-        released is not None,
-    )
+    has_gaps = released is not None
+    runs, sets = _named(lanes, delivery, sum(counts), has_gaps=has_gaps)
+    return HandOut(plan, entries, nonce, runs, sets, counts, looked, scanned.exhausted, has_gaps)
 
 
 def _named(

@@ -79,7 +79,6 @@ class LedgerKeys:
         """All messages in these queues."""
 
     def learn(self, unsettled: Iterable[Run], keyed: Iterable[Keyed]) -> None:
-        """Learn the keys of unsettled messages; some may have been settled since they were read."""
         self.forget()
         self.are_known, standing = True, OffsetSet(unsettled)
         known = sorted(each for each in keyed if each[0] in standing)
@@ -148,7 +147,6 @@ class LedgerKeys:
         return sum(len(offsets.common(self.waiting)) for _, offsets in sets)
 
     def longest_backlog(self) -> tuple[Offset, int] | None:
-        """The message that the most others of its key wait for, and how many they are; None when none waits."""
         if not self._queues:
             return None
         key = max(self._queues, key=lambda key: len(self._queues[key]))

@@ -13,7 +13,7 @@ its delivery.
     expiry                     at once                         one more        leaves
     its consumer was replaced  at once                         one more        leaves
     release                    at once                         the same        comes again all the same
-    reject                     never: it leaves
+    reject                     never: it leaves; where there are no dead letters, a nack with the longest delay
 
 A message that leaves goes to the dead-letter topic. It is done once it is there, and holds the committed offset
 until then.
@@ -59,13 +59,16 @@ from goqueue.core.ledger.leases import Lease
 from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings, backoff
-from goqueue.core.ledger.settlements import Settlement
+from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.ledger.views import LaneHeld, Plan, Progress
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.errors import StaleReceipt
 from goqueue.types import Offset
 
 REASON_LENGTH_MAX = 1_000
+VISIBILITY_SECONDS = 30.0
+"""The visibility timeout of an extension that names none."""
 REPLACED = "not settled when another consumer came in the place of this one"
 
 
@@ -200,16 +203,34 @@ class Ledger(Planning):
     # Receipts: the entry, if anything is to be done, and those that are stale (G6). What was settled in the same
     # way under this nonce before succeeds again, without an entry
 
+    def settle(self, now: float, asked: SettleRequest) -> tuple[Entry | None, AttemptRuns]:
+        nonce, runs = asked.nonce, asked.runs
+        match asked.action:
+            case Action.ACK:
+                return self._ack_whole(now, nonce, asked.whole) if asked.whole else self.ack(now, nonce, runs)
+            case Action.NACK:
+                return self.nack(now, nonce, runs, asked.delay, asked.reason)
+            case Action.REJECT:
+                return self.reject(now, nonce, runs, asked.reason)
+            case Action.RELEASE:
+                return self.release(now, nonce, runs)
+            case Action.EXTEND:
+                visibility = VISIBILITY_SECONDS if asked.delay is None else float(asked.delay)
+                return self.extend(now, nonce, runs or None, visibility)
+
     def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
         return (Acked(nonce, good) if good else None), stale
 
-    def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
-        """Ack a whole delivery of `size` messages without naming them. The second value: whether all of them are in
-        flight, or were acked before. Otherwise they have to be named."""
+    def _ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, AttemptRuns]:
+        """All of its messages are in flight, or were acked before. Otherwise they have to be named."""
         if self._state.deliveries.are_out(now, nonce, size):
-            return Acked(nonce, None), True
-        return None, self._state.deliveries.were_acked(nonce, size)
+            return Acked(nonce, None), ()
+        if not self._state.deliveries.were_acked(nonce, size):
+            raise StaleReceipt(
+                f"delivery {nonce:012x} is not as it was, or its lease has ended; name its messages by runs"
+            )
+        return None, ()
 
     def nack(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str
@@ -235,7 +256,9 @@ class Ledger(Planning):
 
     def reject(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
-    ) -> tuple[Rejected | None, AttemptRuns]:
+    ) -> tuple[Rejected | Nacked | None, AttemptRuns]:
+        if not self._settings.has_dead_letters:
+            return self.nack(now, nonce, runs, self._settings.backoff_max, reason)
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.REJECTED)
         return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
 
@@ -246,10 +269,12 @@ class Ledger(Planning):
     def extend(
         self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
     ) -> tuple[Extended | None, AttemptRuns]:
-        """Without runs, all messages in flight; no entry then means that there are none."""
+        """Without runs, all messages in flight: there are some."""
         deliveries = self._state.deliveries
         delivery = deliveries.get(nonce)
         good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
+        if runs is None and not good:
+            raise StaleReceipt(f"nothing of delivery {nonce:012x} is out; its lease has ended, or all is settled")
         if not good or delivery is None:
             return None, stale
         is_whole = count(good) == delivery.size

@@ -66,11 +66,9 @@ class Planning:
 
     @property
     def served(self) -> Sequence[int]:
-        """The number of delivered messages, by lane."""
         return self._shares.served
 
     def lane_waits(self, now: float) -> list[float | None]:
-        """How long each lane's work has not been served; None when there is none, as far as is known."""
         return self._shares.waits(now)
 
     def plan(

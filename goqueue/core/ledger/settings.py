@@ -25,6 +25,8 @@ class LedgerSettings:
     key_order: bool = False
     strict_lanes: bool = False
     """The highest lane with work gets everything, the starvation guard apart."""
+    has_dead_letters: bool = True
+    """Whether messages may be rejected. If not, a reject is a nack with the longest delay."""
 
     def is_last(self, attempt: int) -> bool:
         """Whether a delivery is the last permitted one."""

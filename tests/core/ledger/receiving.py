@@ -131,20 +131,21 @@ class Receiving:
         assert [each for some in chosen for each in some] == singles(plan.again)
 
     def receive_from_lanes(self, choose: Choose, member: str, plan: Plan, dealt: Dealt) -> None:
-        scans, given = list[LaneScan](), list[int]()
+        scans = list[LaneScan]()
         for lane in LANES:
             ready, _ = split_messages(dealt.ready[lane], dealt.counts[lane])
             wanted = dealt.counts[lane] - len(singles(ready))
-            again = () if choose((False, False, True)) else ready
+            taken = () if choose((False, False, True)) else ready
             place, offsets = self.taken_of(lane, max(0, wanted - choose((0, 0, 1))))
-            scans.append(LaneScan(lane, place, again, OffsetSet(together(offsets))))
-            given += [*[offset for offset, _ in singles(again)], *offsets]
+            scans.append(LaneScan(lane, place, taken, OffsetSet(together(offsets))))
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
         self.hand_out(member, visibility, plan, scans)
         for scan in scans:
             self.note_looked([offset for offset in self.unseen_of(scan.lane) if offset < scan.scanned_to])
             self.fresh[scan.lane] = scan.scanned_to
-        self.note_given(member, visibility, given, plan)
+        again = [offset for scan in scans for offset, _ in singles(scan.again)]
+        fresh = [offset for scan in scans for offset, _ in singles(_first(as_runs(scan.fresh)))]
+        self.note_given(member, visibility, [*again, *fresh], plan)
 
     def taken_of(self, lane: int, wanted: int) -> tuple[int, list[int]]:
         """So many of a lane, and where it has come then: to the end of the log when it has no more."""

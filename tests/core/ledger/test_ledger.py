@@ -256,4 +256,4 @@ def test_an_expiry_of_a_delivery_says_what_becomes_of_each() -> None:
 def test_a_delivery_says_all_that_a_replay_needs() -> None:
     desk = Desk()
     decided = desk.decide((), [Run(1, 2)], 4, Recipient(99, "ann", 5, 30.0))
-    assert decided.entries == (Delivered(99, "ann", 5, 30.0, (), (Run(1, 2),), 4, is_alone=False),)
+    assert decided.entries == [Delivered(99, "ann", 5, 30.0, (), (Run(1, 2),), 4, is_alone=False)]

@@ -267,6 +267,22 @@ async def test_a_snapshot_that_does_not_say_whether_the_producer_is_spent_is_rea
         assert not found.ledgers["billing"].is_spent
 
 
+@pytest.mark.parametrize("has_dead_letters", [True, False])
+async def test_settings_come_back_and_older_journals_let_messages_be_given_up(
+    has_dead_letters: bool, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A setting that came later is left out while it has its default, so that today's journals are as before."""
+    settings = LedgerSettings(0, key_order=True, has_dead_letters=has_dead_letters)
+    async with mounted(disk) as volume:
+        journal, _ = await open_journal(volume)
+        shell = Shell(journal)
+        payload = reads_here(shell.written, WALL, settings)
+        assert len(payload[6]) == 5 + (not has_dead_letters)
+        journal.append([payload])
+        await journal.close()
+    assert (await found_on(disk.kill())).ledgers["billing"].settings == settings
+
+
 async def test_a_group_whose_beginning_is_lost_is_not_there(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with mounted(disk) as volume:
         journal, _ = await open_journal(volume)
