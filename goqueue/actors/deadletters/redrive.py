@@ -39,9 +39,9 @@ from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOu
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import Destination, RedriveChoice
 from goqueue.core.groups.registry import KnownGroup
+from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.offsetset import Run
@@ -158,7 +158,7 @@ class Redriver:
 
     async def _attach(self, known: KnownGroup, letters: TopicOutline, number: int) -> ActorRef:
         ref = await self._topics.call(FindPartition(letters.uuid, number))
-        settings = LedgerSettings(max_deliveries=0)
+        settings = ledger_settings(REDRIVE, letters.name, GroupSettings(max_deliveries=0))
         await _ask(
             ref, AttachGroup(REDRIVE, known.id, settings, EARLIEST, self._listener, MEMBER, GENERATION, False)
         )

@@ -46,6 +46,5 @@ def view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
     progress = ledger.progress(trio.current_time())
     if progress.in_flight or progress.waiting or progress.ready_again or progress.leaving or progress.in_transfer:
         return None
-    served = ledger.shares.served
-    lanes = tuple(LaneFigures(0, 0, served[lane], None) for lane in LANES)
+    lanes = tuple(LaneFigures(0, 0, ledger.served[lane], None) for lane in LANES)
     return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

@@ -25,7 +25,6 @@ from goqueue.actors.delivery.owners import GroupOwners, LedgerBeginning
 from goqueue.actors.delivery.questions import LedgerQuestions
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import SettleRuns
-from goqueue.actors.delivery.settling import settled
 from goqueue.actors.delivery.streams import GroupStreams
 from goqueue.actors.delivery.taking import Taking
 from goqueue.actors.delivery.waiting import Waiters
@@ -63,7 +62,6 @@ class GroupDelivery:
         partition = TopicPartition(topic, int(number))
         self._host = host
         self._log = log
-        self._topic = topic
         self._counts = counts
         self._indexes = BatchIndexes()
         self._ahead, self._recent = StretchCache(counts.room), BatchCache(counts.room)
@@ -112,7 +110,7 @@ class GroupDelivery:
     @answers(SettleRuns)
     async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
         here, now = self.ledgers.find(message.group), trio.current_time()
-        entry, stale = settled(here.ledger, now, message, self._topic)
+        entry, stale = here.ledger.settle(now, message)
         if entry is not None:
             self.writer.write(here, [entry], now)
         return stale

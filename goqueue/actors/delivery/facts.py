@@ -93,7 +93,7 @@ def _facts_of(
 
 
 async def _longest_backlog(ledger: Ledger, log: Log) -> KeyBacklog | None:
-    row = ledger.keys.longest_backlog()
+    row = ledger.longest_backlog()
     if row is None:
         return None
     offset, waiting = row
@@ -121,7 +121,7 @@ def _damage_ahead(log: Log, place: StreamPosition | None, offset: Offset) -> lis
 
 def _lane_wait(ledger: Ledger, now: float) -> LaneWait | None:
     """The longest wait of a lane; None if only one lane has messages, as it waits for no other."""
-    waits = [(seconds, lane) for lane, seconds in enumerate(ledger.shares.waits(now)) if seconds is not None]
+    waits = [(seconds, lane) for lane, seconds in enumerate(ledger.lane_waits(now)) if seconds is not None]
     if len(waits) < 2 or max(waits)[0] < LANE_WAIT_SECONDS_MIN:
         return None
     seconds, lane = max(waits)

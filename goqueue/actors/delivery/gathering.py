@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goqueue.core.ledger.attempts import AttemptRun, offsets_of, without
-from goqueue.core.ledger.keyorder import Keyed
+from goqueue.core.ledger.attempts import AttemptRun, Messages, as_set, count, offsets_of, without
+from goqueue.core.ledger.handout import HandOut, LaneScan, Scanned
+from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.views import Plan
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.slices.batchindex import BatchIndexes
@@ -29,7 +30,7 @@ from goqueue.core.slices.readcache import BatchCache
 from goqueue.errors import DamagedData
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
-from goqueue.types import Buffer, Offset
+from goqueue.types import Buffer, Offset, Priority
 
 READS_MAX = 16
 """Maximum number of reads in one request, for scattered messages; the next request reads the rest."""
@@ -39,26 +40,45 @@ SPARSE_BYTES_MIN, SPARSE_TIMES = 16 * 1024, 4
 """Batches larger than this many times the wanted messages are cut down: a consumer that takes single messages of a
 batch of thousands would otherwise receive, and hold in memory, the whole batch for each."""
 KEYS_READ_BYTES = 256 * 1024
+DENSE_SHARE = 0.8
+"""Batches are sent uncut between the first and the last message if this share of the offsets is delivered."""
 
 
 @dataclass(slots=True)
 class FoundMessages:
-    """The redeliveries that were found."""
+    """The messages of one lane that were found."""
 
+    lane: int = Priority.NORMAL
+    scanned_to: Offset = 0
+    """The lane's position: everything of the lane below it was scanned."""
     again: list[AttemptRun] = field(default_factory=list)
     gone: list[Run] = field(default_factory=list)
     apart: list[Buffer] = field(default_factory=list)
     """Batches cut down to the redeliveries."""
+    parts: list[Buffer] = field(default_factory=list)
+    """Batches with fresh messages, and perhaps some redeliveries; of one lane, whole ones."""
     damages: list[DamagedData] = field(default_factory=list)
     """Ranges that cannot be read: the group notes them."""
+
+    parts_size: int = 0
+
+    @property
+    def size(self) -> int:
+        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
+
+    def scan_of(self, fresh: Messages, keyed_by: BatchIndexes | None) -> LaneScan:
+        """`keyed_by`: read the keys of the fresh messages, too."""
+        keys = dict[Offset, int]()
+        if keyed_by is not None:
+            wanted = as_set(fresh)
+            for part in self.parts:
+                keyed_by.keys_in(part, wanted, keys)
+        return LaneScan(self.lane, self.scanned_to, self.again, fresh, keys)
 
 
 @dataclass(slots=True)
 class Gathered(FoundMessages):
-    scanned_to: Offset = 0
     fresh: list[Run] = field(default_factory=list)
-    parts: list[Buffer] = field(default_factory=list)
-    """Whole batches with fresh messages, and perhaps some redeliveries."""
     last_batch: LastBatch = NO_BATCH
     is_sparse: bool = False
     """Most of these batches was not asked for: they are cut down before they are sent."""
@@ -71,23 +91,28 @@ class Gathered(FoundMessages):
         while self.apart and base_offset(self.apart[-1]) >= base_offset(chosen.data):
             self.apart.pop()
         self.parts.append(chosen.data)
+        self.parts_size += len(chosen.data)
         join(self.fresh, runs)
         return sum(last - first + 1 for first, last in runs)
 
-    def keys(self, indexes: BatchIndexes) -> dict[Offset, int]:
-        """The key hashes of the fresh messages, by offset."""
-        wanted, found = OffsetSet(self.fresh), dict[Offset, int]()
-        for part in self.parts:
-            indexes.keys_in(part, wanted, found)
-        return found
+    def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
+        return Scanned([self.scan_of(self.fresh, keyed_by)], self.gone)
 
-    @property
-    def size(self) -> int:
-        return sum(map(len, self.apart)) + sum(map(len, self.parts))
+    def data_of(self, decided: HandOut, indexes: BatchIndexes) -> Buffer:
+        """Cut down if most of the batches was not asked for, or messages in them are held back."""
+        parts: Sequence[Buffer] = self.parts
+        if parts and (self.is_sparse or decided.holds_back):
+            parts = cut_down(parts, decided.offsets, indexes)
+        return joined_parts([*self.apart, *parts])
 
-    @property
-    def data(self) -> Buffer:
-        return joined_parts([*self.apart, *self.parts])
+
+def cut_down(parts: Sequence[Buffer], given: OffsetSet, indexes: BatchIndexes) -> list[Buffer]:
+    """Cut the records that are not given out of the batches, unless they are few: to cut each of them out would
+    cost more than to send it."""
+    runs = list(given.runs(base_offset(parts[0])))
+    if runs and (runs[-1].last - runs[0].first + 1) * DENSE_SHARE <= count(runs):
+        runs = [Run(runs[0].first, runs[-1].last)]
+    return [piece for part in parts for piece in indexes.cut_down(part, runs)]
 
 
 def joined_parts(parts: list[Buffer]) -> Buffer:
@@ -112,7 +137,7 @@ class LogGatherer:
         self, plan: Plan, reader: Reader, bytes_max: int, last_batch: LastBatch = NO_BATCH
     ) -> Gathered:
         """`last_batch`: the fresh messages probably begin in it, so redeliveries from it are read with them."""
-        gathered = Gathered(scanned_to=plan.fresh_from, last_batch=last_batch)
+        gathered = Gathered(lane=plan.lane, scanned_to=plan.fresh_from, last_batch=last_batch)
         has_fresh = plan.look_max > 0 and plan.fresh_from < self.end
         apart, beside = split(plan.again, last_batch.base) if has_fresh else (plan.again, [])
         are_all = await self.gather_again(gathered, apart, reader, bytes_max)
@@ -175,8 +200,7 @@ class LogGatherer:
                 room -= len(chosen.data)
         gathered.scanned_to = offset
         asked_for = (plan.look_max - count_left) * self.message_bytes
-        fresh_size = sum(map(len, gathered.parts))
-        gathered.is_sparse = fresh_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
+        gathered.is_sparse = gathered.parts_size > max(SPARSE_BYTES_MIN, SPARSE_TIMES * asked_for)
 
     async def read_keys(self, runs: Sequence[Run]) -> list[Keyed]:
         """The keys of these messages, as far as the log has them, read in order; neighbours in one read."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from goqueue.actors.delivery.gathering import READS_MAX, FoundMessages, LogGatherer, end_of, joined_parts
-from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, split_messages
+from goqueue.core.ledger.attempts import AttemptRuns, count, split_messages
+from goqueue.core.ledger.handout import HandOut, Scanned
 from goqueue.core.ledger.shares import ENDLESS, LANES, Counts
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
 from goqueue.core.offsetset import OffsetSet, Run
@@ -29,13 +30,8 @@ WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 16 * 1024, 256 * 1024
 
 @dataclass(slots=True)
 class LaneFound(FoundMessages):
-    lane: int = 0
-    place: Offset = 0
-    """The lane's position: everything of the lane below it was scanned."""
     offsets: OffsetSet = field(default_factory=OffsetSet)
     """The fresh messages."""
-    parts: list[Buffer] = field(default_factory=list)
-    parts_size: int = 0
     has_no_fresh: bool = False
     rest: AttemptRuns = ()
     """The redeliveries that were not taken."""
@@ -53,10 +49,6 @@ class LaneFound(FoundMessages):
     def count(self) -> int:
         return count(self.again) + len(self.offsets)
 
-    @property
-    def size(self) -> int:
-        return (sum(map(len, self.apart)) if self.apart else 0) + self.parts_size
-
     def add(self, chosen: OfLane) -> None:
         """A whole batch is added once, and holds its redeliveries, too."""
         parts, base = chosen.parts, base_offset(chosen.parts[0])
@@ -73,10 +65,6 @@ class LaneFound(FoundMessages):
 @dataclass(slots=True)
 class GatheredLanes:
     lanes: list[LaneFound]
-
-    @property
-    def again(self) -> list[AttemptRun]:
-        return [run for each in self.lanes for run in each.again]
 
     @property
     def gone(self) -> list[Run]:
@@ -99,8 +87,10 @@ class GatheredLanes:
     def size(self) -> int:
         return sum([each.size for each in self.lanes])
 
-    @property
-    def data(self) -> Buffer:
+    def scanned(self, keyed_by: BatchIndexes | None) -> Scanned:
+        return Scanned([each.scan_of(each.offsets, keyed_by) for each in self.lanes], self.gone, self.exhausted)
+
+    def data_of(self, _: HandOut, __: BatchIndexes) -> Buffer:
         """The highest lane first, and in each lane redeliveries first: the order of the delivery."""
         return joined_parts([part for each in self.lanes for part in (*each.apart, *each.parts)])
 
@@ -123,7 +113,7 @@ class LaneGatherer(LogGatherer):
         self, plan: Plan, dealt: Dealt, places: Sequence[Offset], reader: Reader, bytes_max: int
     ) -> GatheredLanes:
         gathered = GatheredLanes(
-            [LaneFound(lane=lane, place=places[lane], rest=dealt.ready[lane]) for lane in LANES]
+            [LaneFound(lane=lane, scanned_to=places[lane], rest=dealt.ready[lane]) for lane in LANES]
         )
         self._pass_by_idle(gathered, dealt)
         counts = dealt.counts
@@ -150,8 +140,8 @@ class LaneGatherer(LogGatherer):
         """Move lanes without messages to the high watermark."""
         end = self.end
         for found in gathered.lanes:
-            if found.place >= end or not self.log.lanes_from(found.place) >> found.lane & 1:
-                found.place, found.has_no_fresh = max(found.place, end), True
+            if found.scanned_to >= end or not self.log.lanes_from(found.scanned_to) >> found.lane & 1:
+                found.scanned_to, found.has_no_fresh = max(found.scanned_to, end), True
             found.has_no_fresh |= not dealt.has_fresh(found.lane)
 
     async def _gather_lane(
@@ -172,11 +162,11 @@ class LaneGatherer(LogGatherer):
                 return True
             if stretch is None:
                 continue
-            chosen = stretch.first(found.place, min(wanted, max(1, room // self.message_bytes)))
+            chosen = stretch.first(found.scanned_to, min(wanted, max(1, room // self.message_bytes)))
             if size and sum(map(len, chosen.parts)) > room:
                 return False
-            found.place = chosen.scanned_to
-            self._ahead.note_used(stretch, found.place, past_changes)
+            found.scanned_to = chosen.scanned_to
+            self._ahead.note_used(stretch, found.scanned_to, past_changes)
             if self.set_aside:
                 chosen = chosen.without(self.set_aside, self.indexes)
             if chosen.parts:
@@ -187,23 +177,25 @@ class LaneGatherer(LogGatherer):
     async def _stretch(self, found: LaneFound, wanted: int, reader: Reader, empty: int) -> LaneStretch | None:
         """The stretch at the lane's position, which is moved there. None: there is none, or damage, behind which
         the lane goes on. `empty`: the number of stretches before it without messages of the lane."""
-        kept = self._ahead.holding(found.lane, found.place, self.log.past_changes)
+        kept = self._ahead.holding(found.lane, found.scanned_to, self.log.past_changes)
         if kept is not None:
             return kept
         end, lane = self.end, found.lane
-        start = await self.log.stretch_of_lane(lane, found.place, end) if found.place < end else None
+        start = await self.log.stretch_of_lane(lane, found.scanned_to, end) if found.scanned_to < end else None
         if start is None:
-            found.place, found.has_no_fresh = max(found.place, end), True
+            found.scanned_to, found.has_no_fresh = max(found.scanned_to, end), True
             return None
         likely = max(8 * wanted * self.message_bytes, WINDOW_BYTES_MIN) << empty
         bytes_max = 2 * WINDOW_BYTES_MAX if empty else WINDOW_BYTES_MAX
-        read = await self.read(start, min(self._ahead.how_much(lane, found.place, likely), bytes_max))
+        read = await self.read(start, min(self._ahead.how_much(lane, found.scanned_to, likely), bytes_max))
         if isinstance(read, DamagedData):
             found.damages.append(read)
-            found.place = min(end_of(read), end)
+            found.scanned_to = min(end_of(read), end)
             return None
-        found.place = max(found.place, start)
-        return cut_lane(read.data, read.next_offset, WantedRecords(lane, found.place, wanted), reader, self.indexes)
+        found.scanned_to = max(found.scanned_to, start)
+        return cut_lane(
+            read.data, read.next_offset, WantedRecords(lane, found.scanned_to, wanted), reader, self.indexes
+        )
 
 
 def _how_far(wanted: int, plan: Plan) -> int:

@@ -97,8 +97,7 @@ class Taking:
         gatherer.recent = self.recent if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
-                keyed = await gatherer.read_keys(ledger.unsettled())
-                ledger.keys.learn(ledger.unsettled(), keyed)
+                ledger.learn_keys(await gatherer.read_keys(ledger.unsettled()))
             if ledger.committed < log.log_start:
                 self.ledgers.note_removed(here, log.log_start)
             self.mending.note_known(here)

@@ -33,7 +33,7 @@ READ_BYTES = 256 * 1024
 
 async def count_fresh(ledger: Ledger, log: Log, hidden: OffsetSet) -> list[int | None]:
     """The number of fresh messages in each lane; None: unknown. `hidden` are never delivered."""
-    end, places = log.high_watermark, [ledger.fresh_in(lane) for lane in LANES]
+    end, places = log.high_watermark, ledger.fresh_places[:]
     unseen = _count_unseen(ledger, end, hidden)
     there = [lane for lane in LANES if places[lane] < end and log.lanes_from(places[lane]) >> lane & 1]
     if len(there) == 1:
@@ -139,12 +139,12 @@ def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
 async def _lane_of(
     ledger: Ledger, memory: LogMemory, clock: WallClock, lane: int, fresh: int | None
 ) -> LaneFigures:
-    next_fresh = await memory.next_of_lane(lane, ledger.fresh_in(lane))
+    next_fresh = await memory.next_of_lane(lane, ledger.fresh_places[lane])
     held = ledger.held_in(lane)
     first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
     age = None if first is None else await _age(memory, first, clock)
     ready = None if fresh is None else fresh + held.ready
-    return LaneFigures(ready, held.in_flight, ledger.shares.served[lane], age)
+    return LaneFigures(ready, held.in_flight, ledger.served[lane], age)
 
 
 async def _age(memory: LogMemory, offset: Offset, clock: WallClock) -> int | None:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import DeadLettersWait
-from goqueue.actors.delivery.settling import leaves
 from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.runtime.parts import PartHost
 from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.entries import Entry, leaves
 
 
 @dataclass(eq=False, slots=True)

@@ -20,10 +20,8 @@ from goqueue.actors.topics.requests import FindPartitions
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
-from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST, may_miss
-from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.names import DEAD_LETTER_SUFFIX
 from goqueue.errors import GoQueueError, PartitionLost
 
 ANSWER_SECONDS_MAX = 0.5
@@ -87,15 +85,10 @@ def introduction(
 ) -> AttachGroup:
     """Everything that a partition has to know of a group."""
     seen = known.topics.get(attachment.topic.name)
-    buries = not attachment.topic.name.endswith(DEAD_LETTER_SUFFIX)  # dead letters have no dead letters
     return AttachGroup(
         known.name,
         known.id,
-        LedgerSettings(
-            max_deliveries=settings.max_deliveries if buries else 0,
-            key_order=settings.key_order,
-            strict_lanes=settings.lanes == "strict",
-        ),
+        ledger_settings(known.name, attachment.topic.name, settings),
         attachment.start,
         listener,
         attachment.wanted.member,

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from reprlib import repr as shortened
 from typing import Any, TypeVar
 
+from goqueue.core.ledger.settings import LedgerSettings
+from goqueue.core.names import DEAD_LETTER_SUFFIX, is_internal
 from goqueue.core.topics.config import Choice, Setting, SettingKind, Whole
 from goqueue.errors import InvalidConfig
 
@@ -96,6 +98,18 @@ class GroupSettings:
     def conflicts_with(self, other: "GroupSettings") -> list[str]:
         """The names of the settings in which the two differ."""
         return [row.name for row in SETTINGS if getattr(self, row.name) != getattr(other, row.name)]
+
+
+def ledger_settings(group: str, topic: str, settings: GroupSettings) -> LedgerSettings:
+    """The settings of a group's ledgers on a topic. Dead letters have no dead letters: they are redelivered for
+    ever, and a rejected one late. Only the broker's own group rejects them, to send them back."""
+    are_letters = topic.endswith(DEAD_LETTER_SUFFIX)
+    return LedgerSettings(
+        max_deliveries=0 if are_letters else settings.max_deliveries,
+        key_order=settings.key_order,
+        strict_lanes=settings.lanes == "strict",
+        has_dead_letters=not are_letters or is_internal(group),
+    )
 
 
 SETTINGS = tuple(

@@ -200,6 +200,18 @@ def offsets_of(runs: Iterable[AttemptRun | Run]) -> OffsetSet:
     return OffsetSet((run[0], run[1]) for run in runs)
 
 
+Messages: TypeAlias = Sequence[Run] | OffsetSet
+"""Messages of one lane: a few runs, as whole batches are, or a set where they are scattered."""
+
+
+def as_set(messages: Messages) -> OffsetSet:
+    return messages if isinstance(messages, OffsetSet) else OffsetSet(messages)
+
+
+def as_runs(messages: Messages) -> Iterable[Run]:
+    return messages.runs() if isinstance(messages, OffsetSet) else messages
+
+
 def count(runs: Iterable[AttemptRun | Run]) -> int:
     return sum([run[1] - run[0] + 1 for run in runs])
 

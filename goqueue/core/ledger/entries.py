@@ -223,6 +223,19 @@ class Skipped(Entry):
     letters: bool
 
 
+def leaves(entry: Entry) -> bool:
+    """Whether the entry makes dead letters, or may."""
+    match entry:
+        case Rejected() | Repaired():
+            return True
+        case Nacked():
+            return bool(entry.leaving)
+        case Expired():
+            return entry.reason is not None
+        case _:
+            return False
+
+
 # How fields are written.
 
 

@@ -13,7 +13,7 @@ its delivery.
     expiry                     at once                         one more        leaves
     its consumer was replaced  at once                         one more        leaves
     release                    at once                         the same        comes again all the same
-    reject                     never: it leaves
+    reject                     never: it leaves; where there are no dead letters, a nack with the longest delay
 
 A message that leaves goes to the dead-letter topic. It is done once it is there, and holds the committed offset
 until then.
@@ -39,12 +39,9 @@ from goqueue.core.ledger.entries import (
     Began,
     Committed,
     CutBack,
-    Delivered,
     Entry,
     Expired,
     Extended,
-    LanesDelivered,
-    LaneTaken,
     Nacked,
     PassedOver,
     Rejected,
@@ -56,32 +53,36 @@ from goqueue.core.ledger.entries import (
     TransferBegun,
     TransferDone,
 )
+from goqueue.core.ledger.handout import Delivering, HandOut, Recipient, Scanned, passed_over
+from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.leases import Lease
 from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings, backoff
-from goqueue.core.ledger.settlements import Settlement
+from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
 from goqueue.core.ledger.state import LedgerState
-from goqueue.core.ledger.views import LaneHeld, Progress
+from goqueue.core.ledger.views import LaneHeld, Plan, Progress
 from goqueue.core.offsetset import OffsetSet, Run
-from goqueue.core.receipts import NONCE_BITS, OFFSET_MAX
-from goqueue.types import Microseconds, Offset, Priority
+from goqueue.errors import StaleReceipt
+from goqueue.types import Offset
 
 REASON_LENGTH_MAX = 1_000
+VISIBILITY_SECONDS = 30.0
+"""The visibility timeout of an extension that names none."""
 REPLACED = "not settled when another consumer came in the place of this one"
 
 
 class Ledger(Planning):
     def apply(self, entry: Entry, now: float) -> None:
         """Apply a journaled entry, a new one or one of a replay. `now` is the time at which it was journaled."""
-        if self.keys.are_known:
+        if self._keys.are_known:
             if isinstance(entry, Acked) and entry.runs is None:  # it does not name its messages
-                self.keys.note_acked(self._state.deliveries.offsets_under(entry.nonce))
+                self._keys.settle(self._state.deliveries.offsets_under(entry.nonce))
             else:
-                self.keys.note_entry(entry)
+                self._keys.note_entry(entry)
         self._state.apply(entry, now)
         if isinstance(entry, Repaired):  # they lie before others of their keys: all are read again
-            self.keys.forget()
+            self._keys.forget()
 
     # Where the group stands
 
@@ -131,12 +132,20 @@ class Ledger(Planning):
     @property
     def lacks_keys(self) -> bool:
         """Whether the keys of unsettled messages have to be learnt before anything is delivered."""
-        return self.settings.key_order and not self.keys.are_known
+        return self._settings.key_order and not self._keys.are_known
+
+    def learn_keys(self, keyed: Iterable[Keyed]) -> None:
+        """Learn the keys of unsettled messages; some may have been settled since they were read."""
+        self._keys.learn(self.unsettled(), keyed)
+
+    def longest_backlog(self) -> tuple[Offset, int] | None:
+        """The message that the most others of its key wait for, and how many they are; None when none waits."""
+        return self._keys.longest_backlog()
 
     def count_behind_keys(self, now: float) -> int:
         """How many of the ready messages wait for an earlier one of their key."""
         self._state.retries.move_on(now)
-        return self.keys.count_waiting(self._state.retries.ready(lambda _: True))
+        return self._keys.count_waiting(self._state.retries.ready(lambda _: True))
 
     def unsettled(self) -> list[Run]:
         """The messages that are in flight, wait for their retry or are ready again, in order."""
@@ -176,104 +185,60 @@ class Ledger(Planning):
 
     # Delivering
 
-    def deliver(
-        self,
-        now: float,
-        wall: Microseconds,
-        member: str,
-        nonce: int,
-        visibility: float,
-        *,
-        again: Sequence[AttemptRun],
-        fresh: Sequence[Run],
-        scanned_to: Offset,
-        lane: int = Priority.NORMAL,
-    ) -> Delivered | PassedOver | None:
-        """Deliver what a plan allowed and the log has; None when that is nothing and nothing was passed over.
+    def hand_out(self, now: float, to: Recipient, plan: Plan, scanned: Scanned) -> HandOut:
+        """Decide the delivery of what a plan allowed and the log has."""
+        return Delivering(self._state, self._settings, self._keys).decide(now, to, plan, scanned)
 
-        Offsets before `scanned_to` that are neither fresh nor damaged are never delivered: hidden, expired or
-        compacted. Other lanes have no messages there.
-        """
-        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(fresh))
-        at = self.fresh_in(lane)
-        for first, last in fresh:
-            assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
-            at = last + 1
-        assert at <= scanned_to
-        if not again and not fresh:
-            return PassedOver((), scanned_to, "") if scanned_to > self.next_fresh else None
-        return Delivered(wall, member, nonce, visibility, tuple(again), tuple(fresh), scanned_to, is_alone, lane)
-
-    def deliver_lanes(
-        self,
-        now: float,
-        wall: Microseconds,
-        member: str,
-        nonce: int,
-        visibility: float,
-        *,
-        again: Sequence[AttemptRun],
-        lanes: Sequence[LaneTaken],
-    ) -> LanesDelivered | PassedOver | None:
-        """The same from several lanes, each with a position of its own."""
-        taken = [each for each in lanes if each.offsets]
-        is_alone = self._check_delivery(now, member, nonce, again, has_fresh=bool(taken))
-        places = self._state.lanes.fresh[:]
-        for lane, scanned_to, offsets in lanes:
-            first = offsets.first
-            assert places[lane] <= (scanned_to if first is None else first), f"lane {lane} was looked at before"
-            assert not offsets.count(scanned_to, OFFSET_MAX)
-            places[lane] = scanned_to
-        if not again and not taken:
-            return PassedOver((), self.next_fresh, "", tuple(places)) if places != self._state.lanes.fresh else None
-        moved = tuple(each for each in lanes if each.offsets or each.scanned_to > self.fresh_in(each.lane))
-        return LanesDelivered(wall, member, nonce, visibility, tuple(sorted(again)), moved, is_alone)
-
-    def _check_delivery(
-        self, now: float, member: str, nonce: int, again: Sequence[AttemptRun], *, has_fresh: bool
-    ) -> bool:
-        """A delivery that does not fit must not reach the journal (G7). Returns whether it is of one message
-        alone."""
-        assert self.has_begun
-        assert 0 <= nonce < 1 << NONCE_BITS
-        assert nonce not in self._state.deliveries, "a nonce names one delivery"
-        self._state.retries.move_on(now)
-        assert self._state.retries.count_ready(again) == count(again), f"some of {again} are not ready"
-        held, is_alone = self._state.deliveries.held_by(member), self._are_alone(again)
-        assert not held.is_alone or not (again or has_fresh), "whoever holds a message alone is given nothing else"
-        assert not is_alone or (count(again), has_fresh, held.count) == (1, False, 0)
-        return is_alone
-
-    def _are_alone(self, again: Iterable[AttemptRun]) -> bool:
-        return any(map(self._goes_alone, self._state.retries.standings_of(again))) if again else False
+    def handed_out(self, now: float, decided: HandOut) -> None:
+        """The entries are journaled and applied: note what they do not say."""
+        for look in decided.looked:
+            self._keys.note(look)
+        if decided.counts is not None:
+            self._note_served(now, decided.plan, decided.counts, decided.exhausted)
 
     def pass_over(self, runs: Iterable[Run | AttemptRun], why: str) -> PassedOver:
         """These were to be redelivered, or to become dead letters, and are no longer in the log: they are done."""
-        gone = tuple(Run(run.first, run.last) for run in runs)
-        assert all(self._state.count_unheld(run) == run.size for run in gone), f"not all of {gone} are to be passed"
-        return PassedOver(gone, self.next_fresh, why[:REASON_LENGTH_MAX])
+        return passed_over(self._state, runs, why[:REASON_LENGTH_MAX])
 
     # Receipts: the entry, if anything is to be done, and those that are stale (G6). What was settled in the same
     # way under this nonce before succeeds again, without an entry
+
+    def settle(self, now: float, asked: SettleRequest) -> tuple[Entry | None, AttemptRuns]:
+        nonce, runs = asked.nonce, asked.runs
+        match asked.action:
+            case Action.ACK:
+                return self._ack_whole(now, nonce, asked.whole) if asked.whole else self.ack(now, nonce, runs)
+            case Action.NACK:
+                return self.nack(now, nonce, runs, asked.delay, asked.reason)
+            case Action.REJECT:
+                return self.reject(now, nonce, runs, asked.reason)
+            case Action.RELEASE:
+                return self.release(now, nonce, runs)
+            case Action.EXTEND:
+                visibility = VISIBILITY_SECONDS if asked.delay is None else float(asked.delay)
+                return self.extend(now, nonce, runs or None, visibility)
 
     def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
         return (Acked(nonce, good) if good else None), stale
 
-    def ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, bool]:
-        """Ack a whole delivery of `size` messages without naming them. The second value: whether all of them are in
-        flight, or were acked before. Otherwise they have to be named."""
+    def _ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, AttemptRuns]:
+        """All of its messages are in flight, or were acked before. Otherwise they have to be named."""
         if self._state.deliveries.are_out(now, nonce, size):
-            return Acked(nonce, None), True
-        return None, self._state.deliveries.were_acked(nonce, size)
+            return Acked(nonce, None), ()
+        if not self._state.deliveries.were_acked(nonce, size):
+            raise StaleReceipt(
+                f"delivery {nonce:012x} is not as it was, or its lease has ended; name its messages by runs"
+            )
+        return None, ()
 
     def nack(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], delay: float | None, reason: str
     ) -> tuple[Nacked | None, AttemptRuns]:
         """A delay replaces the backoff. A repeat changes neither delay nor reason."""
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.NACKED)
-        leaving = tuple(run for run in good if self._is_last(run.attempt))
-        retries = self._retries([run for run in good if not self._is_last(run.attempt)], delay)
+        leaving = tuple(run for run in good if self._settings.is_last(run.attempt))
+        retries = self._retries([run for run in good if not self._settings.is_last(run.attempt)], delay)
         reason = _shown(reason, f"nacked, delivery {self.settings.max_deliveries} was the last")
         return (Nacked(nonce, retries, leaving, reason) if good else None), stale
 
@@ -291,7 +256,9 @@ class Ledger(Planning):
 
     def reject(
         self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
-    ) -> tuple[Rejected | None, AttemptRuns]:
+    ) -> tuple[Rejected | Nacked | None, AttemptRuns]:
+        if not self._settings.has_dead_letters:
+            return self.nack(now, nonce, runs, self._settings.backoff_max, reason)
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.REJECTED)
         return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
 
@@ -302,10 +269,12 @@ class Ledger(Planning):
     def extend(
         self, now: float, nonce: int, runs: Iterable[AttemptRun] | None, visibility: float
     ) -> tuple[Extended | None, AttemptRuns]:
-        """Without runs, all messages in flight; no entry then means that there are none."""
+        """Without runs, all messages in flight: there are some."""
         deliveries = self._state.deliveries
         delivery = deliveries.get(nonce)
         good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
+        if runs is None and not good:
+            raise StaleReceipt(f"nothing of delivery {nonce:012x} is out; its lease has ended, or all is settled")
         if not good or delivery is None:
             return None, stale
         is_whole = count(good) == delivery.size
@@ -342,10 +311,10 @@ class Ledger(Planning):
         return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
 
     def _expiries(self, delivery: Delivery, lease: Lease, why: str) -> list[Expired]:
-        items = lease.out.items()
-        again = tuple(in_order(item for item in items if not self._is_last(item[0].attempt)))
+        items, is_last = lease.out.items(), self._settings.is_last
+        again = tuple(in_order(item for item in items if not is_last(item[0].attempt)))
         expiries = [Expired(delivery.nonce, again, None)] if again else []
-        for attempt in sorted({standing.attempt for standing, _ in items if self._is_last(standing.attempt)}):
+        for attempt in sorted({standing.attempt for standing, _ in items if is_last(standing.attempt)}):
             runs = tuple(in_order(item for item in items if item[0].attempt == attempt))
             reason = f"{why}, delivery {attempt} of {self.settings.max_deliveries}"
             expiries.append(Expired(delivery.nonce, runs, reason))

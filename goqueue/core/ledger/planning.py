@@ -34,8 +34,8 @@ class Planning:
     def __init__(self, settings: LedgerSettings) -> None:
         self._settings = settings
         self._state = LedgerState()
-        self.keys = LedgerKeys()
-        self.shares = LaneShares(is_strict=settings.strict_lanes)
+        self._keys = LedgerKeys()
+        self._shares = LaneShares(is_strict=settings.strict_lanes)
 
     @property
     def settings(self) -> LedgerSettings:
@@ -45,9 +45,9 @@ class Planning:
     @settings.setter
     def settings(self, settings: LedgerSettings) -> None:
         self._settings = settings
-        self.shares.is_strict = settings.strict_lanes
+        self._shares.is_strict = settings.strict_lanes
         if not settings.key_order:
-            self.keys.forget()
+            self._keys.forget()
 
     @property
     def next_fresh(self) -> Offset:
@@ -59,14 +59,17 @@ class Planning:
         """The position of each lane: the lane was scanned below it."""
         return self._state.lanes.fresh
 
-    def fresh_in(self, lane: int) -> Offset:
-        """The position of this lane: the lane was scanned below it."""
-        return self._state.lanes.fresh[lane]
-
     @property
     def looks_no_further(self) -> bool:
         """Whether so many messages are ready or wait for their keys that fresh ones are not looked at."""
-        return self.settings.key_order and self._state.retries.ready_count >= LOOK_AHEAD_MAX
+        return self._settings.key_order and self._state.retries.ready_count >= LOOK_AHEAD_MAX
+
+    @property
+    def served(self) -> Sequence[int]:
+        return self._shares.served
+
+    def lane_waits(self, now: float) -> list[float | None]:
+        return self._shares.waits(now)
 
     def plan(
         self,
@@ -88,7 +91,7 @@ class Planning:
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
         if not self._state.retries.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
             return self._plan((), self._fresh_max(count_max, lasts_max), fresh)
-        alone = first_messages(self._ready(self._goes_alone), 1) if self._state.retries.ready_count else ()
+        alone = first_messages(self._ready(self._settings.goes_alone), 1) if self._state.retries.ready_count else ()
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, fresh, alone_waiting=bool(alone))
         if alone and lasts_max and not is_busy and not held.count:
@@ -104,7 +107,7 @@ class Planning:
         return first_messages(merge(lasts, others) if lasts else others, count_max)
 
     def _fresh_max(self, count_max: int, lasts_max: int) -> int:
-        return max(0, min(count_max, lasts_max) if self._is_last(FRESH_ATTEMPT) else count_max)
+        return max(0, min(count_max, lasts_max) if self._settings.is_last(FRESH_ATTEMPT) else count_max)
 
     def _plan(
         self,
@@ -117,7 +120,7 @@ class Planning:
         dealt: Dealt | None = None,
     ) -> Plan:
         look_max = fresh_max
-        if self.settings.key_order:
+        if self._settings.key_order:
             look_max = how_far_to_look(fresh_max, self._state.retries.ready_count)
             fresh_max = min(fresh_max, look_max)
         places, lane = self._state.lanes.fresh, fresh.lane
@@ -128,7 +131,7 @@ class Planning:
     # Several lanes
 
     def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
-        if self._is_last(FRESH_ATTEMPT):
+        if self._settings.is_last(FRESH_ATTEMPT):
             count_max = min(count_max, lasts_max)
         has_ready = self._state.retries.ready_count > 0
         lasts = self._lasts(count_max, lasts_max) if has_ready else [()] * len(LANES)
@@ -136,12 +139,12 @@ class Planning:
         sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
         mask = 0 if self.looks_no_further else fresh.mask
         work = [count(lasts[lane]) + sizes[lane] + ENDLESS * (mask >> lane & 1) for lane in LANES]
-        self.shares.note_work(now, work)
-        counts = self.shares.allot(now, count_max, work)
+        self._shares.note_work(now, work)
+        counts = self._shares.allot(now, count_max, work)
         ready = tuple(
             self._with_others(lasts[lane], in_order(others[lane]), count_max) if has_ready else () for lane in LANES
         )
-        dealt = Dealt(now, sum(counts), counts, work, ready, self.shares)
+        dealt = Dealt(now, sum(counts), counts, work, ready, self._shares)
         runs = tuple(run for lane in LANES for run in split_messages(ready[lane], counts[lane])[0])
         return self._plan(runs, sum(counts) - count(runs), fresh, alone_waiting=alone_waiting, dealt=dealt)
 
@@ -155,17 +158,17 @@ class Planning:
             left -= count(found[-1]) if lasts_max < count_max else 0
         return found
 
-    def note_served(self, now: float, plan: Plan, counts: Counts, exhausted: int) -> None:
+    def _note_served(self, now: float, plan: Plan, counts: Counts, exhausted: int) -> None:
         """By this plan `counts` messages of each lane were delivered; the lanes of the mask `exhausted` had no
         more."""
         if plan.dealt is None:
-            self.shares.took_alone(now, plan.lane, counts[plan.lane])
+            self._shares.took_alone(now, plan.lane, counts[plan.lane])
         else:
             work = [
                 counts[lane] if exhausted >> lane & 1 else max(counts[lane], plan.dealt.work[lane])
                 for lane in LANES
             ]
-            self.shares.took(now, counts, work)
+            self._shares.took(now, counts, work)
 
     # What is ready again
 
@@ -173,7 +176,7 @@ class Planning:
         return in_order(self._those_ready(chosen))
 
     def _those_ready(self, chosen: Callable[[Standing], bool]) -> list[StandingSet]:
-        return list(self.keys.those_that_may_leave(self._state.retries.ready(chosen)))
+        return list(self._keys.those_that_may_leave(self._state.retries.ready(chosen)))
 
     def _in_lane(self, lane: int, chosen: Callable[[Standing], bool]) -> Callable[[Standing], bool]:
         return lambda standing: standing.lane == lane and chosen(standing)
@@ -183,14 +186,8 @@ class Planning:
         lanes = {standing.lane for standing, _ in self._state.retries.ready(lambda _: True)}
         return sum(1 << lane for lane in lanes)
 
-    def _goes_alone(self, standing: Standing) -> bool:
-        return standing.lost and self._is_last(standing.attempt)
-
     def _is_last_with_others(self, standing: Standing) -> bool:
-        return self._is_last(standing.attempt) and not standing.lost
+        return self._settings.is_last(standing.attempt) and not standing.lost
 
     def _is_not_last(self, standing: Standing) -> bool:
-        return not self._is_last(standing.attempt)
-
-    def _is_last(self, attempt: int) -> bool:
-        return 0 < self.settings.max_deliveries <= attempt
+        return not self._settings.is_last(standing.attempt)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from goqueue.core.ledger.attempts import Standing
+
 DELAY_FIRST = 1.0
 DELAY_MAX = 60.0
 _DOUBLINGS_MAX = 16
@@ -23,3 +25,12 @@ class LedgerSettings:
     key_order: bool = False
     strict_lanes: bool = False
     """The highest lane with work gets everything, the starvation guard apart."""
+    has_dead_letters: bool = True
+    """Whether messages may be rejected. If not, a reject is a nack with the longest delay."""
+
+    def is_last(self, attempt: int) -> bool:
+        """Whether a delivery is the last permitted one."""
+        return 0 < self.max_deliveries <= attempt
+
+    def goes_alone(self, standing: Standing) -> bool:
+        return standing.lost and self.is_last(standing.attempt)

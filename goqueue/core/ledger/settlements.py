@@ -7,9 +7,9 @@ were settled whole, and a run or two say all.
 from collections.abc import Iterator
 from enum import IntEnum
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from goqueue.core.ledger.attempts import Attempts, Standing
+from goqueue.core.ledger.attempts import AttemptRuns, Attempts, Standing
 from goqueue.core.offsetset import Run
 from goqueue.types import Offset
 
@@ -117,3 +117,21 @@ class Action(IntEnum):
     RELEASE = 3
     EXTEND = 4
     """`delay_ms` is how long the lease lasts from now. Without runs: all of the delivery that is not settled."""
+
+
+class SettleRequest(Protocol):
+    """A consumer settles messages of a delivery, or extends their lease."""
+
+    @property
+    def nonce(self) -> int: ...
+    @property
+    def action(self) -> Action: ...
+    @property
+    def runs(self) -> AttemptRuns: ...
+    @property
+    def delay(self) -> float | None: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def whole(self) -> int:
+        """An ack of a whole delivery that had this number of messages, without naming them; 0: they are named."""

@@ -15,7 +15,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.ledger.keyorder import Keyed
+from goqueue.core.ledger.keys import Keyed
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.records.batch import ZSTD, Envelope, records_of, seal_envelope
 from goqueue.core.records.columns import RECORDS_MAX, lanes_of, shape_of

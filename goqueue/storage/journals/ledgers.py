@@ -200,6 +200,7 @@ def _settings_to_plain(settings: LedgerSettings) -> list[Any]:
         float(settings.backoff_max),
         settings.key_order,
         settings.strict_lanes,
+        *([] if settings.has_dead_letters else [False]),
     ]
 
 

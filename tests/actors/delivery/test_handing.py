@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -77,47 +78,52 @@ class Planted(Exception):
 
 ROOT = Path(goqueue.__file__).parent
 PLACES = tuple(f"{ROOT / room}/" for room in ("core", "actors"))
-HANDING_OUT = f"{ROOT / 'actors' / 'delivery' / 'handing.py'}"
-BEGIN, UNFAILING = Taking._take.__code__, HandingOut._journal_and_answer.__code__
-"""The second journals, applies what is journaled, and answers: nothing in it may fail."""
+DECIDING = f"{ROOT / 'actors' / 'delivery' / 'handing.py'}", f"{ROOT / 'core' / 'ledger'}/"
+BEGIN, HAND_OUT = Taking._take.__code__, HandingOut.hand_out.__code__
+UNFAILING = HandingOut._journal_and_answer.__code__
+"""It journals, applies what is journaled, and answers: nothing in it may fail."""
 NEVER = -1
 
 
 class Crash:
-    """Raises at one of the lines that a request for messages runs through. Notes in which file each line lies."""
+    """Raises at one of the lines that a request for messages runs through. Notes which of them decide a delivery,
+    or note it."""
 
     def __init__(self, line: int) -> None:
         self._line = line
-        self.files = list[str]()
+        self.lines = list[bool]()
         self.where = ""
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        return self._at_line if event == "call" and self._is_on_the_way(frame) else None
+        codes = self._codes_to(frame) if event == "call" else []
+        if BEGIN not in codes or UNFAILING in codes:
+            return None
+        is_deciding = HAND_OUT in codes and frame.f_code.co_filename.startswith(DECIDING)
+        return partial(self._at_line, is_deciding)
 
-    def _is_on_the_way(self, frame: FrameType) -> bool:
-        if not frame.f_code.co_filename.startswith(PLACES):
-            return False
-        caller: FrameType | None = frame
-        while caller is not None and caller.f_code is not BEGIN:
-            if caller.f_code is UNFAILING:
-                return False
+    def _codes_to(self, frame: FrameType) -> list[CodeType]:
+        """The functions from this one to the request."""
+        codes = list[CodeType]()
+        caller = frame if frame.f_code.co_filename.startswith(PLACES) else None
+        while caller is not None and BEGIN not in codes:
+            codes.append(caller.f_code)
             caller = caller.f_back
-        return caller is not None
+        return codes
 
-    def _at_line(self, frame: FrameType, event: str, _: Any) -> Any:
+    def _at_line(self, is_deciding: bool, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line" and not self.where:
-            if len(self.files) == self._line:
+            if len(self.lines) == self._line:
                 self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
                 raise Planted(self.where)
-            self.files.append(frame.f_code.co_filename)
-        return self._at_line
+            self.lines.append(is_deciding)
+        return partial(self._at_line, is_deciding)
 
 
-def lines_to_crash_at(files: Sequence[str], random: Random, many: bool) -> list[int]:
+def lines_to_crash_at(lines: Sequence[bool], random: Random, many: bool) -> list[int]:
     """Those that decide, and some of those that read and plan before."""
-    deciding = [line for line, file in enumerate(files) if file == HANDING_OUT]
-    others = random.sample(range(len(files)), 200 if many else 4)
-    return sorted({*(deciding if many else random.sample(deciding, 14)), *others})
+    deciding = [line for line, is_deciding in enumerate(lines) if is_deciding]
+    others = random.sample(range(len(lines)), 200 if many else 4)
+    return sorted({*(deciding if many else random.sample(deciding, 20)), *others})
 
 
 @contextmanager
@@ -173,7 +179,7 @@ async def test_a_crash_anywhere_on_the_way_of_a_delivery_costs_no_attempt(
     clean, way = await take_and_crash(disk.kill(), settings, NEVER)
     assert clean is not None
     many = pytestconfig.getoption("--seeds") >= MANY_SEEDS
-    for line in lines_to_crash_at(way.files, Random(name), many):
+    for line in lines_to_crash_at(way.lines, Random(name), many):
         image = disk.kill()
         seen, crash = await take_and_crash(image, settings, line)
         assert crash.where

@@ -9,6 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.delivery.requests import AttachGroup, FindCommitted
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.requests import Alter, DescribeGroup, Leave, ResetOffsets
+from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.errors import (
     ActorDied,
     GroupConflict,
@@ -252,8 +253,8 @@ async def test_dead_letters_have_no_dead_letters(disk: SimulatedDisk, autojump_c
         await stage.create("orders.dlq", 1)
         await stage.create("orders", 1)
         await (await stage.group()).call(join("ann", "orders", "orders.dlq", max_deliveries=5))
-        assert attached(stage, "orders.dlq", 0)[0].settings.max_deliveries == 0
-        assert attached(stage, "orders", 0)[0].settings.max_deliveries == 5
+        assert attached(stage, "orders.dlq", 0)[0].settings == LedgerSettings(0, has_dead_letters=False)
+        assert attached(stage, "orders", 0)[0].settings == LedgerSettings(5)
 
 
 # Operators

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.groups.settings import SETTINGS, GroupSettings
+from goqueue.core.groups.settings import SETTINGS, GroupSettings, ledger_settings
+from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.errors import InvalidConfig
 
 plain_settings = st.fixed_dictionaries(
@@ -133,3 +134,22 @@ def test_settings_survive_the_wire_and_fields_of_later_versions_are_passed_over(
         return
     assert GroupSettings.from_plain(msgpack.unpackb(msgpack.packb(settings.to_plain()))) == settings
     assert all(getattr(settings, name) == value for name, value in plain.items() if name != "of_a_later_version")
+
+
+# Of a group's ledgers
+
+
+def test_a_ledger_has_the_settings_of_its_group() -> None:
+    settings = GroupSettings(max_deliveries=7, key_order=True, lanes="strict")
+    assert ledger_settings("billing", "orders", settings) == LedgerSettings(7, key_order=True, strict_lanes=True)
+
+
+def test_dead_letters_have_no_dead_letters() -> None:
+    """However often one is delivered, and whoever rejects it, it stays."""
+    found = ledger_settings("billing", "orders.dlq", GroupSettings(max_deliveries=7))
+    assert found == LedgerSettings(0, has_dead_letters=False)
+
+
+def test_the_brokers_own_group_sends_dead_letters_back_by_rejecting_them() -> None:
+    found = ledger_settings("__redrive", "orders.dlq", GroupSettings(max_deliveries=7))
+    assert found == LedgerSettings(0, has_dead_letters=True)

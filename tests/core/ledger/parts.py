@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.offsetset import Run
 
 Choose: TypeAlias = Callable[[Sequence[Any]], Any]
@@ -50,6 +51,17 @@ class Slip:
     nonce: int
     offset: int
     attempt: int
+
+
+class Asked(NamedTuple):
+    """A settlement, as a consumer asks for it."""
+
+    nonce: int
+    action: Action
+    runs: AttemptRuns = ()
+    delay: float | None = None
+    reason: str = ""
+    whole: int = 0
 
 
 def together(offsets: Iterable[int]) -> list[Run]:

@@ -1,11 +1,14 @@
 """How messages are handed out, in the model of a ledger: of one lane, or of several, each from its own place on."""
 
-from goqueue.core.ledger.attempts import AttemptRun, split_messages
-from goqueue.core.ledger.entries import Entry, LaneTaken
+from collections.abc import Iterable
+
+from goqueue.core.ledger.attempts import AttemptRun, as_runs, split_messages
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.views import Dealt, FreshLanes, Plan
-from goqueue.core.offsetset import OffsetSet
+from goqueue.core.offsetset import OffsetSet, Run
 from tests.core.ledger.parts import MEMBERS, Choose, Message, Slip, State, singles, together
 
 
@@ -102,19 +105,8 @@ class Receiving:
             found = found[: plan.fresh_max]
             end = found[-1] + 1
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
-        self.write(
-            self.ledger.deliver(
-                self.now,
-                self.wall,
-                member,
-                self.nonce,
-                visibility,
-                again=again,
-                fresh=together(found),
-                scanned_to=end,
-                lane=plan.lane,
-            )
-        )
+        scan = LaneScan(plan.lane, end, again, together(found))
+        self.hand_out(member, visibility, plan, [scan])
         looked = range(self.fresh[plan.lane], end)
         self.note_looked([offset for offset in looked if offset not in self.aside])
         self.fresh = [max(place, end) for place in self.fresh]
@@ -139,26 +131,21 @@ class Receiving:
         assert [each for some in chosen for each in some] == singles(plan.again)
 
     def receive_from_lanes(self, choose: Choose, member: str, plan: Plan, dealt: Dealt) -> None:
-        taken, given = list[LaneTaken](), list[int]()
-        again = list[AttemptRun]()
+        scans = list[LaneScan]()
         for lane in LANES:
             ready, _ = split_messages(dealt.ready[lane], dealt.counts[lane])
             wanted = dealt.counts[lane] - len(singles(ready))
-            again += [] if choose((False, False, True)) else ready
+            taken = () if choose((False, False, True)) else ready
             place, offsets = self.taken_of(lane, max(0, wanted - choose((0, 0, 1))))
-            taken.append(LaneTaken(lane, place, OffsetSet(together(offsets))))
-            given += offsets
+            scans.append(LaneScan(lane, place, taken, OffsetSet(together(offsets))))
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
-        entry = self.ledger.deliver_lanes(
-            self.now, self.wall, member, self.nonce, visibility, again=again, lanes=taken
-        )
-        self.write(entry)
-        counts = [len(each.offsets) for each in taken]
-        self.ledger.note_served(self.now, plan, counts, 0)
-        for lane, place, _ in taken:
-            self.note_looked([offset for offset in self.unseen_of(lane) if offset < place])
-            self.fresh[lane] = place
-        self.note_given(member, visibility, [*[offset for offset, _ in singles(again)], *given], plan)
+        self.hand_out(member, visibility, plan, scans)
+        for scan in scans:
+            self.note_looked([offset for offset in self.unseen_of(scan.lane) if offset < scan.scanned_to])
+            self.fresh[scan.lane] = scan.scanned_to
+        again = [offset for scan in scans for offset, _ in singles(scan.again)]
+        fresh = [offset for scan in scans for offset, _ in singles(_first(as_runs(scan.fresh)))]
+        self.note_given(member, visibility, [*again, *fresh], plan)
 
     def taken_of(self, lane: int, wanted: int) -> tuple[int, list[int]]:
         """So many of a lane, and where it has come then: to the end of the log when it has no more."""
@@ -169,6 +156,23 @@ class Receiving:
         return (there[wanted - 1] + 1 if wanted else self.fresh[lane]), there[:wanted]
 
     # Both
+
+    def hand_out(self, member: str, visibility: float, plan: Plan, scans: list[LaneScan]) -> None:
+        """To decide changes nothing; what is given is what was scanned, once, in the order of the lanes."""
+        before = self.ledger.snapshot(self.now)
+        decided = self.ledger.hand_out(
+            self.now, Recipient(self.wall, member, self.nonce, visibility), plan, Scanned(scans)
+        )
+        assert self.ledger.snapshot(self.now) == before
+        scanned = [(each.lane, [*singles(each.again), *singles(_first(as_runs(each.fresh)))]) for each in scans]
+        named = singles(decided.runs or decided.sets.runs())
+        assert sorted(named) == sorted(one for _, some in scanned for one in some)
+        assert not decided.runs or named == [one for _, some in scanned for one in some]
+        given = {lane: len(some) for lane, some in scanned}
+        assert decided.counts == ([given.get(lane, 0) for lane in LANES] if named else None)
+        for entry in decided.entries:
+            self.write(entry)
+        self.ledger.handed_out(self.now, decided)
 
     def note_looked(self, offsets: list[int]) -> None:
         for offset in offsets:
@@ -183,3 +187,7 @@ class Receiving:
             message.last_delivery, message.is_alone = self.wall, plan.is_alone
             message.first_delivery = message.first_delivery or self.wall
             self.slips.append(Slip(self.nonce, offset, message.attempt))
+
+
+def _first(fresh: Iterable[Run]) -> list[AttemptRun]:
+    return [AttemptRun(*run, 1) for run in fresh]

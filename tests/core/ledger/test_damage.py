@@ -1,6 +1,7 @@
 """Ranges that the log cannot read stay open in a group's ledger (G5)."""
 
 from goqueue.core.ledger.entries import Entry, LaneOffsets, LaneTaken
+from goqueue.core.ledger.handout import Recipient
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet, Run
@@ -24,9 +25,7 @@ def damaged_desk() -> Desk:
 def deliver(desk: Desk, fresh: list[tuple[int, int]], scanned_to: int) -> int:
     desk.nonce += 1
     runs = [Run(*each) for each in fresh]
-    desk.write(
-        desk.ledger.deliver(desk.now, 5, "ann", desk.nonce, 30.0, again=(), fresh=runs, scanned_to=scanned_to)
-    )
+    desk.carry_out(desk.decide((), runs, scanned_to, Recipient(5, "ann", desk.nonce, 30.0)))
     return desk.nonce
 
 
@@ -104,7 +103,7 @@ def test_a_lane_that_comes_to_a_repaired_range_later_does_not_hand_it_out_twice(
     desk = Desk()
     taken = [LaneTaken(0, 10, OffsetSet([(9, 9)]))]
     desk.write(desk.ledger.damage.note(desk.now, 4, 8, "0.log"))
-    desk.write(desk.ledger.deliver_lanes(desk.now, 5, "ann", 1, 30.0, again=(), lanes=taken))
+    desk.carry_out(desk.decide_lanes(taken, Recipient(5, "ann", 1, 30.0)))
     desk.write(desk.ledger.damage.repair(4, 8, normal((4, 8))))
     assert list(desk.ledger.damage.set_aside.runs()) == [Run(4, 8)], "whoever reads on leaves these out"
     assert desk.ledger.progress(desk.now).ready_again == 5
@@ -116,9 +115,7 @@ def test_a_repaired_message_that_is_given_up_tells_when_it_was_first_handed_out(
     desk = damaged_desk()
     desk.write(desk.ledger.damage.repair(4, 9, normal((4, 9))))
     desk.nonce += 1
-    desk.write(
-        desk.ledger.deliver(desk.now, 77, "ann", desk.nonce, 30.0, again=[run(4, 4)], fresh=(), scanned_to=20)
-    )
+    desk.carry_out(desk.decide([run(4, 4)], (), 20, Recipient(77, "ann", desk.nonce, 30.0)))
     desk.write(desk.ledger.reject(desk.now, desk.nonce, [run(4, 4)], "bad")[0])
     (letter,) = desk.ledger.next_dead_letters(5)
     assert (letter.first_delivery, letter.last_delivery) == (77, 77)

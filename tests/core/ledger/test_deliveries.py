@@ -12,6 +12,7 @@ from goqueue.core.ledger.entries import Entry, Nacked, Retry
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import SETTLED_REMEMBERED
+from goqueue.errors import StaleReceipt
 from tests.core.ledger.test_delivering import Desk, run
 
 # Receipts
@@ -158,7 +159,8 @@ def test_a_receipt_whose_time_has_come_is_stale_before_anyone_ticked() -> None:
     desk.now += 0.5
     for settle in (desk.ack, desk.nack, desk.release, desk.reject, desk.extend):
         assert settle(nonce, run(0)) == (run(0),)
-    assert desk.ledger.extend(desk.now, nonce, None, 30.0) == (None, ())
+    with pytest.raises(StaleReceipt):
+        desk.ledger.extend(desk.now, nonce, None, 30.0)
     assert desk.ledger.release_member(desk.now, "ann") == []
     assert desk.counts() == {"in_flight": 1}
 

@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.entries import Entry, LaneTaken
+from goqueue.core.ledger.handout import HandOut, LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.ledger.views import Plan
+from goqueue.core.ledger.shares import ALL_LANES
+from goqueue.core.ledger.views import FreshLanes, Plan
 from goqueue.core.offsetset import Run
+from goqueue.types import Priority
+
+ANN = Recipient(0, "ann", 1, 30.0)
 
 
 class Desk:
@@ -38,11 +43,33 @@ class Desk:
     ) -> int:
         end = fresh[-1].last + 1 if fresh else self.ledger.next_fresh
         self.nonce += 1
-        entry = self.ledger.deliver(
-            self.now, int(self.now), member, self.nonce, visibility, again=again, fresh=fresh, scanned_to=end
-        )
-        self.write(entry)
+        to = Recipient(int(self.now), member, self.nonce, visibility)
+        self.carry_out(self.decide(again, fresh, end, to))
         return self.nonce
+
+    def decide(
+        self,
+        again: Sequence[AttemptRun] = (),
+        fresh: Sequence[Run] = (),
+        scanned_to: int = 0,
+        to: Recipient = ANN,
+    ) -> HandOut:
+        """A delivery of one lane, whatever a plan would allow."""
+        plan = self.ledger.plan(self.now, to.member, 1, is_busy=False)
+        scan = LaneScan(Priority.NORMAL, scanned_to, again, fresh)
+        return self.ledger.hand_out(self.now, to, plan, Scanned([scan]))
+
+    def decide_lanes(self, lanes: Sequence[LaneTaken], to: Recipient) -> HandOut:
+        """A delivery of several lanes, without redeliveries."""
+        lanes_there = FreshLanes(ALL_LANES, is_mixed=True)
+        plan = self.ledger.plan(self.now, to.member, 10, is_busy=False, fresh=lanes_there)
+        scans = [LaneScan(lane, scanned_to, (), offsets) for lane, scanned_to, offsets in lanes]
+        return self.ledger.hand_out(self.now, to, plan, Scanned(scans))
+
+    def carry_out(self, decided: HandOut) -> None:
+        for entry in decided.entries:
+            self.write(entry)
+        self.ledger.handed_out(self.now, decided)
 
     def ack(self, nonce: int, *runs: AttemptRun) -> AttemptRuns:
         entry, stale = self.ledger.ack(self.now, nonce, runs)

@@ -31,6 +31,7 @@ from goqueue.core.ledger.entries import (
     TransferBegun,
     TransferDone,
 )
+from goqueue.core.ledger.handout import Recipient
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import OffsetSet, Run
@@ -177,7 +178,7 @@ def test_a_snapshot_keeps_how_often_it_was_reset() -> None:
 def test_a_snapshot_keeps_the_place_of_each_lane_and_what_is_ahead() -> None:
     desk = busy_ledger()
     taken = [LaneTaken(0, 40, OffsetSet([Run(20, 20), Run(30, 31)])), LaneTaken(2, 15, OffsetSet([Run(9, 10)]))]
-    desk.write(desk.ledger.deliver_lanes(desk.now, 5, "bob", 99, 30.0, again=(), lanes=taken))
+    desk.carry_out(desk.decide_lanes(taken, Recipient(5, "bob", 99, 30.0)))
     restored = Ledger.restore(desk.ledger.snapshot(desk.now), LedgerSettings(), desk.now)
     assert restored.fresh_places == desk.ledger.fresh_places == [40, 9, 15, 9, 9]
     assert restored.progress(desk.now) == desk.ledger.progress(desk.now)

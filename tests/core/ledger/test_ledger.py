@@ -4,6 +4,7 @@ import pytest
 
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Committed, CutBack, Delivered, Entry, PassedOver, Removed, Reset
+from goqueue.core.ledger.handout import Recipient
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import Run
 from tests.core.ledger.test_delivering import Desk, run
@@ -42,11 +43,11 @@ def test_what_is_not_for_delivery_is_passed_over_and_holds_nothing() -> None:
 
 def test_a_stretch_without_anything_to_hand_out_is_passed_over_too() -> None:
     desk = Desk()
-    entry = desk.ledger.deliver(desk.now, 0, "ann", 1, 30.0, again=(), fresh=(), scanned_to=9)
-    assert entry == PassedOver((), 9, "")
-    desk.write(entry)
+    decided = desk.decide(scanned_to=9)
+    assert (decided.entries, decided.gives, decided.counts) == ([PassedOver((), 9, "")], False, None)
+    desk.carry_out(decided)
     assert (desk.ledger.committed, desk.ledger.next_fresh) == (9, 9)
-    assert desk.ledger.deliver(desk.now, 0, "ann", 1, 30.0, again=(), fresh=(), scanned_to=9) is None
+    assert desk.decide(scanned_to=9).entries == []
 
 
 def test_what_was_to_come_again_and_has_left_the_log_is_passed_over() -> None:
@@ -96,7 +97,7 @@ def test_to_hand_out_what_is_in_flight_is_refused_before_it_is_journaled(
     desk = Desk()
     desk.receive(3)
     with pytest.raises(AssertionError, match=complaint):
-        desk.ledger.deliver(desk.now, 0, "bob", 9, 30.0, again=again, fresh=fresh, scanned_to=4)
+        desk.decide(again, fresh, 4, Recipient(0, "bob", 9, 30.0))
 
 
 def test_two_groups_hold_one_message_each_by_itself() -> None:
@@ -219,7 +220,7 @@ def test_to_decide_changes_nothing() -> None:
         ledger.removed_below(9),
         ledger.cut_back(1),
         ledger.reset(0),
-        ledger.deliver(now, 0, "bob", 9, 5.0, again=[run(2)], fresh=[Run(4, 5)], scanned_to=8),
+        desk.decide([run(2)], [Run(4, 5)], 8, Recipient(0, "bob", 9, 5.0)).entries,
     ]
     assert all(decided)
     assert ledger.snapshot(desk.now) == before
@@ -254,5 +255,5 @@ def test_an_expiry_of_a_delivery_says_what_becomes_of_each() -> None:
 
 def test_a_delivery_says_all_that_a_replay_needs() -> None:
     desk = Desk()
-    entry = desk.ledger.deliver(7.0, 99, "ann", 5, 30.0, again=(), fresh=[Run(1, 2)], scanned_to=4)
-    assert entry == Delivered(99, "ann", 5, 30.0, (), (Run(1, 2),), 4, is_alone=False)
+    decided = desk.decide((), [Run(1, 2)], 4, Recipient(99, "ann", 5, 30.0))
+    assert decided.entries == [Delivered(99, "ann", 5, 30.0, (), (Run(1, 2),), 4, is_alone=False)]

@@ -8,14 +8,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgpack
+import pytest
 
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import REPLACED, Ledger
 from goqueue.core.ledger.settings import LedgerSettings, backoff
+from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.shares import LANES
+from goqueue.errors import StaleReceipt
 from tests.core.ledger.damaging import Damaging
-from tests.core.ledger.parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together
+from tests.core.ledger.parts import MEMBERS, Asked, Choose, Message, Slip, State, seldom, singles, together
 
 
 class LedgerWorld(Damaging):
@@ -31,9 +34,9 @@ class LedgerWorld(Damaging):
         self.removed = self.sequence = 0
         self.under_way: list[int] = []
         self.aside = set()
-        self.settings = LedgerSettings(max_deliveries=choose((3, 2, 1, 4, 0)))
+        max_deliveries, self.start = choose((3, 2, 1, 4, 0)), choose((0, 3))
+        self.settings = LedgerSettings(max_deliveries, has_dead_letters=max_deliveries > 0 or self.start == 0)
         self.ledger = Ledger(self.settings)
-        self.start = choose((0, 3))
         self.fresh = [self.start] * len(LANES)
         self.palette = choose(((2,), (2,), (4,), (0, 2), (2, 2, 2, 4, 0), (0, 1, 2, 3, 4)))
         self.log = [True] * (self.start + 6)
@@ -190,7 +193,12 @@ class LedgerWorld(Damaging):
         """Of a delivery as it was made: what is not good, or was acked before, has to be named."""
         own = {slip for slip in self.slips if slip.nonce == nonce}
         out = {slip for slip in own if self.is_good(slip)}
-        entry, is_acked = self.ledger.ack_whole(self.now, nonce, len(own))
+        try:
+            entry, stale = self.ledger.settle(self.now, Asked(nonce, Action.ACK, whole=len(own) or 1))
+        except StaleReceipt:
+            entry, is_acked = None, False
+        else:
+            is_acked = stale == ()
         assert (entry is not None) == bool(own and out == own)
         assert is_acked == bool(own and (out == own or own <= self.settled_by("ack")))
         for slip in out if entry is not None else ():
@@ -212,10 +220,15 @@ class LedgerWorld(Damaging):
 
     def reject(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
         entry, stale = self.ledger.reject(self.now, nonce, runs, "refused")
-        good = self.judge(slips, stale, "reject")
+        leaves = self.settings.has_dead_letters
+        good = self.judge(slips, stale, "reject" if leaves else "nack")
         assert (entry is not None) == bool(good), "a repeat changes nothing"
         for message in good:
-            self.leave(message, "refused")
+            if leaves:
+                self.leave(message, "refused")
+            else:  # dead letters have no dead letters
+                message.time = self.now + self.settings.backoff_max
+                message.state, message.attempt, message.lost = State.WAITING, message.attempt + 1, False
         self.write(entry)
 
     def release(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
@@ -234,8 +247,13 @@ class LedgerWorld(Damaging):
 
     def extend_everything(self, nonce: int, visibility: float) -> None:
         out = {slip for slip in self.slips if slip.nonce == nonce and self.is_good(slip)}
-        entry, stale = self.ledger.extend(self.now, nonce, None, visibility)
-        assert (entry is not None, stale) == (bool(out), ())
+        asked = Asked(nonce, Action.EXTEND, delay=visibility)
+        if not out:
+            with pytest.raises(StaleReceipt):
+                self.ledger.settle(self.now, asked)
+            return
+        entry, stale = self.ledger.settle(self.now, asked)
+        assert (entry is not None, stale) == (True, ())
         for slip in out:
             message = self.messages[slip.offset]
             message.time, message.visibility = self.now + visibility, visibility

@@ -8,14 +8,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from goqueue.actors.deadletters import carrier as deadletters
-from goqueue.actors.delivery.handing import HandingOut, HandOut
+from goqueue.actors.delivery.handing import HandingOut
 from goqueue.actors.delivery.ledgers import GroupHere
-from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
 from goqueue.actors.partition.requests import Produce
-from goqueue.actors.runtime.messages import Reply
 from goqueue.client.consuming.stock import Stock
 from goqueue.core.groups.effects import Tell
 from goqueue.core.groups.views import MemberState
@@ -23,10 +21,10 @@ from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
 from goqueue.core.ledger.deliveries import Deliveries, ReceiptVerdict
 from goqueue.core.ledger.entries import _KINDS, Acked, Delivered, Retry
-from goqueue.core.ledger.keyorder import Keyed
-from goqueue.core.ledger.keys import LedgerKeys, StandingSet
+from goqueue.core.ledger.keys import Keyed, LedgerKeys, StandingSet
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.repair import LedgerDamage
+from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Settlement
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.offsetset import Run
@@ -158,12 +156,12 @@ class ForgetsDelays(Buggy):
 
 class DeliversOnceTooOften(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(Ledger, "_is_last", lambda self, attempt: 0 < self.settings.max_deliveries < attempt)
+        return replaced(LedgerSettings, "is_last", lambda self, attempt: 0 < self.max_deliveries < attempt)
 
 
 class NeverDeliversAlone(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(Ledger, "_goes_alone", lambda *_: False)
+        return replaced(LedgerSettings, "goes_alone", lambda *_: False)
 
 
 class EndsLeasesEarly(Buggy):
@@ -233,10 +231,10 @@ class FailsBehindTheJournal(Buggy):
         before = HandingOut._journal_and_answer
 
         def journal_and_answer(
-            self: HandingOut, here: GroupHere, decided: HandOut, now: float, reply: Reply[Taken]
+            self: HandingOut, here: GroupHere, journaled: Sequence[entries.Entry], *rest: Any
         ) -> None:
-            entry, place = (*decided.entries, None)[0], here.ledger.next_fresh
-            before(self, here, decided, now, reply)
+            entry, place = (*journaled, None)[0], here.ledger.next_fresh
+            before(self, here, journaled, *rest)
             if isinstance(entry, Delivered) and not entry.fresh and entry.scanned_to > place:
                 raise IndexError("planted")
 

@@ -49,11 +49,11 @@ class PutsTheLowestLaneFirst(Buggy):
     """What is handed out stands in the order of importance, upside down."""
 
     def bug(self) -> AbstractContextManager[None]:
-        def data(self: GatheredLanes) -> Buffer:
+        def data_of(self: GatheredLanes, *_: object) -> Buffer:
             parts: Sequence[Buffer] = [part for each in self.lanes[::-1] for part in (*each.apart, *each.parts)]
             return b"".join(parts)
 
-        return replaced(GatheredLanes, "data", property(data))
+        return replaced(GatheredLanes, "data_of", data_of)
 
 
 PLANTED_AMONG_LANES: dict[str, type[ClientWorld]] = {

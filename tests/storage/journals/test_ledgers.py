@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.handout import LaneScan, Recipient, Scanned
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.offsetset import Run
@@ -26,6 +27,7 @@ from goqueue.storage.journals.ledgers import (
 )
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Priority
 from tests.storage.logs import mounted
 
 DIRECTORY = "/data/logs/orders/0"
@@ -59,12 +61,10 @@ class Shell:
 
     def deliver(self, count: int, visibility: float = 30.0) -> int:
         first, self.nonce = self.written.ledger.next_fresh, self.nonce + 1
-        fresh = [Run(first, first + count - 1)]
-        self.write(
-            self.written.ledger.deliver(
-                self.now, self.wall, "ann", self.nonce, visibility, again=(), fresh=fresh, scanned_to=first + count
-            )
-        )
+        scan = LaneScan(Priority.NORMAL, first + count, (), [Run(first, first + count - 1)])
+        plan = self.written.ledger.plan(self.now, "ann", count, is_busy=False)
+        to = Recipient(self.wall, "ann", self.nonce, visibility)
+        self.write(*self.written.ledger.hand_out(self.now, to, plan, Scanned([scan])).entries)
         return self.nonce
 
     def ack(self, nonce: int, first: int, last: int) -> None:
@@ -265,6 +265,22 @@ async def test_a_snapshot_that_does_not_say_whether_the_producer_is_spent_is_rea
         await raw.close()
         _, found = await open_journal(volume)
         assert not found.ledgers["billing"].is_spent
+
+
+@pytest.mark.parametrize("has_dead_letters", [True, False])
+async def test_settings_come_back_and_older_journals_let_messages_be_given_up(
+    has_dead_letters: bool, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A setting that came later is left out while it has its default, so that today's journals are as before."""
+    settings = LedgerSettings(0, key_order=True, has_dead_letters=has_dead_letters)
+    async with mounted(disk) as volume:
+        journal, _ = await open_journal(volume)
+        shell = Shell(journal)
+        payload = reads_here(shell.written, WALL, settings)
+        assert len(payload[6]) == 5 + (not has_dead_letters)
+        journal.append([payload])
+        await journal.close()
+    assert (await found_on(disk.kill())).ledgers["billing"].settings == settings
 
 
 async def test_a_group_whose_beginning_is_lost_is_not_there(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
