@@ -41,7 +41,7 @@ USES_BESIDE: Mapping[str, set[str]] = {"spark": {"blocking"}, "cli": {"spark"}}
 ROOMS: Mapping[str, str] = {
     "core": "",
     "core/records": "",
-    "core/waiting": "",
+    "core/waiting": "core",
     "core/topics": "core core/records",
     "core/delays": "core core/records",
     "core/log": "core core/records core/topics core/delays",

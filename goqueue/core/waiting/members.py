@@ -5,11 +5,10 @@ there are some.
 """
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-_TIDY_FROM = 64
+from goqueue.core.deadlines import Deadlines
 
 Waiter = TypeVar("Waiter")
 
@@ -17,7 +16,6 @@ Waiter = TypeVar("Waiter")
 class _Wait(NamedTuple, Generic[Waiter]):
     group: str
     member: str
-    deadline: float
     waiter: Waiter
     served_at: float
 
@@ -26,7 +24,7 @@ class MemberWaits(Generic[Waiter]):
     def __init__(self) -> None:
         self._waits: dict[int, _Wait[Waiter]] = {}
         self._groups: dict[str, dict[int, None]] = {}
-        self._deadlines: list[tuple[float, int]] = []
+        self._deadlines: Deadlines[int] = Deadlines()
         self._numbers = count()
 
     def __len__(self) -> int:
@@ -38,12 +36,9 @@ class MemberWaits(Generic[Waiter]):
     def wait(self, group: str, member: str, waiter: Waiter, deadline: float, served_at: float = 0.0) -> None:
         """`served_at`: when the member last got something, from any partition."""
         number = next(self._numbers)
-        self._waits[number] = _Wait(group, member, deadline, waiter, served_at)
+        self._waits[number] = _Wait(group, member, waiter, served_at)
         self._groups.setdefault(group, {})[number] = None
-        heappush(self._deadlines, (deadline, number))
-        if len(self._deadlines) > max(_TIDY_FROM, 2 * len(self._waits)):
-            self._deadlines = [(wait.deadline, number) for number, wait in self._waits.items()]
-            heapify(self._deadlines)
+        self._deadlines.note(number, deadline)
 
     def of(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> list[Waiter]:
         """The waiters of a group whose member is chosen, in the order in which they came; they wait no more."""
@@ -76,20 +71,14 @@ class MemberWaits(Generic[Waiter]):
 
     def expired(self, now: float) -> list[Waiter]:
         """The waiters whose time is up, earliest first; they wait no more."""
-        gone = []
-        while self._deadlines and self._deadlines[0][0] <= now:
-            _, number = heappop(self._deadlines)
-            if number in self._waits:
-                gone.append(self._let_go(number))
-        return gone
+        return [self._let_go(number) for number in self._deadlines.passed(now)]
 
     def next_deadline(self) -> float | None:
-        while self._deadlines and self._deadlines[0][1] not in self._waits:
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next()
 
     def _let_go(self, number: int) -> Waiter:
         wait = self._waits.pop(number)
+        self._deadlines.drop(number)
         group = self._groups[wait.group]
         del group[number]
         if not group:
