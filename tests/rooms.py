@@ -48,7 +48,7 @@ ROOMS: Mapping[str, str] = {
     "core/sending": "core/records core/log",
     "core/ledger": "core core/log",
     "core/slices": "core core/records core/ledger",
-    "core/groups": "core core/records core/topics core/ledger core/slices",
+    "core/groups": "core core/records core/ledger core/slices",
     "core/why": "core/ledger",
     "storage": "",
     "storage/disk": "",

@@ -46,7 +46,6 @@ MetadataRecord: TypeAlias = dict[str, Any]
 _KNOWN_FIELDS = frozenset(
     {"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted", "signed"}
 )
-_KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,5 +381,5 @@ def _config_from(fields: MetadataRecord) -> tuple[TopicConfig, dict[str, Any]]:
     plain = fields.get("config")
     if not isinstance(plain, dict):
         raise UnknownFormat("a metadata record has no configuration")
-    unknown = {key: value for key, value in plain.items() if key not in _KNOWN_SETTINGS}
+    unknown = {key: value for key, value in plain.items() if key not in SETTINGS}
     return TopicConfig.from_stored(plain), unknown
