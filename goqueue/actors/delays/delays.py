@@ -30,6 +30,7 @@ from goqueue.core.delays.firing import Original, fired_batch
 from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.records.batch import Batch
 from goqueue.core.records.record import TIMESTAMP_MAX
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
 from goqueue.storage.delays.scan import read_originals
@@ -56,10 +57,11 @@ class PartitionDelays(GroupStreams):
         random: Random,
         counts: GroupCounts,
         *,
+        budget: CacheBudget,
         timers: ActorRef | None,
         delay_counts: DelayCounts,
     ) -> None:
-        super().__init__(volume, clock, directory, random, counts)
+        super().__init__(volume, clock, directory, random, counts, budget=budget)
         self.delayed = DelayedMessages(volume, clock, directory, timers, delay_counts)
         self._is_keeping = self._is_ending = False
         self._fell_due = trio.Event()

@@ -59,9 +59,9 @@ from goqueue.core.groups.start import may_miss, parse_start
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.views import Plan
-from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.readcache import BatchCache, StretchCache
+from goqueue.core.slices.readcache import PartitionCache
 from goqueue.environment import WallClock
 from goqueue.errors import GoQueueError, GroupConflict, LogStopped, OffsetOutOfRange
 from goqueue.storage.log.volume import Volume
@@ -92,7 +92,14 @@ class GroupDelivery(DeliveryWaiting):
     """The base of a partition, which calls `open_ledgers` in its start and `close_ledgers` in its stop."""
 
     def __init__(
-        self, volume: Volume, clock: WallClock, directory: str, random: Random, counts: GroupCounts
+        self,
+        volume: Volume,
+        clock: WallClock,
+        directory: str,
+        random: Random,
+        counts: GroupCounts,
+        *,
+        budget: CacheBudget,
     ) -> None:
         super().__init__()
         self._counts = counts
@@ -101,11 +108,9 @@ class GroupDelivery(DeliveryWaiting):
         self._beginning = LedgerBeginning(self.ledgers, volume, clock, directory, counts)
         *_, self._topic, number = directory.split("/")
         self._number = int(number)
-        self._indexes = BatchIndexes()
-        self._ahead, self._recent = StretchCache(counts.room), BatchCache(counts.room)
-        self.handing = HandingOut(self.ledgers, clock, random, self._indexes, counts)
-        place = f"{self._topic}/{self._number}"
-        self.mending = Mending(self.ledgers, place, clock, self._indexes, self)
+        self.cache = PartitionCache(budget)
+        self.handing = HandingOut(self.ledgers, clock, random, self.cache.indexes, counts)
+        self.mending = Mending(self.ledgers, f"{self._topic}/{number}", clock, self.cache.indexes, self)
 
     @property
     @abstractmethod
@@ -121,9 +126,6 @@ class GroupDelivery(DeliveryWaiting):
     async def close_ledgers(self) -> None:
         """Make all journal entries durable (G15)."""
         self.dismiss_members()
-        for keeper in (self._ahead, self._recent):
-            keeper.forget_all()
-            self._counts.room.note(keeper, 0)
         await self.ledgers.close()
 
     # Groups and owners
@@ -232,7 +234,7 @@ class GroupDelivery(DeliveryWaiting):
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
         gatherer, ledger = self._gatherer(), here.ledger
-        gatherer.recent = self._recent if ledger.settings.key_order else None
+        gatherer.recent = self.cache.batches if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
                 keyed = await gatherer.read_keys(ledger.unsettled())
@@ -289,7 +291,7 @@ class GroupDelivery(DeliveryWaiting):
         return Reader(here.name, self._wall_clock.now())
 
     def _gatherer(self) -> LaneGatherer:
-        return LaneGatherer(self.log, self._indexes, self._ahead)
+        return LaneGatherer(self.log, self.cache.indexes, self.cache.stretches)
 
     # Damage
 

@@ -43,6 +43,7 @@ from goqueue.core.log.messageids import MessageIds, ids_in
 from goqueue.core.log.producers import let_jump_ahead
 from goqueue.core.records.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
 from goqueue.core.records.record import VALUE_SIZE_MAX
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.waiting.longpoll import LongPoll
 from goqueue.environment import Space, WallClock
 from goqueue.errors import BatchRefused, DamagedData, DiskFull, GoQueueError, TopicFull
@@ -71,6 +72,7 @@ class Partition(PartitionDelays):
         disk_free_min: int = DISK_FREE_MIN,
         random: Random | None = None,
         counts: GroupCounts | None = None,
+        budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
     ) -> None:
@@ -81,6 +83,7 @@ class Partition(PartitionDelays):
             directory,
             random or Random(),
             counts or GroupCounts(),
+            budget=budget or CacheBudget(),
             timers=timers,
             delay_counts=delay_counts or DelayCounts(),
         )
@@ -144,6 +147,7 @@ class Partition(PartitionDelays):
         if self._open_log is not None:
             self._volume.logs.leave(self._open_log)
             self._open_log.abandon()
+        self.cache.close()
         self.ledgers.abandon()
         self.delayed.abandon()
 
