@@ -27,10 +27,9 @@ class Deadlines(Generic[Key]):
     def __len__(self) -> int:
         return len(self._live)
 
-    @property
-    def heap_size(self) -> int:
-        """Entries in memory, outdated ones included."""
-        return len(self._heap)
+    def __iter__(self) -> Iterator[Key]:
+        """In the order in which they got their first deadline."""
+        return iter(self._live)
 
     def note(self, key: Key, time: float) -> None:
         """The deadline of this key, in place of the one that it had."""
@@ -53,16 +52,16 @@ class Deadlines(Generic[Key]):
         if len(self._heap) > 2 * len(self._live) + OUTDATED_MAX:
             self._tidy()
 
-    def clear(self) -> None:
-        self._live.clear()
-        self._heap.clear()
-
     def next(self) -> float | None:
         """The earliest deadline."""
         heap = self._heap
         while heap and self._live.get(heap[0][2]) is not heap[0]:
             heappop(heap)
         return heap[0][0] if heap else None
+
+    def first(self) -> Key | None:
+        """The key with the earliest deadline."""
+        return None if self.next() is None else self._heap[0][2]
 
     def passed(self, now: float) -> list[Key]:
         """The keys whose deadline has passed, earliest first; they keep it."""

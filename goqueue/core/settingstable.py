@@ -22,6 +22,9 @@ HOURS_MAX = 1_000_000
 KEY_LENGTH_COMPARED = 60
 """Characters of an unknown name that are compared with the known ones: a name may be huge."""
 
+_NOT_SAID = object()
+"""Accepted by no setting: None where it could mean the default or no limit."""
+
 Value = TypeVar("Value")
 
 
@@ -34,8 +37,7 @@ class SettingKind(Protocol):
     def accepts(self, value: object) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     values: tuple[str, ...]
 
     @property
@@ -56,8 +58,7 @@ class YesOrNo:
         return isinstance(value, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(NamedTuple):
     least: int
     most: int
     or_unlimited: bool = False
@@ -72,8 +73,7 @@ class Whole:
         return type(value) is int and self.least <= value <= self.most
 
 
-@dataclass(frozen=True, slots=True)
-class Hours:
+class Hours(NamedTuple):
     or_unlimited: bool = False
 
     @property
@@ -115,9 +115,6 @@ class SettingsTable:
     def __iter__(self) -> Iterator[Setting]:
         return iter(self._rows.values())
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._rows
-
     def values_of(self, settings: object) -> dict[str, Any]:
         return {name: getattr(settings, name) for name in self._rows}
 
@@ -150,7 +147,8 @@ class SettingsTable:
         for name, value in inside.items():
             kind = self._rows[name].kind
             if not kind.accepts(value):
-                yield f"{name} is {shortened(value)}, but must be {kind.allowed}"
+                shown = "null (the default? no limit?)" if value is _NOT_SAID else shortened(value)
+                yield f"{name} is {shown}, but must be {kind.allowed}"
 
     def unknown_faults(self, plain: Iterable[object]) -> Iterator[str]:
         for key in plain:
@@ -179,13 +177,3 @@ def _read(row: Setting, value: object) -> object:
     if value is None and row.default is not None:
         return _NOT_SAID
     return value
-
-
-class _NotSaid:
-    """Accepted by no setting: None where it could mean the default or no limit."""
-
-    def __repr__(self) -> str:
-        return "null (the default? no limit?)"
-
-
-_NOT_SAID = _NotSaid()

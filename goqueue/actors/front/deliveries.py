@@ -12,13 +12,12 @@ from typing import TypeAlias, cast
 
 import trio
 
-from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take
 from goqueue.actors.front.receiving import (
     NOTHING,
     PAUSE_SECONDS,
     Outcome,
     Place,
-    Receiver,
     await_deliverable,
     leads_on,
     take_what_is_there,
@@ -132,7 +131,7 @@ async def _received(
         await session.speaker.wait_for_room()
         with session.polls.undisturbed(look.poll):
             share = turns.share(limits, request.partitions, trio.current_time(), look.asked)
-            outcomes = await take_what_is_there(look.places, _receiver(request), share)
+            outcomes = await take_what_is_there(look.places, partial(_take, request), share)
     turns.note(share, request.partitions, trio.current_time())
     for outcome in outcomes:
         if not isinstance(outcome, GoQueueError) and outcome.size:
@@ -149,9 +148,18 @@ def _limits(request: wire.Receive) -> ReceiveLimits:
     return ReceiveLimits(messages_max, bytes_max, request.at_once, request.is_busy)
 
 
-def _receiver(request: wire.Receive) -> Receiver:
-    visibility = request.visibility_ms / 1_000
-    return Receiver(request.group, request.member, request.generation, visibility, request.instance)
+def _take(request: wire.Receive, rest: ReceiveLimits) -> Take:
+    return Take(
+        request.group,
+        request.member,
+        request.generation,
+        rest.messages_max,
+        rest.bytes_max,
+        request.visibility_ms / 1_000,
+        rest.is_busy,
+        rest.lasts_max,
+        request.instance,
+    )
 
 
 def _delivery(outcome: Outcome) -> wire.ReceivedPartition:

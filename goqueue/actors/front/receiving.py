@@ -7,9 +7,9 @@ they are asked for a delivery at once. `core/waiting/turns` decides who is asked
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import trio
 
@@ -29,54 +29,32 @@ NOTHING = Taken(0, (), b"", is_alone=False, alone_waits=False)
 Place: TypeAlias = ActorRef | GoQueueError
 """A partition, or the error for it."""
 Outcome: TypeAlias = Taken | GoQueueError
+Question: TypeAlias = Callable[[ReceiveLimits], Take]
+"""What a partition is asked for, within what is left of a receive."""
 
 
-class Receiver(NamedTuple):
-    """The member that receives, and its leases."""
-
-    group: str
-    member: str
-    generation: int
-    visibility: float
-    instance: int = 0
-
-
-async def take_what_is_there(places: Sequence[Place], receiver: Receiver, share: ReceiveShare) -> list[Outcome]:
+async def take_what_is_there(places: Sequence[Place], question: Question, share: ReceiveShare) -> list[Outcome]:
     """One outcome for each partition, in order."""
     outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
     for number in share.order:
         place = places[number]
         if isinstance(place, ActorRef) and not share.is_full(trio.current_time()):
-            outcomes[number] = await _take_from(number, place, receiver, share)
+            outcomes[number] = await _take_from(number, place, question, share)
     return outcomes
 
 
-async def _take_from(number: int, partition: ActorRef, receiver: Receiver, share: ReceiveShare) -> Outcome:
-    taken = NOTHING
+async def _take_from(number: int, partition: ActorRef, question: Question, share: ReceiveShare) -> Outcome:
+    taken, asked = NOTHING, question(share.rest())
     try:
         with trio.move_on_after(FURTHER_SECONDS_MAX if share.served else math.inf):
-            taken = await partition.call(_question(receiver, share.rest()))
+            taken = await partition.call(asked)
     except GoQueueError as error:
         return error
     if not taken.size or share.admit(number, taken.size, len(taken.data), is_alone=taken.is_alone):
         return taken
     with suppress(GoQueueError):  # else its lease ends by itself
-        await partition.call(SettleRuns(receiver.group, taken.nonce, Action.RELEASE, taken.all_runs))
+        await partition.call(SettleRuns(asked.group, taken.nonce, Action.RELEASE, taken.all_runs))
     return NOTHING
-
-
-def _question(receiver: Receiver, limits: ReceiveLimits) -> Take:
-    return Take(
-        receiver.group,
-        receiver.member,
-        receiver.generation,
-        limits.messages_max,
-        limits.bytes_max,
-        receiver.visibility,
-        limits.is_busy,
-        limits.lasts_max,
-        receiver.instance,
-    )
 
 
 def leads_on(outcome: Outcome) -> bool:

@@ -22,15 +22,9 @@ class GroupSettings:
         Choice(("queue", "stream")),
         "Whether each message is acked by itself, or offsets are committed in order.",
     )
-    shared: bool = setting(
-        False,
-        YesOrNo(),
-        "Whether every member takes from every partition. Queue mode only.",
-    )
+    shared: bool = setting(False, YesOrNo(), "Whether every member takes from every partition. Queue mode only.")
     key_order: bool = setting(
-        False,
-        YesOrNo(),
-        "Whether a key's next message waits until the one before it is settled. Queue mode only.",
+        False, YesOrNo(), "Whether a key's next message waits until the one before it is settled. Queue mode only."
     )
     lanes: str = setting(
         "weighted",
@@ -38,19 +32,13 @@ class GroupSettings:
         "How priorities share: by weights, so that none starves, or the highest first. Queue mode only.",
     )
     max_deliveries: int = setting(
-        3,
-        Whole(0, DELIVERIES_MAX),
-        "After so many deliveries a message goes to the dead-letter topic; 0 is never.",
+        3, Whole(0, DELIVERIES_MAX), "After so many deliveries a message goes to the dead-letter topic; 0 is never."
     )
     assignor: str = setting(
-        "sticky",
-        Choice(ASSIGNORS),
-        "How partitions are shared out: with the fewest moves, in ranges, or in turn.",
+        "sticky", Choice(ASSIGNORS), "How partitions are shared out: with the fewest moves, in ranges, or in turn."
     )
     rebalance: str = setting(
-        "cooperative",
-        Choice(REBALANCES),
-        "Whether only what moves is let go when members change, or everything.",
+        "cooperative", Choice(REBALANCES), "Whether only what moves is let go when members change, or everything."
     )
 
     def __post_init__(self) -> None:

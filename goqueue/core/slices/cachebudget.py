@@ -53,9 +53,6 @@ class CacheEntries(Generic[Key, Entry]):
     def __iter__(self) -> Iterator[Entry]:
         return (entry for entry, _ in self._entries.values())
 
-    def __contains__(self, key: Key) -> bool:
-        return key in self._entries
-
     def use(self, key: Key) -> Entry | None:
         kept = self._entries.pop(key, None)
         if kept is None:
@@ -73,9 +70,12 @@ class CacheEntries(Generic[Key, Entry]):
             self._remove(next(iter(self._entries)))
         self._budget.note(self, self.bytes_kept)
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: Key) -> bool:
+        """Whether it was there."""
+        is_there = key in self._entries
         self._remove(key)
         self._budget.note(self, self.bytes_kept)
+        return is_there
 
     def follow(self, past_changes: int) -> None:
         """Forget everything if the log has changed since it was read."""

@@ -11,6 +11,8 @@ Both are emptied when something has changed in the part of the log that was read
 wherever it lies, so they stay.
 """
 
+from typing import NamedTuple
+
 from goqueue.core.slices.batchindex import BatchIndexes
 from goqueue.core.slices.cachebudget import CacheBudget, CacheEntries
 from goqueue.core.slices.deliverable import batches_in
@@ -23,11 +25,10 @@ BATCHES_AT_A_TIME = 4
 here would cost as much as to read them."""
 
 
-class CachedBatch:
-    __slots__ = ("base", "data", "end")
-
-    def __init__(self, base: Offset, end: Offset, data: bytes) -> None:
-        self.base, self.end, self.data = base, end, data
+class CachedBatch(NamedTuple):
+    base: Offset
+    end: Offset
+    data: bytes
 
 
 class BatchCache:
@@ -38,10 +39,7 @@ class BatchCache:
     def holding(self, offset: Offset, past_changes: int) -> CachedBatch | None:
         """The batch that holds this offset."""
         self.kept.follow(past_changes)
-        for batch in self.kept:
-            if batch.base <= offset < batch.end:
-                return batch
-        return None
+        return next((batch for batch in self.kept if batch.base <= offset < batch.end), None)
 
     def note(self, data: Buffer, past_changes: int) -> None:
         """Keep these batches, which were read and found sound when the log had this number of changes."""
@@ -71,10 +69,8 @@ class StretchCache:
     def holding(self, lane: int, place: Offset, past_changes: int) -> LaneStretch | None:
         """The stretch that holds this offset of a lane."""
         self.kept.follow(past_changes)
-        for stretch in self.kept:
-            if stretch.lane == lane and stretch.start <= place < stretch.end:
-                return stretch
-        return None
+        stretches = (each for each in self.kept if each.lane == lane and each.start <= place < each.end)
+        return next(stretches, None)
 
     def how_much(self, lane: int, place: Offset, likely: int) -> int:
         """The number of bytes to read from this offset on; `likely` are enough for one delivery."""
@@ -83,12 +79,11 @@ class StretchCache:
     def note_used(self, stretch: LaneStretch, place: Offset, past_changes: int) -> None:
         """The stretch was used up to this offset. The rest is kept, if nothing in the log has changed since it was
         read."""
-        was_kept = stretch in self.kept
-        if place < stretch.end and stretch.is_for_all and past_changes == self.kept.past_changes:
-            self.kept.keep(stretch, stretch, stretch.bytes_kept)
-            return
-        self.kept.drop(stretch)
-        if place >= stretch.end and was_kept:
+        was_kept = self.kept.drop(stretch)
+        if place < stretch.end:
+            if stretch.is_for_all and past_changes == self.kept.past_changes:
+                self.kept.keep(stretch, stretch, stretch.bytes_kept)
+        elif was_kept:
             self._read_on[stretch.lane, place] = 2 * stretch.bytes_read
             if len(self._read_on) > LARGER_READS_MAX:
                 del self._read_on[next(iter(self._read_on))]

@@ -41,45 +41,25 @@ class TopicConfig:
         Choice(("delete", "compact")),
         "Whether old segments are deleted, or compacted to the newest message of each key, which stays.",
     )
-    tombstone_hours: float = setting(
-        24,
-        Hours(),
-        "How long compaction keeps the mark that a key was deleted.",
-    )
+    tombstone_hours: float = setting(24, Hours(), "How long compaction keeps the mark that a key was deleted.")
     segment_bytes: int = setting(
         64 * MEBIBYTE,
         Whole(SEGMENT_BYTES_MIN, 1024 * MEBIBYTE),
         "The size at which a segment is closed and the next one begun. Only whole segments are let go.",
     )
-    segment_hours: float = setting(
-        24,
-        Hours(),
-        "The age at which a segment is closed and the next one begun.",
-    )
+    segment_hours: float = setting(24, Hours(), "The age at which a segment is closed and the next one begun.")
     compression: str = setting(
-        "none",
-        Choice(("none", "zstd")),
-        "How producers compress their batches unless told.",
+        "none", Choice(("none", "zstd")), "How producers compress their batches unless told."
     )
     min_acks: str = setting(
         "none",
         Choice(("none", "leader", "all")),
         "The least that a publish must wait for; one that asks for less is refused.",
     )
-    max_message_bytes: int = setting(
-        VALUE_SIZE_MAX,
-        Whole(1, VALUE_SIZE_MAX),
-        "The largest value of a message.",
-    )
-    max_bytes: int | None = setting(
-        None,
-        _ANY_COUNT,
-        "How much the topic may hold; beyond it `overflow` decides.",
-    )
+    max_message_bytes: int = setting(VALUE_SIZE_MAX, Whole(1, VALUE_SIZE_MAX), "The largest value of a message.")
+    max_bytes: int | None = setting(None, _ANY_COUNT, "How much the topic may hold; beyond it `overflow` decides.")
     max_messages: int | None = setting(
-        None,
-        _ANY_COUNT,
-        "How many messages the topic may hold; beyond it `overflow` decides.",
+        None, _ANY_COUNT, "How many messages the topic may hold; beyond it `overflow` decides."
     )
     overflow: str = setting(
         "reject",

@@ -105,17 +105,13 @@ class MemberTurns(Generic[Partition]):
     def share(
         self, limits: ReceiveLimits, partitions: Sequence[Partition], now: float, asked: Container[int] | None
     ) -> ReceiveShare:
-        """Share a receive out over these partitions; with `asked`, only those."""
-        first = self._first(partitions)
+        """Share a receive out over these partitions; with `asked`, only those. The first is behind that of the last
+        delivery, if that is still assigned."""
+        served = self._served
+        first = 0 if served is None or served not in partitions else partitions.index(served) + 1
         turns = (*range(first, len(partitions)), *range(first))
         order = turns if asked is None else [number for number in turns if number in asked]
         return ReceiveShare(limits, order, inf if self.has_backlog else now + FIRST_SECONDS_MAX)
-
-    def _first(self, partitions: Sequence[Partition]) -> int:
-        """The partition behind that of the last delivery, if that is still assigned."""
-        if self._served is None or self._served not in partitions:
-            return 0
-        return (partitions.index(self._served) + 1) % len(partitions)
 
     def note(self, share: ReceiveShare, partitions: Sequence[Partition], now: float) -> None:
         """A receive has ended."""

@@ -9,13 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Taken
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
 from goqueue.actors.front.deliveries import MESSAGES_MAX
 from goqueue.actors.front.receiving import (
     NOTHING,
     Outcome,
     Place,
-    Receiver,
     await_deliverable,
     leads_on,
     take_what_is_there,
@@ -29,7 +28,10 @@ from tests.actors.front.connectionstage import TOPIC, Stage, StagePartition, ali
 from tests.net import bodies
 
 LIMITS = ReceiveLimits(messages_max=100, bytes_max=1_000, lasts_max=100, is_busy=False)
-RECEIVER = Receiver("g", "m", 3, visibility=30.0)
+
+
+def question(rest: ReceiveLimits) -> Take:
+    return Take("g", "m", 3, rest.messages_max, rest.bytes_max, 30.0, rest.is_busy, rest.lasts_max)
 
 
 @asynccontextmanager
@@ -47,7 +49,7 @@ async def take(
 ) -> tuple[list[Outcome], bool]:
     """The outcomes, and whether the receive is full."""
     share = ReceiveShare(limits, order or range(len(places)), trio.current_time() + seconds_max)
-    outcomes = await take_what_is_there(places, RECEIVER, share)
+    outcomes = await take_what_is_there(places, question, share)
     return outcomes, share.is_full(trio.current_time())
 
 
