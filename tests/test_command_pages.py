@@ -14,7 +14,8 @@ import pytest
 from goqueue.actors.statistics.statistics import COUNTERS
 from goqueue.cli import main
 from goqueue.cli.topic import topic
-from goqueue.core.topics.config import SETTINGS, UNLIMITED
+from goqueue.core.settingstable import UNLIMITED
+from goqueue.core.topics.config import SETTINGS
 from goqueue.settings import PREFIX, Settings, flag_of
 from tests.warmprogram import warm_program
 

@@ -15,8 +15,8 @@ from goqueue.cli.topic import DEFAULT, config_option, confirm, counted, say, yes
 from goqueue.client.client import Client
 from goqueue.client.groups import DamagedSkipped, Group, GroupMember, GroupPartition, ResetPartition
 from goqueue.client.reading.reader import Start
-from goqueue.core.groups.settings import SETTINGS, YesOrNo
-from goqueue.core.topics.config import Whole
+from goqueue.core.groups.settings import SETTINGS
+from goqueue.core.settingstable import Whole, YesOrNo
 from goqueue.errors import InvalidConfig
 
 OFFSET_MAX = 2**63 - 1

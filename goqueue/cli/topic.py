@@ -13,7 +13,8 @@ from goqueue.cli.program.output import JSON, Column, output_option, printable, w
 from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
 from goqueue.client.link.topics import Partition, Topic
-from goqueue.core.topics.config import SETTINGS, Hours, Whole
+from goqueue.core.settingstable import Hours, Whole
+from goqueue.core.topics.config import SETTINGS
 from goqueue.errors import GoQueueError, PartitionLost
 
 DEFAULT = "default"

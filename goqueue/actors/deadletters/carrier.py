@@ -21,7 +21,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import CreateTopic, FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter
 from goqueue.core.names import dead_letter_topic
-from goqueue.core.topics.config import UNLIMITED
+from goqueue.core.settingstable import UNLIMITED
 from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, TopicExists, Unavailable
 from goqueue.types import Acks
 

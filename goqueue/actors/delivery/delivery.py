@@ -34,8 +34,8 @@ from goqueue.actors.runtime.parts import PartHost
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.attempts import AttemptRuns
-from goqueue.core.slices.batchindex import BatchIndexes
-from goqueue.core.slices.readcache import BatchCache, StretchCache
+from goqueue.core.slices.cachebudget import CacheBudget
+from goqueue.core.slices.readcache import PartitionCache
 from goqueue.environment import WallClock
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
@@ -54,6 +54,7 @@ class GroupDelivery:
         clock: WallClock,
         random: Random,
         counts: GroupCounts,
+        budget: CacheBudget,
         delays: PendingDelays,
         note_awaited: Callable[[], None],
     ) -> None:
@@ -63,27 +64,28 @@ class GroupDelivery:
         self._host = host
         self._log = log
         self._counts = counts
-        self._indexes = BatchIndexes()
-        self._ahead, self._recent = StretchCache(counts.room), BatchCache(counts.room)
+        self.cache = PartitionCache(budget)
         self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random, host.note_change)
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host)
-        self.mending = mending = Mending(ledgers, log, host, partition, clock, self._indexes, writer)
+        self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
         beginning = LedgerBeginning(ledgers, volume, clock, log.directory, counts)
-        handing = HandingOut(ledgers, clock, random, self._indexes, counts)
+        handing = HandingOut(ledgers, clock, random, self.cache.indexes, counts)
         self.streams = GroupStreams(ledgers, log, partition, writer)
         self.parts = (
             self,
             waiters,
             self.streams,
             GroupOwners(ledgers, log, host, writer, waiters.waiting, mending, beginning, counts),
-            Taking(ledgers, log, host, partition, clock, waiters, mending, handing, self._gatherer, self._recent),
+            Taking(
+                ledgers, log, host, partition, clock, waiters, mending, handing, self._gatherer, self.cache.batches
+            ),
             DeadLetterTransfers(ledgers, log, host, writer, mending, self._gatherer, counts),
             LedgerQuestions(ledgers, log, host, partition, clock, writer, mending, delays),
         )
 
     def _gatherer(self) -> LaneGatherer:
-        return LaneGatherer(self._log, self._indexes, self._ahead)
+        return LaneGatherer(self._log, self.cache.indexes, self.cache.stretches)
 
     # Its life
 
@@ -100,9 +102,6 @@ class GroupDelivery:
     async def close(self) -> None:
         """Make all journal entries durable (G15)."""
         self.dismiss()
-        for keeper in (self._ahead, self._recent):
-            keeper.forget_all()
-            self._counts.room.note(keeper, 0)
         await self.ledgers.close()
 
     # Settling

@@ -17,6 +17,7 @@ import trio
 from goqueue.actors.delivery.asking import Askers
 from goqueue.actors.delivery.requests import LedgerHolder
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.deadlines import Deadlines
 from goqueue.core.groups.tenure import Tenure
 from goqueue.core.ledger.entries import (
     Committed,
@@ -34,7 +35,6 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.log.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.offsetset import Run
 from goqueue.core.slices.deliverable import NO_BATCH, LastBatch
-from goqueue.core.waiting.deadlines import LedgerDeadlines
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, TooManyFiles, UnknownGroup
 from goqueue.storage.journals.journal import Journal
@@ -142,7 +142,9 @@ class Ledgers:
         self._journal: LedgerJournal | None = None
         self._unsynced = trio.Event()
         self.groups: dict[str, GroupHere] = {}
-        self.deadlines = LedgerDeadlines()
+        self.deadlines: Deadlines[str] = Deadlines()
+        """When each group's ledger is to be looked at, if it has a deadline. Some looks are for nothing: a
+        settlement does not move the deadline to a later time."""
         self.is_doubtful = False
         """Groups may have been lost: an unknown group begins at the earliest offset."""
         self.lost_count = 0
@@ -323,7 +325,7 @@ class Ledgers:
     def forget(self, here: GroupHere) -> None:
         self._append([forgotten(here.written, self._clock.now())])
         del self.groups[here.name]
-        self.deadlines.forget(here.name)
+        self.deadlines.drop(here.name)
         here.removals += 1
 
     def _append(self, payloads: Sequence[Payload]) -> None:
@@ -333,7 +335,9 @@ class Ledgers:
             self._unsynced.set()
 
     def _note_deadline(self, here: GroupHere) -> None:
-        self.deadlines.note(here.name, here.ledger.next_deadline())
+        deadline = here.ledger.next_deadline()
+        if deadline is not None:
+            self.deadlines.note_earlier(here.name, deadline)
 
     # Removal and time
 
@@ -363,14 +367,14 @@ class Ledgers:
 
     def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Expired]]]:
         """The groups with a deadline now, and their expired leases. On a full disk it is tried again."""
-        for name in self.deadlines.due(now):
+        for name in self.deadlines.take_passed(now):
             here = self.groups[name]
             expired = here.ledger.tick(now)
             try:
                 if expired:
                     self.write(here, expired, now)
             except DiskFull:
-                self.deadlines.note(name, now + UNSYNCED_SECONDS_MAX)
+                self.deadlines.note_earlier(name, now + UNSYNCED_SECONDS_MAX)
             else:
                 self._note_deadline(here)
                 yield here, expired

@@ -12,13 +12,12 @@ from typing import TypeAlias, cast
 
 import trio
 
-from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take
 from goqueue.actors.front.receiving import (
     NOTHING,
     PAUSE_SECONDS,
     Outcome,
     Place,
-    Wish,
     await_deliverable,
     leads_on,
     take_what_is_there,
@@ -33,6 +32,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import check_group_name
 from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet
 from goqueue.core.receipts import OFFSET_MAX
+from goqueue.core.waiting.turns import ReceiveLimits
 from goqueue.errors import GoQueueError
 from goqueue.net.wire import groups as wire
 from goqueue.net.wire.errors import ProtocolError
@@ -41,8 +41,6 @@ from goqueue.net.wire.groups import count_named
 
 MESSAGES_MAX = 10_000
 """Maximum number of messages of one receive."""
-FIRST_SECONDS_MAX = 0.1
-"""Limit of the time for taking, once something was taken: of a thousand partitions the first few will do."""
 LEASE_MS_MAX = 12 * 60 * 60 * 1_000
 DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 
@@ -61,7 +59,7 @@ async def serve_receive(session: BrokerSession, correlation: int, request: wire.
 
 
 async def _receive(session: BrokerSession, correlation: int, request: wire.Receive) -> None:
-    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, session.members.given(_name(request))
+    deadline, given = trio.current_time() + request.max_wait_ms / 1_000, session.members.turns(_name(request)).given
     with session.polls.asking(len(request.partitions)) as poll:
         places = await session.partitions(request.partitions)
         asked = (
@@ -87,18 +85,17 @@ class Look:
     deadline: float
     asked: set[int] | None
     given: int
-    """The number of the member's deliveries when it asked: with a later one it is busy, though it was not then."""
+    """The number of the member's deliveries when it asked."""
 
 
 async def _answered(session: BrokerSession, correlation: int, request: wire.Receive, look: Look) -> bool:
     name = _name(request)
     async with session.members.taking(name):
-        if session.members.given(name) != look.given:
-            request = request._replace(is_busy=True)
-        if session.members.holds_alone(name, is_busy=request.is_busy):  # it asked before it knew that
+        limits = session.members.turns(name).admit(_limits(request), look.given)
+        if limits is None:
             answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
         else:
-            answer = await _received(session, request, look)
+            answer = await _received(session, request, limits, look)
         if answer is not None:
             session.speaker.answer_now(correlation, answer, is_last=not session.is_settling)
         return answer is not None
@@ -113,53 +110,55 @@ def _takes_at_once(session: BrokerSession, request: wire.Receive, places: Sequen
     if len(places) < 2 or not request.max_wait_ms:
         return True
     is_refused = any(isinstance(place, GoQueueError) for place in places)
-    return is_refused or session.members.has_backlog(_name(request))
+    return is_refused or session.members.turns(_name(request)).has_backlog
 
 
 async def _ready(
     session: BrokerSession, places: Sequence[Place], request: wire.Receive, deadline: float
 ) -> set[int]:
-    served_at = session.members.served_at(_name(request))
+    served_at = session.members.turns(_name(request)).served_at
     question = AwaitDeliverable(request.group, request.member, deadline, request.instance, served_at)
     return await await_deliverable(places, question)
 
 
-async def _received(session: BrokerSession, request: wire.Receive, look: Look) -> wire.Received | None:
+async def _received(
+    session: BrokerSession, request: wire.Receive, limits: ReceiveLimits, look: Look
+) -> wire.Received | None:
     """A delivery; None when no partition has messages and there is time to wait. As with fetches few read at once,
     and only when the client takes its answers. What is taken is answered: the poll cannot end in between."""
-    name = _name(request)
-    first = session.members.next_turn(name, request.partitions)
+    turns = session.members.turns(_name(request))
     async with session.polls.reads:
         await session.speaker.wait_for_room()
         with session.polls.undisturbed(look.poll):
-            seconds_max = math.inf if session.members.has_backlog(name) else FIRST_SECONDS_MAX
-            wish = _wish(request, seconds_max)
-            outcomes, is_full = await take_what_is_there(look.places, wish, first, look.asked)
-    session.members.note_backlog(name, is_full)
-    for partition, outcome in zip(request.partitions, outcomes, strict=True):
+            share = turns.share(limits, request.partitions, trio.current_time(), look.asked)
+            outcomes = await take_what_is_there(look.places, partial(_take, request), share)
+    turns.note(share, request.partitions, trio.current_time())
+    for outcome in outcomes:
         if not isinstance(outcome, GoQueueError) and outcome.size:
-            session.members.note_served(name, partition)
-            if outcome.is_alone:
-                session.members.note_alone(name)
             session.statistics.groups.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
 
 
-def _wish(request: wire.Receive, seconds_max: float) -> Wish:
+def _limits(request: wire.Receive) -> ReceiveLimits:
     """At least one message and one byte: a request for none would wait for ever."""
-    return Wish(
+    messages_max = max(1, min(request.messages_max, MESSAGES_MAX))
+    bytes_max = max(1, min(request.bytes_max, FETCH_BYTES_MAX))
+    return ReceiveLimits(messages_max, bytes_max, request.at_once, request.is_busy)
+
+
+def _take(request: wire.Receive, rest: ReceiveLimits) -> Take:
+    return Take(
         request.group,
         request.member,
         request.generation,
-        max(1, min(request.messages_max, MESSAGES_MAX)),
-        max(1, min(request.bytes_max, FETCH_BYTES_MAX)),
+        rest.messages_max,
+        rest.bytes_max,
         request.visibility_ms / 1_000,
-        request.is_busy,
-        request.at_once,
+        rest.is_busy,
+        rest.lasts_max,
         request.instance,
-        seconds_max,
     )
 
 

@@ -3,18 +3,13 @@
 All partitions are asked at once to report when they have messages, and those that do are asked in turn for a
 delivery, each for the rest of the messages and bytes that the member wants. Waiting takes no lease: messages are
 taken when there is room for the answer. Where all partitions probably have messages, or there is no time to wait,
-they are asked for a delivery at once.
-
-Messages of a delivery have a lease and cannot be dropped, as a fetch may drop what does not fit. So no further
-partition is asked once the bytes or messages are used up, or after a message that is delivered alone. A delivery
-that would make the answer too large is released, uncounted.
+they are asked for a delivery at once. `core/waiting/turns` decides who is asked, and for how much.
 """
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import trio
 
@@ -22,10 +17,9 @@ from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take,
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.waiting.turns import ReceiveLimits, ReceiveShare
 from goqueue.errors import GoQueueError
 
-TOGETHER_BYTES_MAX = 16 * 1024 * 1024
-"""Limit of deliveries from several partitions in one answer; a single batch may have twice that."""
 FURTHER_SECONDS_MAX = 0.05
 """Limit of the wait for each further partition once something was taken: its lease is already running."""
 PAUSE_SECONDS = 0.01
@@ -35,99 +29,32 @@ NOTHING = Taken(0, (), b"", is_alone=False, alone_waits=False)
 Place: TypeAlias = ActorRef | GoQueueError
 """A partition, or the error for it."""
 Outcome: TypeAlias = Taken | GoQueueError
+Question: TypeAlias = Callable[[ReceiveLimits], Take]
+"""What a partition is asked for, within what is left of a receive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The limits of a receive, for all partitions together."""
-
-    group: str
-    member: str
-    generation: int
-    messages_max: int
-    bytes_max: int
-    visibility: float
-    is_busy: bool
-    lasts_max: int
-    """Limit of messages on their last permitted delivery: 0 for a prefetch."""
-    instance: int = 0
-    seconds_max: float = math.inf
-    """Limit of the time for further partitions, once something was taken."""
-
-
-async def take_what_is_there(
-    places: Sequence[Place], wish: Wish, first: int = 0, asked: Container[int] | None = None
-) -> "Takings":
-    """Ask the partitions from `first` on before the others; with `asked`, only these."""
+async def take_what_is_there(places: Sequence[Place], question: Question, share: ReceiveShare) -> list[Outcome]:
+    """One outcome for each partition, in order."""
     outcomes: list[Outcome] = [each if isinstance(each, GoQueueError) else NOTHING for each in places]
-    hand, end = _Hand(wish), trio.current_time() + wish.seconds_max
-    for number in (*range(first, len(places)), *range(first)):
+    for number in share.order:
         place = places[number]
-        if isinstance(place, ActorRef) and not hand.is_full and (asked is None or number in asked):
-            outcomes[number] = await hand.take_from(place)
-            hand.is_full |= hand.has_some and trio.current_time() >= end
-    return Takings(outcomes, hand.is_full)
+        if isinstance(place, ActorRef) and not share.is_full(trio.current_time()):
+            outcomes[number] = await _take_from(number, place, question, share)
+    return outcomes
 
 
-class Takings(NamedTuple):
-    outcomes: list[Outcome]
-    """One for each partition, in order."""
-    is_full: bool
-    """The limits were reached: some partitions may have more."""
-
-
-class _Hand:
-    """The deliveries taken so far, and the rest of the limits."""
-
-    def __init__(self, wish: Wish) -> None:
-        self._wish = wish
-        self._messages = 0
-        self._bytes = 0
-        self.is_full = False
-
-    @property
-    def has_some(self) -> bool:
-        return self._messages > 0
-
-    async def take_from(self, partition: ActorRef) -> Outcome:
-        taken = NOTHING
-        try:
-            with trio.move_on_after(FURTHER_SECONDS_MAX if self._messages else math.inf):
-                taken = await partition.call(self._question())
-        except GoQueueError as error:
-            return error
-        if not taken.size:
-            return taken
-        if self._messages and self._bytes + len(taken.data) > TOGETHER_BYTES_MAX:
-            return await self._give_back(partition, taken)
-        self._note(taken)
+async def _take_from(number: int, partition: ActorRef, question: Question, share: ReceiveShare) -> Outcome:
+    taken, asked = NOTHING, question(share.rest())
+    try:
+        with trio.move_on_after(FURTHER_SECONDS_MAX if share.served else math.inf):
+            taken = await partition.call(asked)
+    except GoQueueError as error:
+        return error
+    if not taken.size or share.admit(number, taken.size, len(taken.data), is_alone=taken.is_alone):
         return taken
-
-    def _question(self) -> Take:
-        wish = self._wish
-        return Take(
-            wish.group,
-            wish.member,
-            wish.generation,
-            wish.messages_max - self._messages,
-            wish.bytes_max - self._bytes,
-            wish.visibility,
-            wish.is_busy or self._messages > 0,
-            max(0, wish.lasts_max - self._messages),
-            wish.instance,
-        )
-
-    def _note(self, taken: Taken) -> None:
-        self._messages += taken.size
-        self._bytes += len(taken.data)
-        is_used_up = self._messages >= self._wish.messages_max or self._bytes >= self._wish.bytes_max
-        self.is_full = is_used_up or taken.is_alone
-
-    async def _give_back(self, partition: ActorRef, taken: Taken) -> Outcome:
-        self.is_full = True
-        with suppress(GoQueueError):  # else its lease ends by itself
-            await partition.call(SettleRuns(self._wish.group, taken.nonce, Action.RELEASE, taken.all_runs))
-        return NOTHING
+    with suppress(GoQueueError):  # else its lease ends by itself
+        await partition.call(SettleRuns(asked.group, taken.nonce, Action.RELEASE, taken.all_runs))
+    return NOTHING
 
 
 def leads_on(outcome: Outcome) -> bool:

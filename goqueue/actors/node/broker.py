@@ -40,6 +40,7 @@ from goqueue.actors.topics.opening import WIDTH
 from goqueue.actors.topics.topics import Topics
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.core.log.nodeproducers import NodeProducers
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import Environment
 from goqueue.storage.directory.datadirectory import DataDirectory, Meta
 from goqueue.storage.disk.reserve import RESERVE_BYTES
@@ -113,7 +114,8 @@ async def running_broker(
 ) -> AsyncIterator[Broker]:
     """A broker without listeners, for as long as the block lasts; everything is on disk afterwards (G15)."""
     volume = Volume(environment.disk)
-    statistics = Statistics(volume, data)
+    budget = CacheBudget()
+    statistics = Statistics(volume, data, budget)
 
     def report(child: ChildReport) -> None:
         statistics.note_child(child)
@@ -130,6 +132,7 @@ async def running_broker(
             partitions.ref,
             disk_free_min,
             counts=statistics.groups,
+            budget=budget,
             timers=timers.ref,
             delay_counts=statistics.delays,
         ),

@@ -30,6 +30,7 @@ from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.config import LogConfig
 from goqueue.core.log.admission import DISK_FREE_MIN, Admission
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import WallClock
 from goqueue.errors import DiskFull
 from goqueue.storage.compaction.bykey import compact_by_key
@@ -68,6 +69,7 @@ class Partition(Actor):
         disk_free_min: int = DISK_FREE_MIN,
         random: Random | None = None,
         counts: GroupCounts | None = None,
+        budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
     ) -> None:
@@ -80,6 +82,7 @@ class Partition(Actor):
         self._disk_free_min = disk_free_min
         self._random = random or Random()
         self._counts = counts or GroupCounts()
+        self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
         self._to_give_back = ExitStack()
@@ -112,10 +115,12 @@ class Partition(Actor):
             clock=clock,
             random=self._random,
             counts=self._counts,
+            budget=self._budget,
             delays=self.delayed,
             note_awaited=keeper.note_awaited,
         )
         self._to_give_back.callback(self.delivery.ledgers.abandon)
+        self._to_give_back.callback(self.delivery.cache.close)
         self.reading = LogReading(log, keeper, self, self.delivery.streams)
         self.appending = self.appending_class(
             log,

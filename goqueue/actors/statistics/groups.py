@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets
 from goqueue.core.ledger.entries import Expired
 from goqueue.core.ledger.settlements import Action
-from goqueue.core.slices.readcache import CacheBudget
 from goqueue.types import LANE_COUNT, Priority
 
 GROUP_COUNTERS = {
@@ -34,6 +33,7 @@ GROUP_COUNTERS = {
     "groups.adopted": "brought back at the start from ledgers, since the register of groups had lost them",
     "groups.ledgers_lost": "ledgers that lost entries or were lost, so that messages come again; see the log",
     "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
+    "groups.bytes_kept_max": "the limit of these, for all partitions together",
 }
 _SETTLED = {
     Action.ACK: "settled.acked",
@@ -57,8 +57,6 @@ class GroupCounts:
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
-    room: CacheBudget = field(default_factory=CacheBudget)
-    """The memory for the read caches of all partitions."""
 
     def note_delivered(self, runs: Sequence[AttemptRun], sets: AttemptSets, size: int) -> None:
         """A delivery of `size` bytes, as runs, or as sets instead of runs."""
@@ -96,7 +94,6 @@ class GroupCounts:
             "dead_letters": self.dead_letters,
             "groups.adopted": self.adopted,
             "groups.ledgers_lost": self.ledgers_lost,
-            "groups.bytes_kept": self.room.bytes_kept,
         }
 
 

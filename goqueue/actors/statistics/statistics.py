@@ -15,6 +15,7 @@ from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts
 from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts
 from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.views import LogSlice
@@ -102,8 +103,9 @@ class Stalls:
 
 
 class Statistics:
-    def __init__(self, volume: Volume, data: str) -> None:
+    def __init__(self, volume: Volume, data: str, budget: CacheBudget) -> None:
         self._volume = volume
+        self._budget = budget
         self._data = data
         self._began = trio.current_time()
         self.connections = self.accepted = self.requests = 0
@@ -155,6 +157,8 @@ class Statistics:
             **{RESTARTS + kind: count for kind, count in self.restarts.items()},
             **self._traffic(),
             **self.groups.report(groups),
+            "groups.bytes_kept": self._budget.bytes_kept,
+            "groups.bytes_kept_max": self._budget.bytes_max,
             **lanes,
             **self.delays.report(),
             **self._disk_work(),

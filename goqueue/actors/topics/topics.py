@@ -52,6 +52,7 @@ from goqueue.actors.topics.watching import Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.sending.partitioner import check_partition
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import Environment
 from goqueue.errors import (
@@ -82,10 +83,12 @@ class Topics(Actor):
         disk_free_min: int = DISK_FREE_MIN,
         *,
         counts: GroupCounts | None = None,
+        budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
     ) -> None:
         self._counts = counts or GroupCounts()
+        self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
         self._environment = environment
@@ -363,6 +366,7 @@ class Topics(Actor):
             disk_free_min=self._disk_free_min,
             random=self._environment.random,
             counts=self._counts,
+            budget=self._budget,
             timers=self._timers,
             delay_counts=self._delay_counts,
         )

@@ -5,18 +5,14 @@ that is extended gets a lease of its own. A receipt is good while the message is
 attempt that it names, and the lease has not ended. Settlements are remembered with the delivery, and for the last
 256 deliveries that ended, so that the same settlement repeated after a lost answer succeeds. A different one finds
 a stale receipt.
-
-Deadlines are in a heap. An outdated one is dropped when it comes to the top; when most may be outdated, the heap is
-made anew.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
 from itertools import chain
-from itertools import count as count_up
 from typing import Any, NamedTuple
 
+from goqueue.core.deadlines import Deadlines
 from goqueue.core.ledger.attempts import (
     AttemptRun,
     AttemptRuns,
@@ -31,7 +27,6 @@ from goqueue.core.ledger.settlements import SettledDeliveries, Settlement, Settl
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
-_TIDY_FROM = 64
 _MILLION = 1_000_000
 
 
@@ -59,15 +54,6 @@ class Held:
     is_alone: bool = False
 
 
-class Deadline(NamedTuple):
-    time: float
-    nonce: int
-    number: int
-    """Unique, so that two deadlines never compare their leases."""
-    lease: Lease
-    """A lease without messages is over, and so is its deadline."""
-
-
 class ReceiptVerdict(NamedTuple):
     """Which receipts are good, each message named once, and which are stale, as they were handed in."""
 
@@ -80,9 +66,7 @@ class Deliveries:
         self._deliveries: dict[int, Delivery] = {}
         self._held: dict[str, Held] = {}
         self._settled = SettledDeliveries()
-        self._deadlines: list[Deadline] = []
-        self._numbers = count_up()
-        self._tidy_at = _TIDY_FROM
+        self._deadlines: Deadlines[Lease] = Deadlines()
 
     # What is under way
 
@@ -130,24 +114,11 @@ class Deliveries:
         return frozenset(member for member, held in self._held.items() if held.is_alone)
 
     def next_deadline(self) -> float | None:
-        while self._deadlines and not self._deadlines[0].lease.out:
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next()
 
-    def due(self, now: float) -> Iterator[tuple[Delivery, Lease]]:
+    def due(self, now: float) -> list[tuple[Delivery, Lease]]:
         """The leases whose time has come, earliest first."""
-        for deadline in sorted(self._passed(now)):
-            if deadline.lease.out:
-                yield self._deliveries[deadline.nonce], deadline.lease
-
-    def _passed(self, now: float) -> "Iterator[Deadline]":
-        """Deadlines that have passed, outdated ones included. In a heap nothing below a later one is earlier."""
-        places = [0]
-        while places:
-            place = places.pop()
-            if place < len(self._deadlines) and self._deadlines[place][0] <= now:
-                yield self._deadlines[place]
-                places += (2 * place + 1, 2 * place + 2)
+        return [(self._deliveries[lease.nonce], lease) for lease in self._deadlines.passed(now)]
 
     # Receipts
 
@@ -236,7 +207,8 @@ class Deliveries:
         """Remove the messages of this range, whichever member holds them. Looks at every delivery, so only for rare
         events."""
         for nonce, delivery in list(self._deliveries.items()):
-            self._held[delivery.member].count -= delivery.leases.take_within(first, last)
+            taken = delivery.leases.take_within(first, last, self._deadlines.drop)
+            self._held[delivery.member].count -= taken
             self._close_if_empty(nonce)
 
     def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
@@ -251,9 +223,14 @@ class Deliveries:
     def _take(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
         """Take these, or all that are in flight."""
         delivery = self._deliveries[nonce]
-        taken = delivery.leases.take(runs)
+        taken = delivery.leases.take(runs, self._deadlines.drop)
         self._held[delivery.member].count -= len(taken)
         return taken
+
+    def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
+        lease.nonce = delivery.nonce
+        if lease.out:  # a lease without messages would never end
+            self._deadlines.note(lease, lease.deadline)
 
     def _close_if_empty(self, nonce: int) -> None:
         delivery = self._deliveries[nonce]
@@ -266,13 +243,6 @@ class Deliveries:
             del self._held[delivery.member]
         if delivery.settled:
             self._settled.remember(nonce, delivery.settled)
-
-    def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
-        heappush(self._deadlines, Deadline(lease.deadline, delivery.nonce, next(self._numbers), lease))
-        if len(self._deadlines) >= self._tidy_at:
-            self._deadlines = [deadline for deadline in self._deadlines if deadline.lease.out]
-            heapify(self._deadlines)
-            self._tidy_at = max(_TIDY_FROM, 2 * len(self._deadlines))
 
     # Written down
 

@@ -5,7 +5,7 @@ message of a small lease that came later to that lease. The first and the large 
 few. The map may be outdated, when a message was settled since, or came under a large lease: then nothing is found.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, Attempts, count, offsets_of
@@ -20,6 +20,8 @@ class Lease:
     deadline: float
     visibility: float
     out: Attempts = field(default_factory=Attempts)
+    nonce: int = 0
+    """The nonce of its delivery, once that is handed out."""
 
 
 class DeliveryLeases:
@@ -58,8 +60,8 @@ class DeliveryLeases:
         small = [self._small[offset] for offset in offsets if offset in self._small]
         return dict.fromkeys([*self._looked_at, *small])
 
-    def take(self, runs: AttemptRuns | None) -> Attempts:
-        """Remove and return these messages, or all."""
+    def take(self, runs: AttemptRuns | None, ended: Callable[[Lease], None]) -> Attempts:
+        """Remove and return these messages, or all. `ended` hears of each lease that has no more messages."""
         taken, offsets = Attempts(), None if runs is None else offsets_of(runs)
         for lease in list(self._all if runs is None else self.under(runs)):
             part = lease.out.take_everything() if offsets is None else lease.out.take(offsets)
@@ -67,21 +69,22 @@ class DeliveryLeases:
                 taken.merge(part)
             else:
                 taken = part
-            self._drop_if_empty(lease)
+            self._drop_if_empty(lease, ended)
         self.size -= len(taken)
         return taken
 
-    def take_within(self, first: Offset, last: Offset) -> int:
+    def take_within(self, first: Offset, last: Offset, ended: Callable[[Lease], None]) -> int:
         """Remove the messages of a range, however long; returns how many there were."""
         before = self.size
         for lease in list(self._all):
             self.size -= count(run for _, run in lease.out.take_range(first, last))
-            self._drop_if_empty(lease)
+            self._drop_if_empty(lease, ended)
         return before - self.size
 
-    def _drop_if_empty(self, lease: Lease) -> None:
+    def _drop_if_empty(self, lease: Lease, ended: Callable[[Lease], None]) -> None:
         if not lease.out and lease in self._all:  # the map may lead to one that is gone
             del self._all[lease]
+            ended(lease)
             self._looked_at.pop(lease, None)
             if not self._all:
                 self._small.clear()

@@ -1,13 +1,13 @@
 """The bound on remembered producers that all partitions of a node share.
 
-A heap holds each partition that has producers, by the last append of its longest silent one. That time only rises,
-so an entry may lag behind: it is brought up to date when it comes to the top. So to find the longest silent
-producer of a node costs a few steps, and to note a batch of a known producer none.
+Each partition that has producers is noted with the last append of its longest silent one. That time only rises, so
+the note may lag behind: it is brought up to date when it is the earliest. So to find the longest silent producer of
+a node costs a few steps, and to note a batch of a known producer none.
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush, heapreplace
 
+from goqueue.core.deadlines import Deadlines
 from goqueue.core.log.producerids import ProducerIds
 from goqueue.core.log.producers import NO_BOUND, PARTITION_PRODUCERS_MAX, ProducerStates
 from goqueue.types import Microseconds
@@ -40,8 +40,7 @@ class NodeProducers:
         self._ids = ProducerIds()
         self._members: set[ProducerStates] = set()
         self._count = 0
-        self._heap: list[tuple[Microseconds, int, ProducerStates]] = []
-        self._pushed = 0
+        self._silent: Deadlines[ProducerStates] = Deadlines()
 
     def next_id(self, now: Microseconds, number: int) -> int:
         """For a new producer: an id that no partition of this node takes for a forgotten one."""
@@ -65,12 +64,13 @@ class NodeProducers:
         """A partition closes. To leave twice changes nothing."""
         if states in self._members:
             self._members.remove(states)
+            self._silent.drop(states)
             self._count -= states.clients
             states.share(NO_BOUND, self.limits.partition_max)
 
     def note_first(self, states: ProducerStates) -> None:
         """This partition has its first producer of a client."""
-        heappush(self._heap, self._entry(states.silent_since or 0, states))
+        self._silent.note(states, states.silent_since or 0)
 
     def note_more(self) -> None:
         self._count += 1
@@ -81,22 +81,18 @@ class NodeProducers:
         self.forgotten += 1
         self.forgotten_to = max(self.forgotten_to, forgotten_to)
 
-    def _entry(self, since: Microseconds, states: ProducerStates) -> tuple[Microseconds, int, ProducerStates]:
-        """With a number of its own, so that two entries never compare their states."""
-        self._pushed += 1
-        return since, self._pushed, states
-
     def _keep_bound(self) -> None:
         while self._count > self.limits.node_max:
             self._longest_silent().forget_longest_silent()
 
     def _longest_silent(self) -> ProducerStates:
         while True:
-            known, _, states = self._heap[0]
-            since = states.silent_since if states in self._members else None
+            states = self._silent.first()
+            assert states is not None, "some partition has producers"
+            since = states.silent_since
             if since is None:
-                heappop(self._heap)
-            elif since > known:
-                heapreplace(self._heap, self._entry(since, states))
-            else:
+                self._silent.drop(states)
+            elif since == self._silent.next():
                 return states
+            else:
+                self._silent.note(states, since)

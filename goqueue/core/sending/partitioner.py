@@ -7,7 +7,7 @@ The choice is made once, by the producer, and travels with the batch as its part
 again: a second choice would tear the batch apart from what was checked, counted and promised for the first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import mmh3
 
@@ -72,13 +72,6 @@ class Partitioner:
         if partition is not None:
             return check_partition(partition, self._partitions)
         return partition_of_key(key, self._partitions) if key else self._keyless
-
-    def choose_all(self, keys: Sequence[bytes | None], partition: int | None = None) -> list[int]:
-        """Where each message of one call goes; those without a key stay together, and the next call moves on."""
-        chosen = [self.choose(key, partition) for key in keys]
-        if partition is None and not all(keys):
-            self.begin_next_batch()
-        return chosen
 
     def begin_next_batch(self) -> None:
         """The batch of keyless messages is sent: the next one goes to another partition."""

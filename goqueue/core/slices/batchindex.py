@@ -1,7 +1,7 @@
 """An index of a batch: where each record lies, its lane and its key. It serves batches that are delivered in parts.
 
 A group that keeps the order of keys, one with redeliveries, and one with several lanes takes some records of a
-batch, then some more of it. So a batch is indexed once, and the indexes of the last few batches are remembered.
+batch, then some more of it. So a batch is indexed once, and the indexes of the last few batches are cached.
 Records of one shape are indexed by columns (core/records/columns.py), others are walked.
 """
 
@@ -20,11 +20,15 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.records.batch import ZSTD, Envelope, records_of, seal_envelope
 from goqueue.core.records.columns import RECORDS_MAX, lanes_of, shape_of
 from goqueue.core.records.record import HEADER_SIZE
+from goqueue.core.slices.cachebudget import CacheBudget, CacheEntries
 from goqueue.core.slices.deliverable import batches_in, body_at, records_at, those_inside
 from goqueue.types import LANE_COUNT, Buffer, Offset
 
-RECORDS_REMEMBERED = 16_384
-"""Limit of the records in all remembered indexes; the newest index is remembered whatever its size."""
+INDEX_BYTES_MAX = 1024 * 1024
+"""Limit of the cached indexes of a partition: some 16,000 records with keys. The newest stays whatever its size, as
+a large batch is delivered in many parts."""
+EMPTY_BYTES, NUMBER_BYTES = 500, 40
+"""The estimated memory of an index without records, and of a number in a list."""
 
 _PLACE = Struct(">8xQ8xBxHI")
 """The fields of a record: its offset within the batch, its lane, and the sizes of its key and its value section."""
@@ -133,6 +137,14 @@ class BatchIndex:
     def __len__(self) -> int:
         return len(self._offsets)
 
+    @property
+    def bytes_kept(self) -> int:
+        """The estimated memory that it takes."""
+        columns = [each for each in (self._offsets, self._positions) if isinstance(each, array)]
+        numbers = len(self._hashes) + (len(self._keyed) if isinstance(self._keyed, list) else 0)
+        packed = len(self.lanes) + sum(each.itemsize * len(each) for each in columns)
+        return EMPTY_BYTES + packed + NUMBER_BYTES * numbers
+
     # Positions
 
     def place(self, first: Offset, last: Offset) -> tuple[int, int, int]:
@@ -188,10 +200,11 @@ class BatchIndex:
 
 
 class BatchIndexes:
-    def __init__(self) -> None:
-        self._remembered: dict[tuple[Offset, int, int], BatchIndex] = {}
+    def __init__(self, budget: CacheBudget | None = None, bytes_max: int = INDEX_BYTES_MAX) -> None:
+        self.kept: CacheEntries[tuple[Offset, int, int], BatchIndex] = CacheEntries(
+            budget or CacheBudget(), bytes_max, count_min=1
+        )
         """By base offset, length and checksum of the body, which together name a batch."""
-        self._records = 0
 
     def keys_in(self, data: Buffer, wanted: OffsetSet, found: dict[Offset, int] | None = None) -> dict[Offset, int]:
         """The hashes of the wanted records that have a key, by offset and in order, added to `found`. The batches
@@ -227,26 +240,17 @@ class BatchIndexes:
             yield with_records(envelope, b"".join([records[begin:end] for begin, end, _ in places]), count)
 
     def index_of(self, envelope: Envelope, body: memoryview, *, with_keys: bool = False) -> BatchIndex:
-        index = self._recalled(envelope)
+        index = self.kept.use(_name(envelope))
         if index is None or (with_keys and not index.has_keys):
-            index = BatchIndex(envelope, bytes(records_of(envelope, body)), with_keys=with_keys)
-        return self._remember(index)
+            index = self._keep(BatchIndex(envelope, bytes(records_of(envelope, body)), with_keys=with_keys))
+        return index
 
     def index_of_records(self, envelope: Envelope, records: bytes) -> BatchIndex:
         """The same for records that are unpacked already."""
-        return self._remember(self._recalled(envelope) or BatchIndex(envelope, records))
+        return self.kept.use(_name(envelope)) or self._keep(BatchIndex(envelope, records))
 
-    def _recalled(self, envelope: Envelope) -> BatchIndex | None:
-        index = self._remembered.pop(_name(envelope), None)
-        self._records -= 0 if index is None else len(index)
-        return index
-
-    def _remember(self, index: BatchIndex) -> BatchIndex:
-        """Make this index the last to be forgotten."""
-        self._remembered[_name(index.envelope)] = index
-        self._records += len(index)
-        while self._records > RECORDS_REMEMBERED and len(self._remembered) > 1:
-            self._records -= len(self._remembered.pop(next(iter(self._remembered))))
+    def _keep(self, index: BatchIndex) -> BatchIndex:
+        self.kept.keep(_name(index.envelope), index, index.bytes_kept)
         return index
 
 

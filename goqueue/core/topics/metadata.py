@@ -36,7 +36,6 @@ from goqueue.core.topics.config import SETTINGS, TopicConfig
 from goqueue.errors import InvalidConfig, InvalidName, TopicExists, UnknownFormat, UnknownTopic
 
 VERSION = 1
-PARTITIONS_DEFAULT = 3
 PARTITIONS_MAX = 10_000
 DELETED_MAX = 500
 """Limit of the deleted topics that are remembered; the oldest are forgotten first."""
@@ -46,7 +45,6 @@ MetadataRecord: TypeAlias = dict[str, Any]
 _KNOWN_FIELDS = frozenset(
     {"v", "kind", "name", "uuid", "partitions", "config", "topics", "token", "deleted", "signed"}
 )
-_KNOWN_SETTINGS = frozenset(setting.name for setting in SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,5 +380,6 @@ def _config_from(fields: MetadataRecord) -> tuple[TopicConfig, dict[str, Any]]:
     plain = fields.get("config")
     if not isinstance(plain, dict):
         raise UnknownFormat("a metadata record has no configuration")
-    unknown = {key: value for key, value in plain.items() if key not in _KNOWN_SETTINGS}
+    known = SETTINGS.known(plain)
+    unknown = {key: value for key, value in plain.items() if key not in known}
     return TopicConfig.from_stored(plain), unknown

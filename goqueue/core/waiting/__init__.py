@@ -1,1 +1,1 @@
-"""Waiting for messages, and until when: long polls, members, deadlines."""
+"""Waiting for messages: long polls, members, and whose turn it is."""

@@ -5,61 +5,52 @@ there are some.
 """
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from itertools import count
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-_TIDY_FROM = 64
+from goqueue.core.deadlines import Deadlines
 
 Waiter = TypeVar("Waiter")
 
 
-class _Wait(NamedTuple, Generic[Waiter]):
+@dataclass(slots=True, eq=False)
+class _Wait(Generic[Waiter]):
     group: str
     member: str
-    deadline: float
     waiter: Waiter
     served_at: float
 
 
 class MemberWaits(Generic[Waiter]):
     def __init__(self) -> None:
-        self._waits: dict[int, _Wait[Waiter]] = {}
-        self._groups: dict[str, dict[int, None]] = {}
-        self._deadlines: list[tuple[float, int]] = []
-        self._numbers = count()
+        self._groups: dict[str, dict[_Wait[Waiter], None]] = {}
+        """In the order in which they came."""
+        self._deadlines: Deadlines[_Wait[Waiter]] = Deadlines()
 
     def __len__(self) -> int:
-        return len(self._waits)
+        return len(self._deadlines)
 
     def __contains__(self, group: str) -> bool:
         return group in self._groups
 
     def wait(self, group: str, member: str, waiter: Waiter, deadline: float, served_at: float = 0.0) -> None:
         """`served_at`: when the member last got something, from any partition."""
-        number = next(self._numbers)
-        self._waits[number] = _Wait(group, member, deadline, waiter, served_at)
-        self._groups.setdefault(group, {})[number] = None
-        heappush(self._deadlines, (deadline, number))
-        if len(self._deadlines) > max(_TIDY_FROM, 2 * len(self._waits)):
-            self._deadlines = [(wait.deadline, number) for number, wait in self._waits.items()]
-            heapify(self._deadlines)
+        wait = _Wait(group, member, waiter, served_at)
+        self._groups.setdefault(group, {})[wait] = None
+        self._deadlines.note(wait, deadline)
 
     def of(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> list[Waiter]:
         """The waiters of a group whose member is chosen, in the order in which they came; they wait no more."""
-        numbers = list(self._groups.get(group, ()))
-        return [self._let_go(number) for number in numbers if chosen(self._waits[number].member)]
+        return [self._let_go(wait) for wait in list(self._groups.get(group, ())) if chosen(wait.member)]
 
     def first(self, group: str, chosen: Callable[[str, Waiter], bool]) -> Waiter | None:
         """The chosen waiter that was served longest ago; it waits no more.
 
         To wait anew is not to go behind the others: a member that asks often keeps its turn.
         """
-        numbers = self._groups.get(group, ())
-        for _, number in sorted((self._waits[number].served_at, number) for number in numbers):
-            wait = self._waits[number]
+        for wait in sorted(self._groups.get(group, ()), key=lambda wait: wait.served_at):
             if chosen(wait.member, wait.waiter):
-                return self._let_go(number)
+                return self._let_go(wait)
         return None
 
     def groups(self) -> list[str]:
@@ -68,30 +59,22 @@ class MemberWaits(Generic[Waiter]):
 
     def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> list[Waiter]:
         """Let go of the waiters of a group that have gone without a word."""
-        numbers = [number for number in self._groups.get(group, ()) if is_gone(self._waits[number].waiter)]
-        return [self._let_go(number) for number in numbers]
+        return [self._let_go(wait) for wait in list(self._groups.get(group, ())) if is_gone(wait.waiter)]
 
     def all(self) -> list[Waiter]:
-        return [self._let_go(number) for number in list(self._waits)]
+        return [self._let_go(wait) for wait in list(self._deadlines)]
 
     def expired(self, now: float) -> list[Waiter]:
         """The waiters whose time is up, earliest first; they wait no more."""
-        gone = []
-        while self._deadlines and self._deadlines[0][0] <= now:
-            _, number = heappop(self._deadlines)
-            if number in self._waits:
-                gone.append(self._let_go(number))
-        return gone
+        return [self._let_go(wait) for wait in self._deadlines.passed(now)]
 
     def next_deadline(self) -> float | None:
-        while self._deadlines and self._deadlines[0][1] not in self._waits:
-            heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next()
 
-    def _let_go(self, number: int) -> Waiter:
-        wait = self._waits.pop(number)
+    def _let_go(self, wait: _Wait[Waiter]) -> Waiter:
+        self._deadlines.drop(wait)
         group = self._groups[wait.group]
-        del group[number]
+        del group[wait]
         if not group:
             del self._groups[wait.group]
         return wait.waiter

@@ -15,7 +15,8 @@ from random import Random
 from uuid import UUID
 
 from goqueue.core.names import METADATA_LOG, check_topic_name
-from goqueue.core.topics.config import UNLIMITED, TopicConfig
+from goqueue.core.settingstable import UNLIMITED
+from goqueue.core.topics.config import TopicConfig
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.errors import InvalidName
 from goqueue.storage.checkedjson import is_sound

@@ -31,6 +31,7 @@ from goqueue.core.groups.views import (
     OwnedPartition,
 )
 from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
 from goqueue.net.transport.transport import memory_transport_pair
@@ -290,7 +291,7 @@ async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
             groups=await stack.enter_async_context(alive(groups, "groups")),
             cluster=bytes(16),
             node="node-1",
-            statistics=Statistics(Volume(disk), "/"),
+            statistics=Statistics(Volume(disk), "/", CacheBudget()),
         )
         common, nursery = Common(), await stack.enter_async_context(trio.open_nursery())
         stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, topics, common, nursery)

@@ -1,32 +1,37 @@
 """One receive from many partitions: what is taken, in which order, and what waiting costs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from math import inf
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Taken
-from goqueue.actors.front.deliveries import FIRST_SECONDS_MAX, MESSAGES_MAX
+from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
+from goqueue.actors.front.deliveries import MESSAGES_MAX
 from goqueue.actors.front.receiving import (
     NOTHING,
-    TOGETHER_BYTES_MAX,
     Outcome,
-    Wish,
+    Place,
     await_deliverable,
     leads_on,
     take_what_is_there,
 )
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.waiting.turns import FIRST_SECONDS_MAX, TOGETHER_BYTES_MAX, ReceiveLimits, ReceiveShare
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net.wire import groups as wire
 from tests.actors.front.connectionstage import TOPIC, Stage, StagePartition, alive, delivery, staged
 from tests.net import bodies
 
-WISH = Wish("g", "m", 3, messages_max=100, bytes_max=1_000, visibility=30.0, is_busy=False, lasts_max=100)
+LIMITS = ReceiveLimits(messages_max=100, bytes_max=1_000, lasts_max=100, is_busy=False)
+
+
+def question(rest: ReceiveLimits) -> Take:
+    return Take("g", "m", 3, rest.messages_max, rest.bytes_max, 30.0, rest.is_busy, rest.lasts_max)
 
 
 @asynccontextmanager
@@ -34,6 +39,18 @@ async def two_partitions() -> AsyncIterator[tuple[list[StagePartition], list[Act
     rows = [StagePartition(), StagePartition()]
     async with alive(rows[0], "p0") as first, alive(rows[1], "p1") as second:
         yield rows, [first, second]
+
+
+async def take(
+    places: Sequence[Place],
+    limits: ReceiveLimits = LIMITS,
+    order: Sequence[int] | None = None,
+    seconds_max: float = inf,
+) -> tuple[list[Outcome], bool]:
+    """The outcomes, and whether the receive is full."""
+    share = ReceiveShare(limits, order or range(len(places)), trio.current_time() + seconds_max)
+    outcomes = await take_what_is_there(places, question, share)
+    return outcomes, share.is_full(trio.current_time())
 
 
 def firsts(outcomes: list[Outcome]) -> list[int | None]:
@@ -45,7 +62,7 @@ async def test_each_is_asked_for_what_the_ones_before_have_left() -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 29, data=bytes(400)))
         rows[1].give(delivery(2, 7, 9, data=bytes(100)))
-        outcomes, is_full = await take_what_is_there(refs, WISH)
+        outcomes, is_full = await take(refs)
         assert not is_full
         assert firsts(outcomes) == [0, 7]
         [first], [second] = rows[0].takes(), rows[1].takes()
@@ -68,7 +85,7 @@ async def test_nobody_is_asked_behind(taken: Taken) -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(taken)
         rows[1].give(delivery(2, 7, 9))
-        assert firsts((await take_what_is_there(refs, WISH)).outcomes) == [0, None]
+        assert firsts((await take(refs))[0]) == [0, None]
         assert rows[1].asked == []
 
 
@@ -76,7 +93,7 @@ async def test_the_turn_begins_where_it_is_told_and_the_outcomes_keep_their_orde
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 99))
         rows[1].give(delivery(2, 100, 199))
-        assert firsts((await take_what_is_there(refs, WISH, first=1)).outcomes) == [None, 100]
+        assert firsts((await take(refs, order=[1, 0]))[0]) == [None, 100]
         assert rows[0].asked == []
 
 
@@ -85,7 +102,7 @@ async def test_an_error_of_one_does_not_keep_the_others() -> None:
         rows[0].give(StaleGeneration("not yours"))
         rows[1].give(delivery(2, 7, 9))
         lost = StaleGeneration("unknown")
-        outcomes, _ = await take_what_is_there([refs[0], lost, refs[1]], WISH)
+        outcomes, _ = await take([refs[0], lost, refs[1]])
         assert isinstance(outcomes[0], StaleGeneration)
         assert outcomes[1] is lost
         assert firsts(outcomes) == [None, None, 7]
@@ -99,16 +116,16 @@ async def test_nobody_is_asked_when_the_time_is_up_and_something_was_taken(
         rows[0].slowness = 1.0
         rows[0].give(delivery(1, 0, 0))
         rows[1].give(delivery(2, 7, 9))
-        takings = await take_what_is_there(refs, replace(WISH, seconds_max=seconds_max))
-        assert (firsts(takings.outcomes), takings.is_full) == (given, None in given)
+        outcomes, is_full = await take(refs, seconds_max=seconds_max)
+        assert (firsts(outcomes), is_full) == (given, None in given)
 
 
 async def test_of_those_that_have_nothing_all_are_asked(autojump_clock: MockClock) -> None:
     async with two_partitions() as (rows, refs):
         rows[0].slowness = 1.0
         rows[1].give(delivery(2, 7, 9))
-        takings = await take_what_is_there(refs, replace(WISH, seconds_max=0.5))
-        assert firsts(takings.outcomes) == [None, 7]
+        outcomes, _ = await take(refs, seconds_max=0.5)
+        assert firsts(outcomes) == [None, 7]
 
 
 async def test_a_batch_that_would_make_the_answer_too_large_is_given_back() -> None:
@@ -117,10 +134,10 @@ async def test_a_batch_that_would_make_the_answer_too_large_is_given_back() -> N
         large = delivery(2, 7, 7, data=bytes(TOGETHER_BYTES_MAX))
         rows[0].give(delivery(1, 0, 0, data=b"x"))
         rows[1].give(large)
-        assert await take_what_is_there(refs, WISH) == ([delivery(1, 0, 0, data=b"x"), NOTHING], True)
+        assert await take(refs) == ([delivery(1, 0, 0, data=b"x"), NOTHING], True)
         assert rows[1].settles() == [SettleRuns("g", 2, Action.RELEASE, large.runs)]
         rows[1].give(large)
-        assert await take_what_is_there(refs, WISH) == ([NOTHING, large], True), "and alone it is delivered"
+        assert await take(refs) == ([NOTHING, large], True), "and alone it is delivered"
 
 
 def test_what_leads_on() -> None:
@@ -341,7 +358,7 @@ async def test_receives_of_one_member_take_and_answer_one_after_the_other(autoju
 async def test_what_is_seen_at_once_is_shared_by_all_that_are_asked() -> None:
     async with two_partitions() as (rows, refs):
         rows[0].give(delivery(1, 0, 29))
-        await take_what_is_there(refs, replace(WISH, lasts_max=40))
+        await take(refs, replace(LIMITS, lasts_max=40))
         assert [row.takes()[0].lasts_max for row in rows] == [40, 10]
 
 

@@ -10,6 +10,7 @@ from goqueue.actors.node.watchdog import IDLE_SECONDS, LOG_PAUSE_SECONDS, PERIOD
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.root import running
 from goqueue.actors.statistics.statistics import Statistics
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 
@@ -38,7 +39,7 @@ def process() -> Quiet:
 
 @pytest.fixture
 async def statistics(mock_clock: MockClock, process: Quiet) -> AsyncIterator[Statistics]:
-    statistics = Statistics(Volume(SimulatedDisk(Random(0))), "/")
+    statistics = Statistics(Volume(SimulatedDisk(Random(0))), "/", CacheBudget())
     async with running(ChildSpec("watchdog", lambda: Watchdog(process, statistics))):
         await wait_all_tasks_blocked()
         yield statistics

@@ -30,6 +30,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.core.log.admission import Admission
 from goqueue.core.log.messageids import MessageIds
 from goqueue.core.records.record import encode_record
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.errors import InvalidMessage, OffsetOutOfRange, StaleGeneration
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
@@ -128,6 +129,7 @@ class Bench:
             clock=self.clock,
             random=Random(0),
             counts=GroupCounts(),
+            budget=CacheBudget(),
             delays=delayed or self.delayed(),
             note_awaited=self.keeper.note_awaited,
         )

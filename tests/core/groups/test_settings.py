@@ -101,7 +101,7 @@ def test_altering_changes_what_is_named_resets_by_none_and_refuses_what_is_unkno
     assert settings.altered({"max_deliveries": None, "lanes": "strict"}) == GroupSettings(
         assignor="range", lanes="strict"
     )
-    with pytest.raises(InvalidConfig, match="'asignor' is not a setting"):
+    with pytest.raises(InvalidConfig, match=r"'asignor' is not a setting of a group \(did you mean 'assignor'\?\)"):
         settings.altered({"asignor": "sticky"})
 
 

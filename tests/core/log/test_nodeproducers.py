@@ -61,6 +61,17 @@ def test_a_partition_that_opens_brings_its_producers_and_one_that_closes_takes_t
     assert len(node) == 0
 
 
+def test_partitions_that_closed_are_not_kept_in_memory() -> None:
+    """Topics come and go while the node is far from its bound."""
+    node = NodeProducers()
+    for number in range(1_000):
+        states = ProducerStates()
+        write(states, number, number)
+        node.enter(states)
+        node.leave(states)
+    assert len(node._silent) == 0
+
+
 def test_an_old_partition_with_more_than_its_bound_is_cut_down_to_it() -> None:
     node, states = node_with(100, partition_max=2), ProducerStates()
     for number in range(5):

@@ -1,11 +1,20 @@
 """Where records lie, and their keys: walked once, remembered for a while."""
 
+from sys import getsizeof
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.records.record import encode_record
-from goqueue.core.slices.batchindex import RECORDS_REMEMBERED, BatchIndex, BatchIndexes, key_at
+from goqueue.core.slices.batchindex import (
+    EMPTY_BYTES,
+    INDEX_BYTES_MAX,
+    NUMBER_BYTES,
+    BatchIndex,
+    BatchIndexes,
+    key_at,
+)
 from goqueue.core.slices.deliverable import batches_in
 from goqueue.types import LANE_COUNT
 from tests.client.reading.test_message import sealed
@@ -41,8 +50,30 @@ def test_only_the_last_batches_are_remembered() -> None:
     indexes, body = BatchIndexes(), [encode_record(number, 0, b"", key=b"k") for number in range(1_000)]
     for base in range(0, 40_000, 1_000):
         indexes.keys_in(sealed(*body, base_offset=base), OffsetSet([Run(base, base)]))
-    assert [base for base, *_ in indexes._remembered] == list(range(24_000, 40_000, 1_000))
-    assert indexes._records <= RECORDS_REMEMBERED
+    kept = [index.envelope.base_offset for index in indexes.kept]
+    assert kept == list(range(40_000 - 1_000 * len(kept), 40_000, 1_000))
+    assert len(kept) > 16
+    assert 1_000 * NUMBER_BYTES * len(kept) < indexes.kept.bytes_kept <= INDEX_BYTES_MAX
+
+
+def test_the_index_of_a_large_batch_stays_until_the_next_one_comes() -> None:
+    """A large batch is delivered in many parts, and would be walked for each."""
+    indexes = BatchIndexes(bytes_max=100)
+    for base in (0, 1_000):
+        body = [encode_record(number, 0, b"", key=b"k") for number in range(1_000)]
+        indexes.keys_in(sealed(*body, base_offset=base), OffsetSet([Run(base, base)]))
+        assert [index.envelope.base_offset for index in indexes.kept] == [base]
+
+
+@given(st.lists(st.binary(max_size=9), min_size=1, max_size=2_000), st.booleans())
+def test_the_memory_of_an_index_is_estimated_well(keys: list[bytes], with_keys: bool) -> None:
+    records = [encode_record(number, 0, b"v", key=key) for number, key in enumerate(keys)]
+    [(_, envelope)] = batches_in(memoryview(sealed(*records)))
+    index = BatchIndex(envelope, b"".join(records), with_keys=with_keys)
+    columns = [index.lanes, index._hashes, *(each for each in (index._offsets, index._positions, index._keyed))]
+    numbers = [*index._hashes, *(index._keyed if isinstance(index._keyed, list) else ())]
+    taken = sum(map(getsizeof, [*columns, *numbers]))
+    assert taken / 2 < index.bytes_kept < 2 * taken + EMPTY_BYTES
 
 
 @given(

@@ -24,7 +24,6 @@ from goqueue.core.slices.deliverable import (
     find_deliverable,
     records_at,
 )
-from goqueue.core.waiting.deadlines import LedgerDeadlines
 from goqueue.core.waiting.members import MemberWaits
 from goqueue.errors import InvalidConfig
 from tests.storage.logs import records_in
@@ -169,29 +168,7 @@ def test_waits_that_are_over_do_not_pile_up() -> None:
     for number in range(10_000):
         waits.wait("a", "ann", number, 1_000.0 + number)
         assert waits.of("a") == [number]
-    assert len(waits._deadlines) < 100
-
-
-def test_each_group_is_looked_at_by_its_earliest_deadline() -> None:
-    deadlines = LedgerDeadlines()
-    assert deadlines.next() is None
-    for group, time in (("a", 30.0), ("b", 20.0), ("a", 10.0), ("a", 40.0), ("c", None)):
-        deadlines.note(group, time)
-    assert deadlines.next() == 10.0
-    assert deadlines.due(20.0) == ["a", "b"]
-    assert deadlines.next() is None
-    deadlines.note("a", 30.0)
-    deadlines.forget("a")
-    assert deadlines.due(99.0) == []
-
-
-def test_deadlines_that_moved_do_not_pile_up() -> None:
-    deadlines = LedgerDeadlines()
-    for number in range(10_000):
-        deadlines.note("a", 1_000_000.0)
-        deadlines.note("a", float(number))
-        assert deadlines.due(number) == ["a"]
-    assert len(deadlines._heap) < 100
+    assert len(waits._deadlines._heap) < 100
 
 
 # Where a group begins.

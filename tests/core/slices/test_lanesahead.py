@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.batchindex import BatchIndexes
+from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.slices.deliverable import Reader
 from goqueue.core.slices.lanestretch import PIECE_BYTES, LaneStretch, WantedRecords, cut_lane
-from goqueue.core.slices.readcache import LARGER_READS_MAX, CacheBudget, StretchCache
+from goqueue.core.slices.readcache import LARGER_READS_MAX, StretchCache
 from tests.client.reading.test_message import sealed
 
 
@@ -56,8 +57,8 @@ def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
         stretch = a_stretch(lane, 1_000 * row, size) if kept is None else kept
         ahead.note_used(stretch, stretch.start, 0)
         assert (ahead.holding(lane, stretch.start, 0) is stretch) == (stretch.bytes_kept <= bytes_max)
-        assert sum(each.bytes_kept for each in ahead._kept) == ahead._bytes <= bytes_max
-        assert ahead._bytes >= PIECE_BYTES * len(ahead._kept), "those with nothing in them count too"
+        assert sum(each.bytes_kept for each in ahead.kept) == ahead.kept.bytes_kept <= bytes_max
+        assert ahead.kept.bytes_kept >= PIECE_BYTES * len(list(ahead.kept)), "those with nothing in them count too"
 
 
 def test_where_a_kept_stretch_was_used_up_more_is_read_at_a_time() -> None:

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.records.record import encode_record
-from goqueue.core.slices.readcache import BATCHES_AT_A_TIME, BatchCache, CacheBudget
+from goqueue.core.slices.cachebudget import CacheBudget
+from goqueue.core.slices.readcache import BATCHES_AT_A_TIME, BatchCache
 from tests.client.reading.test_message import sealed
 
 
@@ -50,4 +51,4 @@ def test_no_more_bytes_are_kept_than_are_allowed_and_the_newest_stay(
         recent.note(data, 0)
         kept = recent.holding(100 * row, 0)
         assert (None if kept is None else kept.data) == (data if len(data) <= bytes_max else None)
-        assert sum(len(each.data) for each in recent._kept.values()) == recent._bytes <= bytes_max
+        assert sum(len(each.data) for each in recent.kept) == recent.kept.bytes_kept <= bytes_max

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.config import HOUR, LogConfig
-from goqueue.core.topics.config import SETTINGS, UNLIMITED, Choice, Hours, SettingKind, TopicConfig, Whole
+from goqueue.core.settingstable import UNLIMITED, Choice, Hours, SettingKind, Whole
+from goqueue.core.topics.config import SETTINGS, TopicConfig
 from goqueue.errors import InvalidConfig, UnknownFormat
 
 NAMES = [setting.name for setting in SETTINGS]

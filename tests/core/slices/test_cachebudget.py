@@ -3,7 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.slices.readcache import BatchCache, CacheBudget, StretchCache
+from goqueue.core.offsetset import Run
+from goqueue.core.slices.cachebudget import CacheBudget
+from goqueue.core.slices.readcache import BatchCache, PartitionCache, StretchCache
+from tests.core.slices.test_lanesahead import a_stretch
 from tests.core.slices.test_recentbatches import a_batch
 
 
@@ -57,3 +60,41 @@ def test_whoever_is_told_of_a_change_gives_back_its_own() -> None:
     assert recent.holding(100, 1) is None
     assert ahead.holding(1, 0, 1) is None
     assert room.bytes_kept == 0
+
+
+USES = st.tuples(st.integers(0, 4), st.sampled_from(["batch", "stretch", "index", "close"]), st.integers(1, 40))
+
+
+def kept_by(partitions: list[PartitionCache]) -> int:
+    return sum(
+        cache.kept.bytes_kept for each in partitions for cache in (each.indexes, each.stretches, each.batches)
+    )
+
+
+def use(cache: PartitionCache, kind: str, size: int) -> None:
+    data = a_batch(100 * size, size)
+    match kind:
+        case "batch":
+            cache.batches.note(data, 0)
+        case "stretch":
+            stretch = a_stretch(1, 100 * size, size)
+            cache.stretches.note_used(stretch, stretch.start, 0)
+        case "index":
+            cache.indexes.cut_down(data, [Run(100 * size, 100 * size)])
+        case "close":
+            cache.close()
+
+
+@given(st.lists(USES, max_size=60), st.integers(500, 10_000))
+def test_everything_that_partitions_keep_is_counted_and_a_closed_one_gives_its_share_back(
+    uses: list[tuple[int, str, int]], bytes_max: int
+) -> None:
+    budget = CacheBudget(bytes_max)
+    partitions = [PartitionCache(budget) for _ in range(5)]
+    for number, kind, size in uses:
+        use(partitions[number], kind, size)
+        assert kept_by(partitions) == budget.bytes_kept <= bytes_max
+        assert kind != "close" or kept_by([partitions[number]]) == 0
+    for each in partitions:
+        each.close()
+    assert budget.bytes_kept == 0
