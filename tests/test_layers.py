@@ -61,7 +61,7 @@ SHOWN_TO_OTHER_ROOMS = {"requests", "board"}
 """Modules of a room of actors that every room above it may import: its messages, and what it shows without one."""
 STARTED_BY_OTHER_ROOMS = {
     "Broker",
-    "DeadLetterCarrier",
+    "DeadLetterService",
     "DelayedMessages",
     "GroupDelivery",
     "GroupRegister",
@@ -71,7 +71,6 @@ STARTED_BY_OTHER_ROOMS = {
     "Partition",
     "PartitionDelays",
     "Process",
-    "Redriver",
     "Timers",
     "Topics",
     "UnavailablePartition",

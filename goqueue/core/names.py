@@ -21,6 +21,10 @@ _SHAPE = re.compile(r"[A-Za-z0-9._-]+")
 _ADVICE = f"use 1 to {NAME_LENGTH_MAX} letters, digits, '.', '_' or '-'"
 
 
+REDRIVE = f"{INTERNAL_PREFIX}redrive"
+"""The group that takes dead letters from their topic and sends them back."""
+
+
 def is_internal(name: str) -> bool:
     return name.startswith(INTERNAL_PREFIX)
 

@@ -9,21 +9,31 @@ and only then the partition is told that they are done.
 After an error it tries again: a full disk, a partition that is down, a topic that is deleted at this moment.
 """
 
-from collections.abc import Callable, Container
+import logging
 from contextlib import suppress
-from typing import Protocol
 
 import trio
 
-from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetters, TakeDeadLetters
+from goqueue.actors.delivery.board import LedgerBoard
+from goqueue.actors.delivery.requests import (
+    ConfirmDeadLetters,
+    DeadLetter,
+    DeadLetters,
+    DeadLettersWait,
+    TakeDeadLetters,
+)
 from goqueue.actors.partition.requests import Produce
+from goqueue.actors.runtime.handlers import hears
+from goqueue.actors.runtime.parts import PartHost
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import CreateTopic, FindPartition, OutlineTopics, TopicOutline
+from goqueue.actors.topics.requests import CreateTopic, FindPartition, FindPartitions, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter
 from goqueue.core.names import dead_letter_topic
 from goqueue.core.settingstable import UNLIMITED
-from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, TopicExists, Unavailable
+from goqueue.errors import GoQueueError, OutOfOrderSequence, RepeatTooOld, TopicExists, Unavailable, UnknownGroup
 from goqueue.types import Acks
+
+logger = logging.getLogger("goqueue.deadletters")
 
 MESSAGES_MAX, BYTES_MAX = 500, 1024 * 1024
 """Limits of one transfer, so that one append and its memory stay small."""
@@ -34,58 +44,39 @@ PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
 """The pause between two tries in seconds; it doubles up to the maximum."""
 
 
-class SourceTopic(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def partitions(self) -> int: ...
-
-
-class DeadLetterSource(Protocol):
-    """A partition with dead letters of the group. It is served while it is among the group's sources."""
-
-    @property
-    def topic(self) -> SourceTopic: ...
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def ref(self) -> ActorRef | None: ...
-
-
 class DeadLetterCarrier:
-    """Transfers the dead letters of one group, with a task for each partition."""
+    """A part of the node's `DeadLetters`: it has a task for each group and partition with dead letters."""
 
-    def __init__(
-        self,
-        group: str,
-        topics: ActorRef,
-        sources: Container[DeadLetterSource],
-        start: Callable[..., object],
-        report: Callable[[str], None],
-    ) -> None:
-        self._group = group
+    def __init__(self, topics: ActorRef, host: PartHost) -> None:
         self._topics = topics
-        self._sources = sources
-        self._start = start
-        self._report = report
-        self._under_way: set[DeadLetterSource] = set()
-        self._called_again: set[DeadLetterSource] = set()
+        self._host = host
+        self._under_way: set[DeadLettersWait] = set()
+        self._called_again: set[DeadLettersWait] = set()
 
-    def call_for(self, source: DeadLetterSource) -> None:
-        """Dead letters wait there, perhaps since before a crash: a partition says so when it is attached, too."""
+    async def look_for(self) -> None:
+        """Find the dead letters that wait: whoever was told of them before may have crashed."""
+        for topic in await self._topics.call(OutlineTopics()):
+            wanted = FindPartitions([(topic.uuid, number) for number in range(topic.partitions)])
+            for number, ref in enumerate(await self._topics.call(wanted)):
+                board = ref.board if isinstance(ref, ActorRef) else None
+                for group in board.groups_with_dead_letters() if isinstance(board, LedgerBoard) else ():
+                    self._call_for(DeadLettersWait(group, topic.name, number))
+
+    @hears(DeadLettersWait)
+    async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
+        self._call_for(news)
+
+    def _call_for(self, source: DeadLettersWait) -> None:
         if source in self._under_way:
             self._called_again.add(source)
         else:
             self._under_way.add(source)
-            self._start(self._serve, source, endless=True)
+            self._host.background(self._serve, source, endless=True)
 
-    async def _serve(self, source: DeadLetterSource) -> None:
+    async def _serve(self, source: DeadLettersWait) -> None:
         pause, is_known = PAUSE_FIRST, False
         try:
-            while source in self._sources:
+            while True:
                 self._called_again.discard(source)
                 try:
                     await self._carry_all(source)
@@ -99,54 +90,47 @@ class DeadLetterCarrier:
         finally:
             self._under_way.discard(source)
 
-    def _note_trouble(self, source: DeadLetterSource, error: GoQueueError, is_known: bool) -> None:
-        if not is_known and source in self._sources:
-            self._report(
-                f"dead letters of group {self._group} wait in partition {source.number} of {source.topic.name}: "
-                f"{error.message}; it is tried again"
+    def _note_trouble(self, source: DeadLettersWait, error: GoQueueError, is_known: bool) -> None:
+        if not is_known:
+            logger.warning(
+                "dead letters of group %s wait in partition %d of %s: %s; it is tried again",
+                source.group,
+                source.partition,
+                source.topic,
+                error.message,
             )
 
-    async def _carry_all(self, source: DeadLetterSource) -> None:
-        if source.ref is None:
-            raise Unavailable(f"partition {source.number} of {source.topic.name} is not found yet; try again")
-        while letters := await source.ref.call(TakeDeadLetters(self._group, MESSAGES_MAX, BYTES_MAX)):
-            await self._append(source, letters)
-            await source.ref.call(ConfirmDeadLetters(self._group, letters.sequence))
+    async def _carry_all(self, source: DeadLettersWait) -> None:
+        """Nothing is left to carry once the topic or the group is deleted."""
+        topic = await outline_of(self._topics, source.topic)
+        if topic is None:
+            return
+        ref = await self._topics.call(FindPartition(topic.uuid, source.partition))
+        with suppress(UnknownGroup):
+            while letters := await ref.call(TakeDeadLetters(source.group, MESSAGES_MAX, BYTES_MAX)):
+                await self._append(source, topic, letters)
+                await ref.call(ConfirmDeadLetters(source.group, letters.sequence))
 
-    async def _append(self, source: DeadLetterSource, letters: DeadLetters) -> None:
-        target = await self._dead_letter_partition(source)
+    async def _append(self, source: DeadLettersWait, topic: TopicOutline, letters: DeadLetters) -> None:
+        target = await self._dead_letter_partition(source, topic)
         body = b"".join(
-            dead_letter(letter.record, self._story(source, letters, index), index)
+            dead_letter(letter.record, _story(source, letter), index)
             for index, letter in enumerate(letters.messages)
         )
         message = Produce(body, len(letters.messages), producer=letters.producer, acks=Acks.ALL, by_broker=True)
         with suppress(*ARRIVED_BEFORE):
             await target.call(message)
 
-    def _story(self, source: DeadLetterSource, letters: DeadLetters, index: int) -> Story:
-        letter = letters.messages[index]
-        return Story(
-            topic=source.topic.name,
-            partition=source.number,
-            offset=letter.offset,
-            group=self._group,
-            attempts=letter.attempts,
-            first_delivery=letter.first_delivery,
-            last_delivery=letter.last_delivery,
-            reason=letter.reason,
-        )
-
-    async def _dead_letter_partition(self, source: DeadLetterSource) -> ActorRef:
+    async def _dead_letter_partition(self, source: DeadLettersWait, topic: TopicOutline) -> ActorRef:
         """The partition with the same number as in the source topic, modulo the number of partitions."""
-        name = dead_letter_topic(source.topic.name)
+        name = dead_letter_topic(source.topic)
         found = await outline_of(self._topics, name)
         if found is None:
-            outline = await outline_of(self._topics, source.topic.name)
-            await self._make(name, outline.partitions if outline is not None else source.topic.partitions)
+            await self._make(name, topic.partitions)
             found = await outline_of(self._topics, name)
         if found is None:
             raise Unavailable(f"topic {name} was deleted just now; try again")
-        return await self._topics.call(FindPartition(found.uuid, source.number % found.partitions))
+        return await self._topics.call(FindPartition(found.uuid, source.partition % found.partitions))
 
     async def _make(self, name: str, partitions: int) -> None:
         with suppress(TopicExists):  # another partition needed it at the same time
@@ -155,3 +139,16 @@ class DeadLetterCarrier:
 
 async def outline_of(topics: ActorRef, name: str) -> TopicOutline | None:
     return next((each for each in await topics.call(OutlineTopics()) if each.name == name), None)
+
+
+def _story(source: DeadLettersWait, letter: DeadLetter) -> Story:
+    return Story(
+        topic=source.topic,
+        partition=source.partition,
+        offset=letter.offset,
+        group=source.group,
+        attempts=letter.attempts,
+        first_delivery=letter.first_delivery,
+        last_delivery=letter.last_delivery,
+        reason=letter.reason,
+    )

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from random import Random
 
 import trio
 
@@ -33,25 +34,34 @@ from goqueue.actors.delivery.requests import (
 from goqueue.actors.partition.requests import Describe, Produce
 from goqueue.actors.register.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
 from goqueue.actors.runtime.concurrently import call_within
-from goqueue.actors.runtime.messages import ReplyT, Request
+from goqueue.actors.runtime.handlers import defers
+from goqueue.actors.runtime.messages import Reply, ReplyT, Request
+from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import Destination, RedriveChoice
-from goqueue.core.groups.registry import KnownGroup
+from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
 from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settlements import Action
-from goqueue.core.names import dead_letter_topic
+from goqueue.core.names import REDRIVE, dead_letter_topic
 from goqueue.core.offsetset import Run
-from goqueue.core.slices.deliverable import records_at
-from goqueue.errors import GoQueueError, GroupConflict, RepeatTooOld, UnknownGroup, UnknownPartition, UnknownTopic
+from goqueue.core.slices.deliverable import batches_in, records_at
+from goqueue.errors import (
+    GoQueueError,
+    GroupConflict,
+    RepeatTooOld,
+    UnknownFormat,
+    UnknownGroup,
+    UnknownPartition,
+    UnknownTopic,
+)
 from goqueue.types import Acks, Buffer, Offset
 
 logger = logging.getLogger("goqueue.redrive")
 
-REDRIVE = "__redrive"
 MEMBER, GENERATION = "redrive", 1
 VISIBILITY_SECONDS = 3_600.0
 """The lease of dead letters that were not chosen. When they are delivered again after it, they are not chosen."""
@@ -61,16 +71,21 @@ PAUSE_SECONDS = 5.0
 
 
 class Redriver:
-    def __init__(
-        self, topics: ActorRef, register: ActorRef, listener: ActorRef, draw_id: Callable[[], int]
-    ) -> None:
+    """A part of the node's `DeadLetterService`."""
+
+    def __init__(self, topics: ActorRef, register: ActorRef, host: PartHost, random: Random) -> None:
         self._topics = topics
         self._register = register
-        self._listener = listener
-        self._draw_id = draw_id
+        self._host = host
+        self._random = random
         self._under_way: set[str] = set()
 
-    async def redrive(self, wanted: RedriveDeadLetters) -> tuple[int, int]:
+    @defers(RedriveDeadLetters)
+    async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
+        """A stop does not wait for it: the next start finishes what was begun."""
+        self._host.background(answer, reply, self._redrive_all, message, endless=True)
+
+    async def _redrive_all(self, wanted: RedriveDeadLetters) -> tuple[int, int]:
         """The number that was sent, or would be, and the number that remains."""
         name = dead_letter_topic(wanted.topic)
         letters = await self._topic(name, f"topic {wanted.topic} has no dead letters")
@@ -101,7 +116,7 @@ class Redriver:
                 known = await self._register.call(ReadGroup(REDRIVE))
                 for seen in known.topics.values():
                     await self._finish_topic(known, seen.name)
-            except UnknownGroup:
+            except (UnknownGroup, UnknownFormat):  # there was none, or the register cannot be read at all
                 return
             except GoQueueError as error:
                 logger.warning("a redrive that was cut short cannot be finished: %s; it is tried again", error)
@@ -138,7 +153,9 @@ class Redriver:
         try:
             known = await self._register.call(ReadGroup(REDRIVE))
         except UnknownGroup:
-            known = await self._register.call(NoteMade(REDRIVE, self._draw_id(), by_broker=True))
+            known = await self._register.call(
+                NoteMade(REDRIVE, self._random.getrandbits(GROUP_ID_BITS), by_broker=True)
+            )
         seen = known.topics.get(letters.name)
         if seen is not None and seen.uuid == letters.uuid:
             return known
@@ -160,7 +177,7 @@ class Redriver:
         ref = await self._topics.call(FindPartition(letters.uuid, number))
         settings = ledger_settings(REDRIVE, letters.name, GroupSettings(max_deliveries=0))
         await _ask(
-            ref, AttachGroup(REDRIVE, known.id, settings, EARLIEST, self._listener, MEMBER, GENERATION, False)
+            ref, AttachGroup(REDRIVE, known.id, settings, EARLIEST, self._host.ref, MEMBER, GENERATION, False)
         )
         await _ask(ref, ReleaseMember(REDRIVE, MEMBER))
         return ref
@@ -178,7 +195,7 @@ class Redriver:
         while round_.wants_more:
             taken = await _ask(place, round_.take())
             await self._send_back(place, taken, round_.choose(taken, end), round_)
-            if not taken.runs or taken.runs[-1].last >= end:
+            if all(run.first >= end for run in taken.all_runs):
                 return
 
     async def _send_back(
@@ -245,11 +262,13 @@ class _Round:
         return Take(REDRIVE, MEMBER, GENERATION, count, BYTES_MAX, VISIBILITY_SECONDS, is_busy=False)
 
     def choose(self, taken: Taken, end: Offset) -> tuple[AttemptRun, ...]:
-        attempts = {offset: run.attempt for run in taken.runs for offset in range(run.first, run.last + 1)}
-        runs = [Run(run.first, run.last) for run in taken.runs]
+        attempts = {offset: run.attempt for run in taken.all_runs for offset in range(run.first, run.last + 1)}
+        runs = [Run(run.first, run.last) for run in taken.all_runs]
+        view = memoryview(taken.data)
         chosen = [
             AttemptRun(offset, offset, attempts[offset])
-            for offset, record in records_at(taken.data, runs)
+            for position, batch in batches_in(view)  # lanes follow each other, so these are in no order
+            for offset, record in records_at(view[position : position + batch.size], runs)
             if offset < end and self._takes(offset, record)
         ]
         return tuple(chosen if self.messages_max is None else chosen[: self.messages_max - self.count])

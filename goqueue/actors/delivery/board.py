@@ -12,6 +12,7 @@ from goqueue.actors.delivery.requests import LedgerView
 from goqueue.actors.delivery.view import LogMemory, view_of
 from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.views import LaneFigures
+from goqueue.core.names import REDRIVE
 from goqueue.environment import WallClock
 from goqueue.storage.log.log import Log
 
@@ -26,6 +27,13 @@ class LedgerBoard:
 
     def has(self, group: str) -> bool:
         return group in self.ledgers.groups
+
+    def groups_with_dead_letters(self) -> list[str]:
+        """Those whose dead letters wait for a transfer, or for the end of one."""
+        ledgers = ((name, here.ledger) for name, here in self.ledgers.groups.items() if name != REDRIVE)
+        return [
+            name for name, ledger in ledgers if ledger.transfer_under_way is not None or ledger.next_dead_letters(1)
+        ]
 
     def at_rest(self, group: str) -> LedgerView | None:
         """The view of a group that is done with all of the log; None if it is not: then use `view`."""

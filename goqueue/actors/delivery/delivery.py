@@ -31,6 +31,7 @@ from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.parts import PartHost
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.attempts import AttemptRuns
@@ -57,8 +58,10 @@ class GroupDelivery:
         budget: CacheBudget,
         delays: PendingDelays,
         note_awaited: Callable[[], None],
+        dead_letters: ActorRef | None,
     ) -> None:
-        """`note_awaited`: a member waits for messages that are written and not durable."""
+        """`note_awaited`: a member waits for messages that are written and not durable. `dead_letters` is told of
+        dead letters."""
         *_, topic, number = log.directory.split("/")
         partition = TopicPartition(topic, int(number))
         self._host = host
@@ -67,7 +70,7 @@ class GroupDelivery:
         self.cache = PartitionCache(budget)
         self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random, host.note_change)
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
-        self.writer = writer = LedgerWriter(ledgers, waiters, partition, host)
+        self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
         beginning = LedgerBeginning(ledgers, volume, clock, log.directory, counts)
         handing = HandingOut(ledgers, clock, random, self.cache.indexes, counts)

@@ -32,7 +32,7 @@ class StreamReader(NamedTuple):
 class AttachGroup(Request[None]):
     """From now on this group reads here: its ledger exists, or begins at `start`. A repeat is harmless.
 
-    `listener` gets `DeadLettersWait` as news. `member` owns the partition; None is nobody.
+    `listener` gets a hint at each entry that is written for the group. `member` owns the partition; None is nobody.
     In a shared group every member may take.
     """
 
@@ -288,8 +288,9 @@ class ConfirmDeadLetters(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeadLettersWait(News):
-    """To a group, from a partition: dead letters wait for a transfer."""
+    """From a partition: dead letters of this group wait for a transfer."""
 
+    group: str
     topic: str
     partition: int
 

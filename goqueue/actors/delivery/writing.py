@@ -1,4 +1,4 @@
-"""Writes the ledgers' entries and spreads their news: waiters are woken, and groups hear of their dead letters."""
+"""Writes the ledgers' entries and spreads their news: waiters are woken, and dead letters are reported."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,10 @@ from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import DeadLettersWait
 from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.runtime.parts import PartHost
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.entries import Entry, leaves
+from goqueue.core.names import REDRIVE
 
 
 @dataclass(eq=False, slots=True)
@@ -17,6 +19,8 @@ class LedgerWriter:
     waiters: Waiters
     partition: TopicPartition
     host: PartHost
+    dead_letters: ActorRef | None
+    """Told of dead letters; None: nobody."""
 
     def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         """Journal the entries and apply them. `DiskFull` changes nothing. `now` is when they were decided."""
@@ -31,5 +35,6 @@ class LedgerWriter:
             self.report_dead_letters(here)
 
     def report_dead_letters(self, here: GroupHere) -> None:
-        if here.listener is not None:
-            here.listener.news(self.host.name, DeadLettersWait(*self.partition))
+        if self.dead_letters is not None and here.name != REDRIVE:  # a redrive transfers its own
+            sender = f"{self.host.name} {here.name}"  # each group has a slot of its own
+            self.dead_letters.news(sender, DeadLettersWait(here.name, *self.partition))

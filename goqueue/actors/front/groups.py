@@ -223,7 +223,7 @@ async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redrive
         raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
     session.is_redriving = True
     try:
-        return wire.Redriven(*await session.broker.groups.call(RedriveDeadLetters(*request)))
+        return wire.Redriven(*await session.broker.dead_letters.call(RedriveDeadLetters(*request)))
     finally:
         session.is_redriving = False
 

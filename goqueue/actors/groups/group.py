@@ -14,8 +14,7 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.deadletters.carrier import DeadLetterCarrier
-from goqueue.actors.delivery.requests import AttachGroup, DeadLettersWait
+from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
 from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
@@ -52,7 +51,6 @@ from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
-from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.effects import Assign, Effect, Expelled, Replaced, Tell
 from goqueue.core.groups.member import HeartbeatMeaning, fenced
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
@@ -90,8 +88,7 @@ class Group(Actor):
         self._starts: dict[str, str] = {}
         """The starts on topics that the group sees and that the register has not taken yet."""
         self._attachments = Attachments(name, topics, self._introduction, self._report)
-        self._carrier = DeadLetterCarrier(name, topics, self._attachments, self.background, self._report)
-        self._offsets = OffsetsFile(volume, data, name, self._report, lambda: self.ref.hints)
+        self._offsets = OffsetsFile(volume, data, name, self._report, lambda: list(self._attachments))
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -104,11 +101,11 @@ class Group(Actor):
             self._attach(seen)
         expect_back(self._core, self._known, self._attachments)
         self.background(self._look_after_partitions, endless=True)
-        self.background(self._offsets.keep, lambda: list(self._attachments), self._is_idle, endless=True)
+        self.background(self._offsets.keep, self.await_hint, endless=True)
 
     async def stop(self) -> None:
         await self._remember_members()
-        await self._offsets.end()
+        await self._offsets.end(self.ref.hint)
 
     def _is_idle(self) -> bool:
         return not len(self._seats)
@@ -142,7 +139,6 @@ class Group(Actor):
         await self._replace(effects)
         self._seats.take(message.member, message.connection)
         self._roused.set()
-        self._offsets.expect_changes()
         await self._begin(message.subscription.resolve(self._there), message.start)
         await self._perform(effects)
         check_begun(self._name, message.subscription.resolve(self._there), self._starts, self._attachments)
@@ -184,7 +180,6 @@ class Group(Actor):
         else:
             await self._reserve_generations()
             self._seats.leave(message.member, "it has left")
-            self._offsets.expect_changes()
         effects = self._core.apply(trio.current_time(), gone)
         await release(self._name, message, self._attachments.at(had), self._report, stays=gone.keeps_place)
         await self._perform(effects)
@@ -214,7 +209,7 @@ class Group(Actor):
 
     async def _take_topics(self, there: dict[str, TopicOutline]) -> None:
         """A topic that was created again is another one: the old one is removed first."""
-        self._offsets.expect_changes()
+        self.ref.hint()  # other partitions belong to the group now
         before, now = self._there, trio.current_time()
         again = {name for name, each in there.items() if name in before and before[name].uuid != each.uuid}
         effects = list[Effect]()
@@ -309,7 +304,6 @@ class Group(Actor):
     async def reset(self, message: ResetOffsets, reply: Reply[tuple[MovedOffset, ...]]) -> None:
         check_start(message.start)
         check_may_reset(self._name, self._core.present, message)
-        self._offsets.expect_changes()
         attachments = list(self._attachments)
         if not len(self._seats) or message.dry_run or self._settings.mode != "stream":
             self.background(reset_group, self._name, message, attachments, reply)
@@ -324,7 +318,6 @@ class Group(Actor):
         """The group is created if need be, as a stream. A new topic is read from its beginning."""
         check_open_to_outsiders(self._name, self._core.present, self._core.settings)
         keys = keys_of(message.commits, self._there.values())
-        self._offsets.expect_changes()
         if self._core.settings is None:
             altered = self._core.alter(GroupSettings(mode="stream"))
             await self._write_settings(altered.settings)
@@ -364,7 +357,6 @@ class Group(Actor):
         level = logging.INFO if effect.was_absent else logging.WARNING
         logger.log(level, "group %s: %s is no member any more: %s", self._name, effect.member, effect.reason)
         self._seats.leave(effect.member, effect.reason)
-        self._offsets.expect_changes()
 
     def _as_membership(self, told: Tell) -> MemberState:
         settings = self._settings
@@ -410,13 +402,6 @@ class Group(Actor):
     @hears(LedgersDurable)
     async def ledgers_durable(self, _sender: str, news: LedgersDurable) -> None:
         await self._note(NoteAttached(self._name, news.topic, news.uuid, news.partitions))
-
-    @hears(DeadLettersWait)
-    async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:
-        attachment = self._attachments.find(TopicPartition(news.topic, news.partition))
-        if attachment is not None:
-            self._carrier.call_for(attachment)
-            self._offsets.expect_changes()
 
     async def _look_after_partitions(self) -> None:
         while True:

@@ -13,9 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from goqueue.actors.deadletters.redrive import REDRIVE, Redriver
-from goqueue.actors.deadletters.requests import RedriveDeadLetters
-from goqueue.actors.delivery.requests import DeadLettersWait, ForgetGroup
+from goqueue.actors.delivery.requests import ForgetGroup
 from goqueue.actors.groups.adoption import Adopter
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
 from goqueue.actors.groups.group import Group
@@ -25,13 +23,13 @@ from goqueue.actors.register.requests import NoteForgotten, NoteMade, NoteRemove
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.concurrently import call_within, with_each
-from goqueue.actors.runtime.handlers import answers, defers, hears
-from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics
 from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
+from goqueue.core.names import REDRIVE
 from goqueue.environment import Environment
 from goqueue.errors import (
     GoQueueError,
@@ -68,18 +66,14 @@ class Groups(Actor):
         self._supervisor = supervisor
         self._adopter = Adopter(topics, register, environment.clock, counts or GroupCounts())
         self._refs: dict[str, ActorRef] = {}
-        self._redriver: Redriver | None = None
         self._why_not = ""
         """Why the register cannot be read; empty if it can."""
 
     async def start(self) -> None:
-        self._redriver = Redriver(self._topics, self._register, self.ref, self._draw_id)
         try:
             await self._start_groups()
         except UnknownFormat as error:
             self._why_not = error.message
-            return
-        self.background(self.redriver.finish, endless=True)
 
     async def _start_groups(self) -> None:
         for leaving in await self._register.call(ReadLeaving()):
@@ -92,33 +86,12 @@ class Groups(Actor):
         await self._supervisor.call(RemoveChildren(tuple(map(_child_name, names))))  # from before a restart
         await self._add(names)
 
-    @property
-    def redriver(self) -> Redriver:
-        assert self._redriver is not None, "from the start on"
-        return self._redriver
-
     def _check_readable(self) -> None:
         if self._why_not:
             raise UnknownFormat(self._why_not)
 
     def _draw_id(self) -> int:
         return self._environment.random.getrandbits(GROUP_ID_BITS)
-
-    # Redrive
-
-    @defers(RedriveDeadLetters)
-    async def redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
-        self.background(self._redrive, message, reply, endless=True)
-
-    async def _redrive(self, message: RedriveDeadLetters, reply: Reply[tuple[int, int]]) -> None:
-        try:
-            reply.resolve(await self.redriver.redrive(message))
-        except GoQueueError as error:
-            reply.fail(error)
-
-    @hears(DeadLettersWait)
-    async def dead_letters_wait(self, _sender: str, _news: DeadLettersWait) -> None:
-        """From a redrive, which transfers its dead letters itself."""
 
     # Groups
 

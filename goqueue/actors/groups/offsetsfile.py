@@ -6,12 +6,11 @@ No progress is read from it: that is in the ledgers of the partitions. When a le
 the last offset in the file. When a partition was lost, the file says how long its log was
 (storage/directory/namedoffsets.py). It is rewritten when something has changed, and at an orderly stop.
 
-A thousand unused groups must cost nothing. So a group without members is checked every few seconds only for a while
-after a change, such as the end of its last member. Partitions hint at each entry that they write for the group: a
-check without a new hint looks at no partition. One with a hint asks the partitions whose ledgers have changed.
+A thousand unused groups cost nothing: partitions hint at each entry that they write for a group, and without a hint
+nothing is checked. After one, the partitions whose ledgers have changed are asked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
@@ -25,75 +24,61 @@ from goqueue.storage.checkedjson import pack
 from goqueue.storage.directory.namedoffsets import NAME, OFFSETS, offset_in, read_offsets
 from goqueue.storage.log.volume import TEMPORARY, Volume
 
-SECONDS, IDLE_SECONDS = 5.0, 55.0
-LOOKS_AFTERWARDS = 12
-"""Checks after the last change of a group without members: an expelled member may settle until its leases end."""
+SECONDS = 5.0
 END_SECONDS_MAX = 3.0
 """Less than the time limit of a stop: the file is not worth the cancellation of a group."""
 
 
 class OffsetsFile:
     def __init__(
-        self, volume: Volume, data: str, group: str, report: Callable[[str], None], hints: Callable[[], int]
+        self,
+        volume: Volume,
+        data: str,
+        group: str,
+        report: Callable[[str], None],
+        attachments: Callable[[], Sequence[Attachment]],
     ) -> None:
-        """The name of a group is safe as part of a path. `hints` counts what partitions wrote for the group."""
+        """The name of a group is safe as part of a path."""
         self._volume = volume
         self._group = group
         self._report = report
+        self._attachments = attachments
         self._directory = f"{data}/{OFFSETS}/{group}"
         self._committed: dict[TopicPartition, int] = {}
         self._uuids: dict[str, str] = {}
         self._is_recalled = False
         self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
         """The ref of each partition, which changes when its topic is created again, and its count of changes."""
-        self._hints = hints
-        self._shown_at: int | None = None
-        """The hints when the file was last complete; None after a change of the group."""
         self._is_written = False
-        self._looks_left = 0
-        self._roused, self._ending, self._ended = trio.Event(), trio.Event(), trio.Event()
+        self._ending, self._ended = trio.Event(), trio.Event()
 
-    def expect_changes(self) -> None:
-        """The group has changed: check the offsets for a while."""
-        self._looks_left, self._shown_at = LOOKS_AFTERWARDS, None
-        self._roused.set()
-
-    async def keep(self, attachments: Callable[[], Sequence[Attachment]], is_idle: Callable[[], bool]) -> None:
+    async def keep(self, await_hint: Callable[[], Awaitable[None]]) -> None:
         """Keep the file up to date, until `end` is called."""
         while not self._ending.is_set():
-            if is_idle() and not self._looks_left:
-                await self._rest()
-            with trio.move_on_after(SECONDS):
-                await self._ending.wait()
-            if not self._ending.is_set() or self._looks_left or not is_idle():
-                await self._look(attachments)
+            await await_hint()
+            is_shown = False
+            while not is_shown:
+                with trio.move_on_after(SECONDS):
+                    await self._ending.wait()
+                is_shown = await self._is_shown() or self._ending.is_set()
         self._ended.set()
 
-    async def end(self) -> None:
-        """Write once more, if anything may have changed."""
+    async def end(self, hint: Callable[[], None]) -> None:
+        """Write once more, if anything has changed."""
         self._ending.set()
-        self._roused.set()
+        hint()
         with trio.move_on_after(END_SECONDS_MAX):
             await self._ended.wait()
 
-    async def _rest(self) -> None:
-        self._roused = trio.Event()
-        with trio.move_on_after(IDLE_SECONDS):
-            await self._roused.wait()
-
-    async def _look(self, attachments: Callable[[], Sequence[Attachment]]) -> None:
-        self._looks_left = max(self._looks_left - 1, 0)
-        hints = self._hints()
-        if hints == self._shown_at:
-            return
-        self._shown_at = hints  # before the look: what comes during it, or after a failure, is looked at again
+    async def _is_shown(self) -> bool:
+        """Whether the file is complete: else it is tried again."""
         try:
-            await self._show(attachments())
+            return await self._show(self._attachments())
         except GoQueueError as error:
-            self._shown_at = None
             self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
+            return False
 
-    async def _show(self, attachments: Sequence[Attachment]) -> None:
+    async def _show(self, attachments: Sequence[Attachment]) -> bool:
         if not self._is_recalled:
             await self._recall(attachments)
         # Noted before the question: a change during the question may not be in the answer.
@@ -107,8 +92,6 @@ class OffsetsFile:
         ]
         found = await ask_each(moved, FindCommitted(self._group))
         failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
-        if failed:
-            self._shown_at = None
         self._seen = {key: each for key, each in seen.items() if key not in failed}
         committed = {
             attachment.key: self._committed[attachment.key]
@@ -125,6 +108,7 @@ class OffsetsFile:
             }
             await self._write()
             self._is_written = True
+        return not failed
 
     async def _recall(self, attachments: Sequence[Attachment]) -> None:
         """Keep the file's offsets of partitions that do not answer: for a lost one it says how long its log was."""

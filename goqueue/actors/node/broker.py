@@ -7,6 +7,7 @@
            ▸ groupregister which groups there are, durably
            ▸ groupactors   a supervisor; one child for each group, restarted alone
            ▸ groups        finds, makes and removes groups
+           ▸ deadletters   carries dead letters to their topics and back
            ▸ janitor       retention and compaction, now and then; empties what deleted topics left
            ▸ watchdog      where the broker is a process of its own: stalls of the event loop, garbage
 
@@ -21,6 +22,7 @@ from functools import partial
 
 import trio
 
+from goqueue.actors.deadletters.service import DeadLetterService
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.groups.groups import Groups
 from goqueue.actors.node.watchdog import Process, Watchdog
@@ -58,6 +60,7 @@ class Broker:
     environment: Environment
     topics: ActorRef
     groups: ActorRef
+    dead_letters: ActorRef
     cluster: bytes
     node: str
     statistics: Statistics
@@ -123,6 +126,7 @@ async def running_broker(
 
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
     timers = ChildSpec("timers", lambda: Timers(environment.clock, statistics.delays))
+    dead_letters = ChildSpec("deadletters", lambda: DeadLetterService(topics.ref, register.ref, environment.random))
     topics = ChildSpec(
         "topics",
         lambda: Topics(
@@ -135,6 +139,7 @@ async def running_broker(
             budget=budget,
             timers=timers.ref,
             delay_counts=statistics.delays,
+            dead_letters=dead_letters.ref,
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
@@ -161,6 +166,7 @@ async def running_broker(
         register,
         actors,
         groups,
+        dead_letters,
         ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data, statistics.refusals)),
     ]
     if process is not None:
@@ -169,5 +175,12 @@ async def running_broker(
     async with running(root):
         meta = await storage.ref.call(Identify())
         yield Broker(
-            environment, topics.ref, groups.ref, meta.cluster.bytes, meta.node, statistics, volume.producers
+            environment,
+            topics.ref,
+            groups.ref,
+            dead_letters.ref,
+            meta.cluster.bytes,
+            meta.node,
+            statistics,
+            volume.producers,
         )

@@ -72,8 +72,9 @@ class Partition(Actor):
         budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
+        dead_letters: ActorRef | None = None,
     ) -> None:
-        """Without timers no delayed message fires."""
+        """Without timers no delayed message fires. `dead_letters` is told of dead letters."""
         self._volume = volume
         self._clock = clock
         self._directory = directory
@@ -85,6 +86,7 @@ class Partition(Actor):
         self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
+        self._dead_letters = dead_letters
         self._to_give_back = ExitStack()
 
     # Its life
@@ -118,6 +120,7 @@ class Partition(Actor):
             budget=self._budget,
             delays=self.delayed,
             note_awaited=keeper.note_awaited,
+            dead_letters=self._dead_letters,
         )
         self._to_give_back.callback(self.delivery.ledgers.abandon)
         self._to_give_back.callback(self.delivery.cache.close)

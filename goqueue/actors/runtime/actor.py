@@ -128,6 +128,11 @@ class Actor:
         """Count a change that observers may want to see: they compare `ref.changes`."""
         self._life.mailbox.counts.changes += 1
 
+    async def await_hint(self) -> None:
+        """For a background task: wait for the first hint (`ref.hint`) since the last call."""
+        await self._life.mailbox.hinted.wait()
+        self._life.mailbox.hinted = trio.Event()
+
     def show(self, board: object | None) -> None:
         """Let others look at this without a message: `ref.board`. Take it back when it is no longer true."""
         self._life.mailbox.board = board

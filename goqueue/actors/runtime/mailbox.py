@@ -74,6 +74,7 @@ class Mailbox:
         self.state = MailboxState.DOWN
         self.counts = MailboxCounts()
         self.siblings = SiblingCounts()
+        self.hinted = trio.Event()
         self.board: object | None = None
         """An object that the actor shows to others while it lives."""
         self.idle = False

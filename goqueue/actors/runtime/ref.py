@@ -117,8 +117,11 @@ class ActorRef:
         self._mailbox.post_news(sender, news)
 
     def hint(self) -> None:
-        """Count something that the actor may look at in its own time. It wakes nobody."""
-        self._mailbox.counts.hints += 1
+        """Count something that the actor may look at in its own time (`Actor.await_hint`)."""
+        mailbox = self._mailbox
+        mailbox.counts.hints += 1
+        if not mailbox.hinted.is_set():
+            mailbox.hinted.set()
 
     @property
     def hints(self) -> int:

@@ -86,11 +86,13 @@ class Topics(Actor):
         budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
         delay_counts: DelayCounts | None = None,
+        dead_letters: ActorRef | None = None,
     ) -> None:
         self._counts = counts or GroupCounts()
         self._budget = budget or CacheBudget()
         self._timers = timers
         self._delay_counts = delay_counts or DelayCounts()
+        self._dead_letters = dead_letters
         self._environment = environment
         self._volume = volume
         self._disk_free_min = disk_free_min
@@ -369,4 +371,5 @@ class Topics(Actor):
             budget=self._budget,
             timers=self._timers,
             delay_counts=self._delay_counts,
+            dead_letters=self._dead_letters,
         )

@@ -4,6 +4,7 @@ from random import Random
 
 import msgpack
 import pytest
+import trio
 from trio.testing import MockClock
 
 from goqueue.actors.groups.requests import FindGroup
@@ -14,7 +15,7 @@ from goqueue.core.ledger.entries import TransferDone
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.environment import Space
-from goqueue.errors import DiskFull, UnknownTopic
+from goqueue.errors import ActorDied, DiskFull, UnknownTopic
 from goqueue.storage.journals.file import HEAD_SIZE, FrameKind, decode_frame, unpack_entries
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Priority
@@ -238,20 +239,54 @@ async def test_the_topic_goes_while_its_dead_letters_wait(disk: SimulatedDisk, a
     async with broker(disk) as running:
         await create(running, "orders")
         who = await consumer(running, "orders")
-        group = await running.groups.call(FindGroup("billing"))
-        tasks = group.statistics().background_tasks
+        service = running.dead_letters
+        tasks = service.statistics().background_tasks
         await (await partition_of(running, "orders")).call(publish(b"a"))
         await who.settle("orders", 0, await who.take("orders"), Action.REJECT, "poison")
         leave_room(disk, 0)
         await patience(0.1)
-        assert group.statistics().background_tasks == tasks + 1, "somebody waits for better times"
+        assert service.statistics().background_tasks == tasks + 1, "somebody waits for better times"
         leave_room(disk, 10**9)
         await running.topics.call(DeleteTopic("orders"))
         await patience(60)
         with pytest.raises(UnknownTopic):
             await who.take("orders")
         assert (await described(running)).partitions == ()
-        assert group.statistics().background_tasks == tasks
+        assert service.statistics().background_tasks == tasks
+
+
+async def test_dead_letters_that_wait_are_found_after_the_service_crashed(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with broker(disk) as running:
+        await create(running, "orders")
+        who = await consumer(running, "orders")
+        await (await partition_of(running, "orders")).call(publish(b"a"))
+        await who.settle("orders", 0, await who.take("orders"), Action.REJECT, "poison")
+        leave_room(disk, 0)
+        await patience(0.1)
+        with pytest.raises(ActorDied):
+            await running.dead_letters.call(FindGroup("a message that it has no method for"))
+        leave_room(disk, 10**9)
+        await patience()
+        assert [each.value for each in await records(running, "orders.dlq")] == [b"a"]
+
+
+async def test_groups_that_give_up_at_the_same_time_are_all_heard(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Newer news of a partition replaces older: not if it is about another group."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        groups = [await consumer(running, "orders", group=f"group-{number}") for number in range(5)]
+        await (await partition_of(running, "orders")).call(publish(b"a"))
+        taken = [await who.take("orders") for who in groups]
+        async with trio.open_nursery() as nursery:
+            for who, each in zip(groups, taken, strict=True):
+                nursery.start_soon(who.settle, "orders", 0, each, Action.REJECT, "poison")
+        await patience()
+        found = [each.headers["goqueue-dlq-group"] for each in await records(running, "orders.dlq")]
+        assert sorted(found) == [b"group-%d" % number for number in range(5)]
 
 
 @pytest.mark.parametrize("end", [SimulatedDisk.kill, SimulatedDisk.crash])

@@ -8,11 +8,13 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
+from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.groups.requests import FindGroup, ListGroups
 from goqueue.actors.node.broker import Broker
+from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic
 from goqueue.core.ledger.settlements import Action
-from goqueue.core.records.record import Flag
+from goqueue.core.records.record import Flag, encode_record
 from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, UnknownTopic
 from goqueue.net.wire.groups import Redrive
 from goqueue.testing.disk import SimulatedDisk
@@ -30,7 +32,7 @@ def disk() -> SimulatedDisk:
 
 
 async def redrive(running: Broker, topic: str = "orders", **wanted: Any) -> tuple[int, int]:
-    return await running.groups.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
+    return await running.dead_letters.call(RedriveDeadLetters(*Redrive(topic, **wanted)))
 
 
 async def give_up(running: Broker, who: Consumer, *values: bytes, number: int = 0, reason: str = "poison") -> None:
@@ -67,6 +69,26 @@ async def test_a_letter_goes_back_to_the_group_that_gave_it_up_and_others_pass_i
         assert await received(billing, 1) == 2
         assert await received(audit, 1) == 0
         assert next(view.lag for view in (await described(running, "audit")).partitions if view.partition) == 0
+
+
+async def test_letters_of_all_priorities_go_back(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """Many of them come in no order, and are named by sets of offsets."""
+    async with broker(disk) as running:
+        await create(running, "orders")
+        billing = await consumer(running, "orders")
+        body = b"".join(encode_record(number, 1, b"%d" % number, priority=number % 5) for number in range(60))
+        await (await partition_of(running, "orders")).call(Produce(body, 60))
+        taken = await billing.take("orders")
+        assert taken.size == 60
+        assert not taken.runs
+        stale = await (await partition_of(running, "orders")).call(
+            SettleRuns("billing", taken.nonce, Action.REJECT, taken.all_runs, reason="poison")
+        )
+        assert stale == ()
+        await patience()
+        assert await redrive(running, messages_max=25) == (25, 35)
+        assert await redrive(running) == (35, 0)
+        assert sorted(map(int, (await values(running, "orders"))[60:])) == list(range(60))
 
 
 async def test_with_all_groups_everybody_gets_it(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -165,7 +187,7 @@ async def test_it_keeps_to_its_rate(disk: SimulatedDisk, autojump_clock: MockClo
         who = await consumer(running, "orders")
         await give_up(running, who, *(b"%d" % number for number in range(50)))
         begin = trio.current_time()
-        asked = start_call(nursery, running.groups, RedriveDeadLetters(*Redrive("orders", per_second=10)))
+        asked = start_call(nursery, running.dead_letters, RedriveDeadLetters(*Redrive("orders", per_second=10)))
         await trio.sleep(2.5)
         assert 20 <= len(await values(running, "orders")) - 50 <= 30
         with pytest.raises(GroupConflict, match="under way"):

@@ -171,12 +171,21 @@ async def desk(
     random = Random(next(_SEEDS))
     volume, clock, heard = Volume(disk), clock or SimulatedClock(), list[tuple[str, int]]()
 
+    spec = ChildSpec("listener", lambda: Listener(heard))
+
     def factory() -> Partition:
-        return Partition(volume, clock, DIRECTORY, config or LogConfig(), disk_free_min=0, random=random)
+        return Partition(
+            volume,
+            clock,
+            DIRECTORY,
+            config or LogConfig(),
+            disk_free_min=0,
+            random=random,
+            dead_letters=spec.ref,
+        )
 
     async with trio.open_nursery() as nursery:
         await nursery.start(volume.run)
-        spec = ChildSpec("listener", lambda: Listener(heard))
         async with running(spec) as listener, running(ChildSpec("partition", factory)) as ref:
             there = Desk(ref, listener, heard)
             if attached:

@@ -288,7 +288,8 @@ async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
         broker = Broker(
             environment=Environment(disk, TcpNetwork(), SimulatedClock(), Random(0)),
             topics=await stack.enter_async_context(alive(topics, "topics")),
-            groups=await stack.enter_async_context(alive(groups, "groups")),
+            groups=(groups_ref := await stack.enter_async_context(alive(groups, "groups"))),
+            dead_letters=groups_ref,
             cluster=bytes(16),
             node="node-1",
             statistics=Statistics(Volume(disk), "/", CacheBudget()),

@@ -132,6 +132,7 @@ class Bench:
             budget=CacheBudget(),
             delays=delayed or self.delayed(),
             note_awaited=self.keeper.note_awaited,
+            dead_letters=None,
         )
 
 
