@@ -79,11 +79,10 @@ class StretchCache:
     def note_used(self, stretch: LaneStretch, place: Offset, past_changes: int) -> None:
         """The stretch was used up to this offset. The rest is kept, if nothing in the log has changed since it was
         read."""
-        was_kept = self.kept.drop(stretch)
-        if place < stretch.end:
-            if stretch.is_for_all and past_changes == self.kept.past_changes:
-                self.kept.keep(stretch, stretch, stretch.bytes_kept)
-        elif was_kept:
+        is_left = place < stretch.end
+        if is_left and stretch.is_for_all and past_changes == self.kept.past_changes:
+            self.kept.keep(stretch, stretch, stretch.bytes_kept)
+        elif self.kept.drop(stretch) and not is_left:
             self._read_on[stretch.lane, place] = 2 * stretch.bytes_read
             if len(self._read_on) > LARGER_READS_MAX:
                 del self._read_on[next(iter(self._read_on))]
