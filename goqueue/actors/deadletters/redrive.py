@@ -40,7 +40,7 @@ from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import Destination, RedriveChoice
+from goqueue.core.groups.redrive import RedriveChoice, destination_in, wanted_destination
 from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
 from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
@@ -164,7 +164,7 @@ class Redriver:
 
     async def _round(self, wanted: RedriveDeadLetters) -> "_Round":
         choice = RedriveChoice(
-            Destination.wanted(wanted.to, wanted.all_groups),
+            wanted_destination(wanted.to, wanted.all_groups),
             wanted.group,
             None if wanted.offsets is None else frozenset(wanted.offsets),
             wanted.reason,
@@ -204,8 +204,8 @@ class Redriver:
         round_.count += sum(run.size for run in chosen)
         if round_.is_dry or not chosen:
             return
-        reason = round_.choice.destination.to_text()
-        await _ask(place, SettleRuns(REDRIVE, taken.nonce, Action.REJECT, chosen, reason=reason))
+        to = round_.choice.destination
+        await _ask(place, SettleRuns(REDRIVE, taken.nonce, Action.REJECT, chosen, reason="redriven", to=to))
         await self._carry(place)
         if round_.per_second is not None:
             await trio.sleep(sum(run.size for run in chosen) / round_.per_second)
@@ -231,13 +231,13 @@ class Redriver:
             story = Story.from_headers(one_record(letter.record).headers)
             if story is None:
                 continue  # its content is no longer in the log
-            destination = Destination.from_text(letter.reason)
-            target = topics.get(destination.topic_for(story))
+            destination = letter.to or destination_in(letter.reason)
+            target = topics.get(destination.topic_for(story.topic))
             if target is None:  # it was deleted just now: back to the dead-letter topic
                 by_target[place].append(_again(letter.record, story))
                 continue
             ref = await self._topics.call(FindPartition(target.uuid, story.partition % target.partitions))
-            by_target[ref].append(_copy(letter.record, destination.group_for(story)))
+            by_target[ref].append(_copy(letter.record, destination.group_for(story.group)))
         return by_target
 
 

@@ -104,7 +104,7 @@ def _letter(run: DeadRun, offset: Offset, record: bytes | None) -> DeadLetter:
     """Without content a dead letter keeps only its offset: whether it was sent before is not known here."""
     reason = run.reason if record is not None else run.reason + LEFT_THE_LOG
     record = encode_record(0, 0, b"") if record is None else record
-    return DeadLetter(offset, record, run.attempts, run.first_delivery, run.last_delivery, reason)
+    return DeadLetter(offset, record, run.attempts, run.first_delivery, run.last_delivery, reason, run.to)
 
 
 @dataclass(frozen=True, slots=True)

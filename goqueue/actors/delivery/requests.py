@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.ledger.attempts import NO_SETS, AttemptRun, AttemptSets, count
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.views import LaneFigures, Progress
@@ -159,6 +160,8 @@ class SettleRuns(Request[tuple[AttemptRun, ...]]):
     delay: float | None = None
     reason: str = ""
     whole: int = 0
+    to: Destination | None = None
+    """Where a redrive sends the messages that it rejects."""
 
     @property
     def size(self) -> int:
@@ -257,6 +260,8 @@ class DeadLetter:
     first_delivery: int
     last_delivery: int
     reason: str
+    to: Destination | None
+    """Where a redrive sends it; None: to the dead-letter topic."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,28 @@ from goqueue.types import Microseconds, Offset
 _last = attrgetter("last")
 
 
+class Destination(NamedTuple):
+    """Where a redrive sends a dead letter, instead of to a dead-letter topic."""
+
+    topic: str | None = None
+    """None: the topic that the letter came from, to the same partition."""
+    is_for_all: bool = False
+    """Whether all groups get it, or only the one that gave it up."""
+
+    def topic_for(self, origin: str) -> str:
+        return self.topic or origin
+
+    def group_for(self, group: str) -> str | None:
+        """The only group that is to get it; None: all groups."""
+        return None if self.is_for_all else group
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "Destination | None":
+        return None if plain is None else cls(*plain)
+
+
 class DeadRun(NamedTuple):
-    """Neighbouring messages that were given up with the same attempts, times and reason."""
+    """Neighbouring messages that were given up with the same attempts, times, reason and destination."""
 
     first: Offset
     last: Offset
@@ -27,6 +47,15 @@ class DeadRun(NamedTuple):
     first_delivery: Microseconds
     last_delivery: Microseconds
     reason: str
+    to: Destination | None = None
+    """None: the dead-letter topic."""
+
+    def to_plain(self) -> list[Any]:
+        return list(self[:-1]) if self.to is None else list(self)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> "DeadRun":
+        return cls(*plain[:6], *map(Destination.from_plain, plain[6:]))
 
     @property
     def size(self) -> int:
@@ -134,16 +163,17 @@ class DeadLetterQueue:
         yield from self._to_settle.runs()
 
     def to_plain(self) -> list[Any]:
-        under_way = self.under_way and [self.under_way.sequence, [list(run) for run in self.under_way.runs]]
-        return [[list(run) for run in self._leaving], under_way, self._to_settle.to_plain()]
+        under_way = self.under_way and [self.under_way.sequence, [run.to_plain() for run in self.under_way.runs]]
+        return [[run.to_plain() for run in self._leaving], under_way, self._to_settle.to_plain()]
 
     @classmethod
     def from_plain(cls, plain: Any) -> "DeadLetterQueue":
         dead_letters = cls()
         leaving, under_way, to_settle = plain
         for run in leaving:
-            dead_letters.add(DeadRun(*run))
+            dead_letters.add(DeadRun.from_plain(run))
         if under_way is not None:
-            dead_letters.under_way = DeadLetterTransfer(under_way[0], tuple(DeadRun(*run) for run in under_way[1]))
+            runs = tuple(map(DeadRun.from_plain, under_way[1]))
+            dead_letters.under_way = DeadLetterTransfer(under_way[0], runs)
         dead_letters._to_settle = OffsetSet.from_plain(to_settle)
         return dead_letters

@@ -17,6 +17,7 @@ from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import UnknownFormat
 from goqueue.types import LANE_COUNT, Microseconds, Offset, Priority
@@ -131,6 +132,8 @@ class Rejected(Entry):
     nonce: int
     runs: AttemptRuns
     reason: str
+    to: Destination | None = None
+    """Where a redrive sends them; None: to the dead-letter topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +327,7 @@ _runs = _Shape(_flat, _read_runs)
 _attempt_runs = _Shape(_flat, _read_attempt_runs)
 _retries = _Shape(_write_retries, _read_retries)
 _offsets = _Shape(OffsetSet.to_plain, OffsetSet.from_plain)
+_destination = _Shape(lambda to: to and list(to), Destination.from_plain)
 _lane_offsets = _Shape(_write_lane_offsets, _read_lane_offsets)
 _lane, _places, _lanes = _Shape(int, _read_lane), _Shape(list, _read_places), _Shape(_write_lanes, _read_lanes)
 
@@ -338,7 +342,7 @@ _TABLE = (
     _Kind(3, PassedOver, (_runs, _whole, _text, _places), ((),)),
     _Kind(4, Acked, (_whole, _perhaps(_attempt_runs))),
     _Kind(5, Nacked, (_whole, _retries, _attempt_runs, _text)),
-    _Kind(6, Rejected, (_whole, _attempt_runs, _text)),
+    _Kind(6, Rejected, (_whole, _attempt_runs, _text, _destination), (None,)),
     _Kind(7, Released, (_whole, _attempt_runs)),
     _Kind(8, Extended, (_whole, _perhaps(_attempt_runs), _seconds)),
     _Kind(9, Expired, (_whole, _attempt_runs, _perhaps(_text))),

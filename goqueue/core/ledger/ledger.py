@@ -32,7 +32,7 @@ from itertools import islice
 from typing import Any
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
-from goqueue.core.ledger.deadletters import DeadLetterTransfer, DeadRun
+from goqueue.core.ledger.deadletters import DeadLetterTransfer, DeadRun, Destination
 from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import (
     Acked,
@@ -211,7 +211,7 @@ class Ledger(Planning):
             case Action.NACK:
                 return self.nack(now, nonce, runs, asked.delay, asked.reason)
             case Action.REJECT:
-                return self.reject(now, nonce, runs, asked.reason)
+                return self.reject(now, nonce, runs, asked.reason, asked.to)
             case Action.RELEASE:
                 return self.release(now, nonce, runs)
             case Action.EXTEND:
@@ -255,12 +255,12 @@ class Ledger(Planning):
         return backoff(attempt, self.settings.backoff_first, self.settings.backoff_max)
 
     def reject(
-        self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str
+        self, now: float, nonce: int, runs: Iterable[AttemptRun], reason: str, to: Destination | None = None
     ) -> tuple[Rejected | Nacked | None, AttemptRuns]:
         if not self._settings.has_dead_letters:
             return self.nack(now, nonce, runs, self._settings.backoff_max, reason)
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.REJECTED)
-        return (Rejected(nonce, good, _shown(reason, "rejected")) if good else None), stale
+        return (Rejected(nonce, good, _shown(reason, "rejected"), to) if good else None), stale
 
     def release(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Released | None, AttemptRuns]:
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.RELEASED)

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from goqueue.core.ledger.attempts import AttemptRuns, Attempts, Standing
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.offsetset import Run
 from goqueue.types import Offset
 
@@ -132,6 +133,10 @@ class SettleRequest(Protocol):
     def delay(self) -> float | None: ...
     @property
     def reason(self) -> str: ...
+    @property
+    def to(self) -> Destination | None:
+        """Where a redrive sends the messages that it rejects."""
+
     @property
     def whole(self) -> int:
         """An ack of a whole delivery that had this number of messages, without naming them; 0: they are named."""

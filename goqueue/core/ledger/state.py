@@ -21,7 +21,7 @@ from typing import Any
 from goqueue.core.ledger import entries
 from goqueue.core.ledger.attempts import FRESH, AttemptRuns, Attempts, Standing, StandingRun, count
 from goqueue.core.ledger.damage import Damages, LateDeliveries, Timed, held_in
-from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun
+from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun, Destination
 from goqueue.core.ledger.deliveries import Deliveries, Delivery
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.firstdeliveries import FirstDeliveries
@@ -193,7 +193,8 @@ class LedgerState:
 
     def _rejected(self, entry: entries.Rejected) -> None:
         wall = self._wall(entry.nonce)
-        self._leave(self.deliveries.take(entry.nonce, entry.runs, Settlement.REJECTED), wall, entry.reason)
+        taken = self.deliveries.take(entry.nonce, entry.runs, Settlement.REJECTED)
+        self._leave(taken, wall, entry.reason, entry.to)
 
     def _released(self, entry: entries.Released) -> None:
         """As if they had not been delivered: their standing stays."""
@@ -218,10 +219,12 @@ class LedgerState:
 
     # Dead letters
 
-    def _leave(self, taken: Attempts, last_delivery: Microseconds, reason: str) -> None:
+    def _leave(
+        self, taken: Attempts, last_delivery: Microseconds, reason: str, to: Destination | None = None
+    ) -> None:
         for standing, run in taken.standing_runs():
             for piece, first_delivery in self._first_deliveries(standing.lane, run):
-                dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason)
+                dead = DeadRun(*piece, standing.attempt, first_delivery, last_delivery, reason, to)
                 self.dead_letters.add(dead)
 
     def _first_deliveries(self, lane: int, run: Run) -> Iterator[Timed]:

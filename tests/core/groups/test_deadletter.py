@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.groups.deadletter import PREFIX, Story, dead_letter, one_record, redriven
-from goqueue.core.groups.redrive import Destination, RedriveChoice
+from goqueue.core.groups.redrive import RedriveChoice, destination_in, wanted_destination
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.records.batch import accept
 from goqueue.core.records.record import (
     BROKER_HEADERS_SIZE_MAX,
@@ -124,9 +125,14 @@ def test_on_its_way_back_it_loses_the_story() -> None:
     assert for_one.flags == Flag.HEADERS | Flag.FOR_ONE_GROUP
 
 
-@pytest.mark.parametrize("destination", [Destination(), Destination(is_for_all=True), Destination("x", True)])
-def test_where_to_is_written_down_and_read_back(destination: Destination) -> None:
-    assert Destination.from_text(destination.to_text()) == destination
+@pytest.mark.parametrize(
+    ("reason", "destination"),
+    [("group", Destination()), ("all", Destination(is_for_all=True)), ("to:x", Destination("x", True))],
+)
+def test_a_redrive_that_an_older_goqueue_began_goes_where_it_was_to_go(
+    reason: str, destination: Destination
+) -> None:
+    assert destination_in(reason) == destination
 
 
 def test_only_those_are_chosen_that_fit_and_that_somebody_can_get() -> None:
@@ -140,5 +146,5 @@ def test_only_those_are_chosen_that_fit_and_that_somebody_can_get() -> None:
     assert not RedriveChoice(back).takes(5, None, topics, groups)
     assert not RedriveChoice(back).takes(5, STORY, topics, set())
     assert not RedriveChoice(back).takes(5, STORY, {"hospital"}, groups)
-    assert RedriveChoice(Destination.wanted("hospital", False)).takes(5, STORY, topics, set())
-    assert RedriveChoice(Destination.wanted(None, True)).takes(5, STORY, topics, set())
+    assert RedriveChoice(wanted_destination("hospital", False)).takes(5, STORY, topics, set())
+    assert RedriveChoice(wanted_destination(None, True)).takes(5, STORY, topics, set())

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.offsetset import Run
 
@@ -62,6 +63,7 @@ class Asked(NamedTuple):
     delay: float | None = None
     reason: str = ""
     whole: int = 0
+    to: Destination | None = None
 
 
 def together(offsets: Iterable[int]) -> list[Run]:

@@ -6,6 +6,7 @@ import msgpack
 import pytest
 
 from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.entries import (
     Acked,
     Began,
@@ -63,6 +64,8 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
     (Acked(7, None), [4, 7, None]),
     (Nacked(7, (Retry(2.5, RUNS),), RUNS, "broken"), [5, 7, [[2.5, FLAT]], FLAT, "broken"]),
     (Rejected(7, RUNS, "bad"), [6, 7, FLAT, "bad"]),
+    (Rejected(7, RUNS, "sent", Destination("x", True)), [6, 7, FLAT, "sent", ["x", True]]),
+    (Rejected(7, RUNS, "sent", Destination()), [6, 7, FLAT, "sent", [None, False]]),
     (Released(7, RUNS), [7, 7, FLAT]),
     (Extended(7, None, 30.0), [8, 7, None, 30.0]),
     (Extended(7, RUNS, 30.0), [8, 7, FLAT, 30.0]),
@@ -93,7 +96,7 @@ def test_every_kind_of_entry_is_written_above() -> None:
 
 @pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
 def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: list[Any]) -> None:
-    whole = {2: [*plain, 2][:10], 3: [*plain, []][:5]}.get(plain[0], plain)
+    whole = {2: [*plain, 2][:10], 3: [*plain, []][:5], 6: [*plain, None][:5]}.get(plain[0], plain)
     assert Entry.from_plain([*whole, "new", 1]) == entry
 
 

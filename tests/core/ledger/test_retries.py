@@ -61,7 +61,7 @@ def test_the_last_permitted_delivery_that_is_nacked_leaves_with_its_reason() -> 
     desk.pass_time(3)
     desk.nack(desk.receive(), run(0, attempt=2), reason="x" * 2_000)
     (dead,) = desk.ledger.next_dead_letters(10)
-    assert dead == (0, 0, 2, 100, 103, "x" * REASON_LENGTH_MAX)
+    assert dead == (0, 0, 2, 100, 103, "x" * REASON_LENGTH_MAX, None)
 
 
 def test_a_dead_lettered_offset_holds_progress_until_it_has_arrived_and_no_longer() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from goqueue.core.ledger.attempts import AttemptRun
+from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.entries import (
     Acked,
     Entry,
@@ -17,6 +18,7 @@ from goqueue.core.ledger.entries import (
 from goqueue.core.ledger.ledger import VISIBILITY_SECONDS
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
+from goqueue.core.offsetset import Run
 from goqueue.errors import StaleReceipt
 from tests.core.ledger.parts import Asked
 from tests.core.ledger.test_delivering import Desk
@@ -83,3 +85,21 @@ def test_a_stale_receipt_is_named_whatever_a_reject_means(has_dead_letters: bool
 )
 def test_entries_that_make_dead_letters_are_told_from_others(entry: Entry, is_leaving: bool) -> None:
     assert leaves(entry) is is_leaving
+
+
+def test_a_destination_stays_with_a_letter_until_it_has_arrived() -> None:
+    """Also over a snapshot, while it waits and in the transfer. Letters of other destinations are other runs."""
+    desk, elsewhere = Desk(), Destination("hospital", True)
+    nonce = desk.receive(2)
+    for offset, to in ((0, elsewhere), (1, None)):
+        entry, _ = desk.ledger.settle(
+            desk.now, Asked(nonce, Action.REJECT, (AttemptRun(offset, offset, 1),), reason="x", to=to)
+        )
+        assert entry is not None
+        desk.ledger.apply(entry, desk.now)
+    waiting = desk.ledger.copy(desk.now).next_dead_letters(10)
+    assert [dead.to for dead in waiting] == [elsewhere, None]
+    desk.ledger.apply(desk.ledger.begin_transfer(0, [Run(0, 0)]), desk.now)
+    under_way = desk.ledger.copy(desk.now).transfer_under_way
+    assert under_way is not None
+    assert [dead.to for dead in under_way.runs] == [elsewhere]
