@@ -15,11 +15,30 @@ from goqueue.core.ledger.views import LaneFigures
 from goqueue.core.names import REDRIVE
 from goqueue.environment import WallClock
 from goqueue.storage.log.log import Log
+from goqueue.types import Offset
 
 
-class LedgerBoard:
-    def __init__(self, ledgers: Ledgers, log: Log, clock: WallClock, delays: PendingDelays) -> None:
+class ProgressBoard:
+    """The state of the ledgers."""
+
+    def __init__(self, ledgers: Ledgers) -> None:
         self.ledgers = ledgers
+
+    def committed(self, group: str) -> Offset | None:
+        """None when the group has not begun here."""
+        here = self.ledgers.groups.get(group)
+        return None if here is None else here.ledger.committed
+
+    def is_durable(self, group: str) -> bool:
+        """Whether this group's ledger survives a power cut."""
+        return self.ledgers.is_durable(group)
+
+
+class LedgerBoard(ProgressBoard):
+    """The state of the ledgers, and what they say of the log."""
+
+    def __init__(self, ledgers: Ledgers, log: Log, clock: WallClock, delays: PendingDelays) -> None:
+        super().__init__(ledgers)
         self.log = log
         self._memory = LogMemory(log)
         self._clock = clock

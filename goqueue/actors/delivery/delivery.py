@@ -68,7 +68,7 @@ class GroupDelivery:
         self._log = log
         self._counts = counts
         self.cache = PartitionCache(budget)
-        self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random, host.note_change)
+        self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random)
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)

@@ -5,7 +5,7 @@ survives the end of the process; it is synced within a second, at a stop, and be
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -131,10 +131,7 @@ class GroupHere:
 
 
 class Ledgers:
-    def __init__(
-        self, volume: Volume, clock: WallClock, directory: str, random: Random, note_change: Callable[[], None]
-    ) -> None:
-        self._note_change = note_change
+    def __init__(self, volume: Volume, clock: WallClock, directory: str, random: Random) -> None:
         self._volume = volume
         self._clock = clock
         self._directory = directory
@@ -189,7 +186,6 @@ class Ledgers:
         self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall)
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
-        self._note_change()
         for here in self.groups.values():
             here.inherited = here.ledger.deliveries_under_way()
             self._note_deadline(here)
@@ -330,7 +326,6 @@ class Ledgers:
 
     def _append(self, payloads: Sequence[Payload]) -> None:
         self.journal.append(payloads)
-        self._note_change()
         if not self._unsynced.is_set():
             self._unsynced.set()
 

@@ -17,7 +17,6 @@ from goqueue.actors.delivery.requests import (
     AssignPartition,
     AttachGroup,
     ForgetGroup,
-    IsLedgerDurable,
     LedgerHolder,
     ListLedgers,
     ReleaseMember,
@@ -77,10 +76,6 @@ class GroupOwners:
             await self.ledgers.open()
             self.host.background(self.ledgers.keep, endless=True)
         return await self.beginning.find_or_begin(self.log, message)
-
-    @answers(IsLedgerDurable)
-    async def is_ledger_durable(self, message: IsLedgerDurable) -> bool:
-        return self.ledgers.is_durable(message.group)
 
     @answers(ListLedgers)
     async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:

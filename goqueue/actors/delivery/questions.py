@@ -9,7 +9,6 @@ from goqueue.actors.delivery.ledgers import Ledgers
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import (
     DescribeLedger,
-    FindCommitted,
     GatherLedgerFacts,
     LedgerFacts,
     LedgerView,
@@ -19,7 +18,7 @@ from goqueue.actors.delivery.requests import (
 )
 from goqueue.actors.delivery.view import LogMemory, start_in, view_of
 from goqueue.actors.delivery.writing import LedgerWriter
-from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.core.groups.assignors import TopicPartition
@@ -41,11 +40,6 @@ class LedgerQuestions:
     writer: LedgerWriter
     mending: Mending
     delays: PendingDelays
-
-    @answers(FindCommitted)
-    async def find_committed(self, message: FindCommitted) -> Offset | None:
-        here = self.ledgers.groups.get(message.group)
-        return None if here is None else here.ledger.committed
 
     @defers(DescribeLedger)
     async def describe(self, message: DescribeLedger, reply: Reply[LedgerView | None]) -> None:

@@ -63,13 +63,6 @@ class AssignPartition(Request[None]):
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class IsLedgerDurable(Request[bool]):
-    """Whether this group's ledger survives a power cut. Nothing is synced for the answer."""
-
-    group: str
-
-
 class LedgerHolder(NamedTuple):
     """A group in a partition's ledgers."""
 
@@ -208,13 +201,6 @@ class LedgerView:
 @dataclass(frozen=True, slots=True)
 class DescribeLedger(Request[LedgerView | None]):
     """None when the group has not begun here."""
-
-    group: str
-
-
-@dataclass(frozen=True, slots=True)
-class FindCommitted(Request[Offset | None]):
-    """The group's committed offset here; None when it has not begun."""
 
     group: str
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import trio
 
+from goqueue.actors.delivery.board import ProgressBoard
 from goqueue.actors.delivery.requests import AssignPartition, AttachGroup
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.ref import ActorRef
@@ -61,6 +62,12 @@ class Attachment:
 
     was_lost: bool = False
     """Once the partition is restored, all its messages were published after the group began."""
+
+    @property
+    def board(self) -> ProgressBoard | None:
+        """What the partition shows; None while it is down."""
+        board = None if self.ref is None else self.ref.board
+        return board if isinstance(board, ProgressBoard) else None
 
     @property
     def begins_late(self) -> bool:

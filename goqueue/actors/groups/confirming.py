@@ -1,6 +1,6 @@
 """Confirms which partitions have a group's ledger durably: the register notes it, so that a loss is noticed.
 
-A partition answers that a group reads there before that is durable. So it is asked once more, some time later, and
+A partition answers that a group reads there before that is durable. So its board is looked at some time later, and
 the register notes it when the ledger is durable. That happens once for each topic, and costs no sync of a ledger.
 """
 
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from uuid import UUID
 
-from goqueue.actors.delivery.requests import IsLedgerDurable
 from goqueue.actors.groups.attachments import Attachments
-from goqueue.actors.groups.description import ask_each
 from goqueue.actors.runtime.messages import News
 from goqueue.core.groups.registry import SeenTopic
 
@@ -25,13 +23,12 @@ class LedgersDurable(News):
     partitions: int
 
 
-async def confirmed(group: str, attachments: Attachments, topics: Sequence[SeenTopic]) -> list[LedgersDurable]:
+def confirmed(group: str, attachments: Attachments, topics: Sequence[SeenTopic]) -> list[LedgersDurable]:
     """The confirmations that the register does not have yet; in the common case none."""
     news = []
     for seen in topics:
         begun = attachments.newly_begun(seen)
-        answers = await ask_each(begun, IsLedgerDurable(group)) if begun else {}
-        safe = takewhile(bool, (answers[attachment.key] is True for attachment in begun))
+        safe = takewhile(lambda each: each.board is not None and each.board.is_durable(group), begun)
         count = seen.attached + len(list(safe))
         if count > seen.attached:
             news.append(LedgersDurable(seen.name, seen.uuid, count))

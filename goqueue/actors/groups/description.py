@@ -11,7 +11,7 @@ from goqueue.actors.delivery.requests import DescribeLedger, LedgerView, ResetLe
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.requests import ResetOffsets
 from goqueue.actors.runtime.concurrently import call_within, with_each
-from goqueue.actors.runtime.messages import Reply, ReplyT, Request
+from goqueue.actors.runtime.messages import Reply
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.member import MemberView
 from goqueue.core.groups.rebalance import GroupView
@@ -55,7 +55,7 @@ async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[To
     found: dict[TopicPartition, Found] = {}
     busy, slices = list[Attachment](), Slices()
     for attachment in attachments:
-        board = attachment.ref.board if attachment.ref is not None else None
+        board = attachment.board
         view = board.at_rest(group) if isinstance(board, LedgerBoard) else None
         if view is None:
             busy.append(attachment)
@@ -75,7 +75,7 @@ async def _look_at(attachment: Attachment, group: str) -> Found:
     try:
         if attachment.ref is None:
             raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
-        board = attachment.ref.board
+        board = attachment.board
         if not isinstance(board, LedgerBoard):
             return await call_within(ANSWER_SECONDS_MAX, attachment.ref, DescribeLedger(group))
         with trio.move_on_after(ANSWER_SECONDS_MAX):
@@ -85,24 +85,6 @@ async def _look_at(attachment: Attachment, group: str) -> Found:
         )
     except GoQueueError as error:
         return error
-
-
-async def ask_each(
-    attachments: Sequence[Attachment], question: Request[ReplyT]
-) -> dict[TopicPartition, ReplyT | GoQueueError]:
-    """Ask all concurrently. The answer of each, or its error."""
-    found: dict[TopicPartition, ReplyT | GoQueueError] = {}
-
-    async def ask(attachment: Attachment) -> None:
-        try:
-            if attachment.ref is None:
-                raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
-            found[attachment.key] = await call_within(ANSWER_SECONDS_MAX, attachment.ref, question)
-        except GoQueueError as error:
-            found[attachment.key] = error
-
-    await with_each(ask, attachments)
-    return found
 
 
 def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> DescribedMember:

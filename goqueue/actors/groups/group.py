@@ -406,7 +406,7 @@ class Group(Actor):
     async def _look_after_partitions(self) -> None:
         while True:
             await self._attachments.mend()
-            for news in await confirmed(self._name, self._attachments, list(self._known.topics.values())):
+            for news in confirmed(self._name, self._attachments, list(self._known.topics.values())):
                 self.ref.news(self._name, news)
             if self._looks_again:
                 self._looks_again = False

@@ -7,22 +7,20 @@ the last offset in the file. When a partition was lost, the file says how long i
 (storage/directory/namedoffsets.py). It is rewritten when something has changed, and at an orderly stop.
 
 A thousand unused groups cost nothing: partitions hint at each entry that they write for a group, and without a hint
-nothing is checked. After one, the partitions whose ledgers have changed are asked.
+nothing is checked. After one, the boards of all its partitions are read.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
-from goqueue.actors.delivery.requests import FindCommitted
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.description import ask_each
-from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.errors import GoQueueError
 from goqueue.storage.checkedjson import pack
 from goqueue.storage.directory.namedoffsets import NAME, OFFSETS, offset_in, read_offsets
 from goqueue.storage.log.volume import TEMPORARY, Volume
+from goqueue.storage.slices import Slices
 
 SECONDS = 5.0
 END_SECONDS_MAX = 3.0
@@ -47,8 +45,6 @@ class OffsetsFile:
         self._committed: dict[TopicPartition, int] = {}
         self._uuids: dict[str, str] = {}
         self._is_recalled = False
-        self._seen: dict[TopicPartition, tuple[ActorRef, int]] = {}
-        """The ref of each partition, which changes when its topic is created again, and its count of changes."""
         self._is_written = False
         self._ending, self._ended = trio.Event(), trio.Event()
 
@@ -73,32 +69,23 @@ class OffsetsFile:
     async def _is_shown(self) -> bool:
         """Whether the file is complete: else it is tried again."""
         try:
-            return await self._show(self._attachments())
+            await self._show(self._attachments())
         except GoQueueError as error:
             self._report(f"the offsets of group {self._group} cannot be shown: {error.message}")
             return False
+        return True
 
-    async def _show(self, attachments: Sequence[Attachment]) -> bool:
+    async def _show(self, attachments: Sequence[Attachment]) -> None:
+        """A partition that is down keeps its offset: when it is back, it gives a hint."""
         if not self._is_recalled:
             await self._recall(attachments)
-        # Noted before the question: a change during the question may not be in the answer.
-        seen = {
-            attachment.key: (attachment.ref, attachment.ref.changes)
-            for attachment in attachments
-            if attachment.ref is not None
-        }
-        moved = [
-            attachment for attachment in attachments if seen.get(attachment.key) != self._seen.get(attachment.key)
-        ]
-        found = await ask_each(moved, FindCommitted(self._group))
-        failed = {key for key, offset in found.items() if isinstance(offset, GoQueueError)}
-        self._seen = {key: each for key, each in seen.items() if key not in failed}
-        committed = {
-            attachment.key: self._committed[attachment.key]
-            for attachment in attachments
-            if attachment.key in self._committed
-        }
-        committed |= {key: offset for key, offset in found.items() if isinstance(offset, int)}
+        committed, slices = dict[TopicPartition, int](), Slices()
+        for attachment in attachments:
+            board, before = attachment.board, self._committed.get(attachment.key)
+            offset = before if board is None else board.committed(self._group)
+            if offset is not None:
+                committed[attachment.key] = offset
+            await slices.step()
         if committed and (committed != self._committed or not self._is_written):
             self._committed, self._is_written = committed, False
             self._uuids = {
@@ -108,7 +95,6 @@ class OffsetsFile:
             }
             await self._write()
             self._is_written = True
-        return not failed
 
     async def _recall(self, attachments: Sequence[Attachment]) -> None:
         """Keep the file's offsets of partitions that do not answer: for a lost one it says how long its log was."""

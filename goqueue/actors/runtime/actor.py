@@ -124,10 +124,6 @@ class Actor:
         """Have a turn soon: a background task moved the next deadline."""
         self._life.mailbox.wake()
 
-    def note_change(self) -> None:
-        """Count a change that observers may want to see: they compare `ref.changes`."""
-        self._life.mailbox.counts.changes += 1
-
     async def await_hint(self) -> None:
         """For a background task: wait for the first hint (`ref.hint`) since the last call."""
         await self._life.mailbox.hinted.wait()

@@ -51,7 +51,6 @@ class MailboxCounts:
     depth_highest: int = 0
     turns: int = 0
     handled: int = 0
-    changes: int = 0
     hints: int = 0
     starts: int = 0
     news_replaced: int = 0

@@ -29,8 +29,6 @@ class PartHost(Protocol):
 
     def wake(self) -> None: ...
 
-    def note_change(self) -> None: ...
-
 
 @contextmanager
 def refusing(reply: Reply[Any]) -> Iterator[None]:

@@ -63,11 +63,6 @@ class ActorRef:
         return self._mailbox.siblings.starts
 
     @property
-    def changes(self) -> int:
-        """Counted by the actor itself, over all restarts: an observer need not ask while it is the same."""
-        return self._mailbox.counts.changes
-
-    @property
     def board(self) -> object | None:
         """The object that the actor shows; None while there is no actor. Others only read it."""
         return self._mailbox.board

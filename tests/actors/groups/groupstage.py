@@ -9,13 +9,12 @@ from uuid import UUID
 
 import trio
 
+from goqueue.actors.delivery.board import ProgressBoard
 from goqueue.actors.delivery.requests import (
     AssignPartition,
     AttachGroup,
     DescribeLedger,
-    FindCommitted,
     ForgetGroup,
-    IsLedgerDurable,
     LedgerHolder,
     LedgerView,
     ListLedgers,
@@ -58,6 +57,8 @@ class Script:
     """What the partitions do, and what they heard."""
 
     heard: list[tuple[Place, Any]] = field(default_factory=list)
+    looks: list[Place] = field(default_factory=list)
+    """The boards that were looked at for offsets."""
     refusing: dict[Place, GoQueueError] = field(default_factory=dict)
     hanging: set[Place] = field(default_factory=set)
     crashing: set[Place] = field(default_factory=set)
@@ -82,11 +83,30 @@ class Script:
         return member
 
 
+class ScriptedBoard(ProgressBoard):
+    def __init__(self, script: Script, place: Place) -> None:
+        self._script = script
+        self._place = place
+
+    def committed(self, group: str) -> int:
+        self._script.looks.append(self._place)
+        return self._script.committed.get(self._place, 0)
+
+    def is_durable(self, group: str) -> bool:
+        return True
+
+
 class ScriptedPartition(Actor):
     def __init__(self, script: Script, place: Place) -> None:
         self._script = script
         self._place = place
         self._listeners: dict[str, ActorRef] = {}
+
+    async def start(self) -> None:
+        self.show(ScriptedBoard(self._script, self._place))
+
+    def close(self) -> None:
+        self.show(None)
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
         for letter in batch:
@@ -107,17 +127,12 @@ class ScriptedPartition(Actor):
         if isinstance(message, DescribeLedger):
             progress = Progress(committed, committed, 1, 2, 0, 3, 1, 5, None)
             return LedgerView(progress, 100, 100 - committed, 7)
-        if isinstance(message, FindCommitted):
-            return committed
         if isinstance(message, ListLedgers):
             return self._script.ledgers.get(self._place, ())
-        if isinstance(message, IsLedgerDurable):
-            return True
         if isinstance(message, ForgetGroup):
             self._script.ledgers.pop(self._place, None)
         if isinstance(message, AttachGroup):
             self._listeners[message.group] = message.listener
-        self.note_change()
         for listener in self._listeners.values():
             listener.hint()
         if isinstance(message, ResetLedger):

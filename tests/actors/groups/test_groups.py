@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.delivery.requests import AttachGroup, ForgetGroup, IsLedgerDurable, LedgerHolder
+from goqueue.actors.delivery.requests import AttachGroup, ForgetGroup, LedgerHolder
 from goqueue.actors.groups.group import GENERATIONS_RESERVED
 from goqueue.actors.groups.requests import Alter, DescribeGroup, FindGroup, Leave, ListGroups, RemoveGroup
 from goqueue.errors import (
@@ -317,7 +317,6 @@ async def test_a_partition_is_told_once_that_its_ledger_is_expected(
         await trio.sleep(3)
     expected = {place: attached.is_expected for place, attached in stage.script.of(AttachGroup)}
     assert expected == {("orders", 0): True, ("orders", 1): False}
-    assert len(stage.script.of(IsLedgerDurable)) == 1
 
 
 async def test_a_register_of_a_newer_version_refuses_groups_and_nothing_else_and_is_left_as_it_is(

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.delivery.requests import AssignPartition, FindCommitted
+from goqueue.actors.delivery.requests import AssignPartition
 from goqueue.actors.groups.requests import (
     CommitFromOutside,
     FindGroup,
@@ -19,7 +19,7 @@ from goqueue.actors.groups.requests import (
 from goqueue.actors.partition.requests import Maintain, Produce
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
-from goqueue.errors import PartitionUnavailable
+from goqueue.errors import ActorDied
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupstage import Stage, join, on_stage
@@ -154,9 +154,11 @@ async def test_groups_that_nobody_uses_ask_nothing_and_write_nothing(
             await group.call(Leave("ann"))
             await trio.sleep(1)
         await trio.sleep(120)
-        asked, synced = len(stage.script.heard), disk.counts.syncs
+        stage.script.heard.clear()
+        stage.script.looks.clear()
+        synced = disk.counts.syncs
         await trio.sleep(3_600)
-        assert (len(stage.script.heard), disk.counts.syncs) == (asked, synced)
+        assert (stage.script.heard, stage.script.looks, disk.counts.syncs) == ([], [], synced)
 
 
 async def test_what_changes_without_members_is_shown_in_time(
@@ -192,20 +194,6 @@ async def test_partitions_that_are_busy_for_other_groups_are_not_looked_at(
         assert busy.hints > hints_of_busy
 
 
-async def test_what_a_partition_does_while_others_are_asked_is_shown(
-    disk: SimulatedDisk, autojump_clock: MockClock
-) -> None:
-    async with on_stage(disk) as stage:
-        await stage.create("orders", 2)
-        await (await stage.group()).call(join("ann", "orders", static=True, session=600))
-        await commit(stage, 0, 7)
-        stage.script.hanging.add(("orders", 1))
-        await trio.sleep(6)  # amid the look: the other partition is waited for
-        await commit(stage, 0, 9)
-        await trio.sleep(10)
-        assert await shown(disk) == {"0": 9}
-
-
 async def test_a_topic_that_is_made_again_is_shown_anew(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with on_stage(disk) as stage:
         await stage.create("orders", 1)
@@ -220,34 +208,41 @@ async def test_a_topic_that_is_made_again_is_shown_anew(disk: SimulatedDisk, aut
         assert await shown(disk) == {"0": 0}
 
 
-async def test_a_partition_that_refused_is_asked_again(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+async def test_a_partition_that_is_down_keeps_its_offset_until_it_is_back(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
     async with on_stage(disk) as stage:
         await stage.create("orders", 2)
         group = await stage.group()
         await group.call(join("ann", "orders", static=True, session=600))
         await commit(stage, 1, 4)
-        stage.script.refusing["orders", 1] = PartitionUnavailable("its disk is gone")
-        await trio.sleep(6)
-        assert await shown(disk) == {"0": 0}
-        del stage.script.refusing["orders", 1]
-        await trio.sleep(5)
-        assert await shown(disk) == {"0": 0, "1": 4}
+        await trio.sleep(IN_TIME)
+        ref = stage.refs[stage.topics["orders"].uuid, 1]
+        ref._mailbox.board = None
+        stage.script.committed["orders", 1] = 5
+        await commit(stage, 0, 3)
+        await trio.sleep(IN_TIME)
+        assert await shown(disk) == {"0": 3, "1": 4}
+        stage.script.crashing.add(("orders", 1))
+        with pytest.raises(ActorDied):
+            await commit(stage, 1, 6)
+        await trio.sleep(2 + IN_TIME)
+        assert await shown(disk) == {"0": 3, "1": 6}
 
 
-async def test_partitions_count_the_changes_of_their_ledgers_and_nothing_else(
+async def test_a_partition_hints_at_entries_of_a_ledger_and_at_nothing_else(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async with broker(disk) as running:
         await create(running, "orders")
         ann = await consumer(running, "orders")
-        partition = await partition_of(running, "orders")
-        before = partition.changes
+        partition, group = await partition_of(running, "orders"), await running.groups.call(FindGroup("billing"))
+        before = group.hints
         await partition.call(Produce(encode_record(0, 1, b"one"), 1))
-        assert await partition.call(FindCommitted("billing")) == 0
         await described(running)
         await partition.call(Maintain(compact=False))
-        assert partition.changes == before
+        assert group.hints == before
         taken = await ann.take("orders")
-        held = partition.changes
+        held = group.hints
         await ann.settle("orders", 0, taken, Action.ACK)
-        assert before < held < partition.changes
+        assert before < held < group.hints

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AttachGroup, FindCommitted
+from goqueue.actors.delivery.requests import AttachGroup, DescribeLedger
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.requests import Alter, DescribeGroup, Leave, ResetOffsets
 from goqueue.core.ledger.settings import LedgerSettings
@@ -137,7 +137,7 @@ async def test_a_group_without_members_looks_at_no_partition_until_one_is_starte
         before = len(attached(stage, "orders", 7))
         stage.script.crashing.add(("orders", 7))
         with pytest.raises(ActorDied):
-            await stage.refs[stage.topics["orders"].uuid, 7].call(FindCommitted("billing"))
+            await stage.refs[stage.topics["orders"].uuid, 7].call(DescribeLedger("billing"))
         await trio.sleep(60)
         assert len(attached(stage, "orders", 7)) == before + 1
         assert looks
