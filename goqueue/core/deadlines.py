@@ -90,3 +90,10 @@ class Deadlines(Generic[Key]):
     def _tidy(self) -> None:
         self._heap = list(self._live.values())
         heapify(self._heap)
+
+
+def earlier(one: float | None, other: float | None) -> float | None:
+    """The earlier of two deadlines, each of which may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one if one < other else other

@@ -33,6 +33,7 @@ from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.parts import PartHost
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.deadlines import earlier
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.slices.cachebudget import CacheBudget
@@ -120,8 +121,7 @@ class GroupDelivery:
     # Time, and the log
 
     def next_deadline(self) -> float | None:
-        leases, waits = self.ledgers.deadlines.next(), self.waiters.waiting.next_deadline()
-        return waits if leases is None else leases if waits is None else min(leases, waits)
+        return earlier(self.ledgers.deadlines.next(), self.waiters.waiting.next_deadline())
 
     def tick(self, now: float) -> None:
         self.waiters.tick(now)

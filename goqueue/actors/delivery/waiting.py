@@ -15,6 +15,7 @@ from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost
+from goqueue.core.deadlines import earlier
 from goqueue.core.ledger.views import Plan
 from goqueue.core.waiting.members import MemberWaits
 from goqueue.storage.log.log import Log
@@ -72,8 +73,7 @@ class WaitingMembers:
         _resolve(self._waits.expired(now))
 
     def next_deadline(self) -> float | None:
-        waits, turns = self._waits.next_deadline(), min(self._turns.values(), default=None)
-        return waits if turns is None else turns if waits is None else min(waits, turns)
+        return earlier(self._waits.next_deadline(), min(self._turns.values(), default=None))
 
 
 class Waiters:

@@ -29,6 +29,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.config import LogConfig
+from goqueue.core.deadlines import earlier
 from goqueue.core.log.admission import DISK_FREE_MIN, Admission
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import WallClock
@@ -171,8 +172,8 @@ class Partition(Actor):
     # Turns
 
     def next_deadline(self) -> float | None:
-        parts = (self.reading.waiting.next_deadline(), self.delivery.next_deadline(), self.keeper.next_deadline())
-        return min((deadline for deadline in parts if deadline is not None), default=None)
+        readers = earlier(self.reading.waiting.next_deadline(), self.delivery.next_deadline())
+        return earlier(readers, self.keeper.next_deadline())
 
     async def tick(self, now: float) -> None:
         self.reading.tick(now)
