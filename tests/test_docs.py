@@ -64,3 +64,34 @@ def test_links_lead_to_files(page: Path) -> None:
 def test_the_guarantees_page_names_tests_that_exist() -> None:
     for path in re.findall(r"`((?:tests|goqueue)/[\w/.]+)`", (ROOT / "docs/guarantees.md").read_text()):
         assert (ROOT / path).exists(), path
+
+
+# The walks of the architecture page
+
+
+def walks() -> dict[str, list[str]]:
+    """The files that each walk names, by its title. A name without a folder is in the folder named last."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    section = page.split("\n## Four walks\n")[1].split("\n## ")[0]
+    titled = [walk.split("\n", 1) for walk in section.split("\n### ")[1:]]
+    return {title: list(files_named_in(text)) for title, text in titled}
+
+
+def files_named_in(text: str) -> Iterator[str]:
+    folder = ""
+    for name in re.findall(r"`([a-z]+(?:/[a-z]+)*)`", text):
+        if "/" in name:
+            folder = name.rpartition("/")[0]
+        is_beside = "/" not in name and not (ROOT / f"goqueue/{name}.py").exists()
+        yield f"{folder}/{name}" if is_beside else name
+
+
+@pytest.mark.parametrize(("title", "files"), walks().items(), ids=walks())
+def test_a_walk_names_files_that_exist(title: str, files: list[str]) -> None:
+    assert files, title
+    assert [file for file in files if not (ROOT / f"goqueue/{file}.py").exists()] == []
+
+
+def test_the_walk_of_a_delivery_names_each_file_once() -> None:
+    files = walks()["A delivery and its ack"]
+    assert [file for file in files if files.count(file) > 1] == []

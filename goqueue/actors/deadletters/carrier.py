@@ -45,7 +45,7 @@ PAUSE_FIRST, PAUSE_MAX = 0.5, 30.0
 
 
 class DeadLetterCarrier:
-    """A part of the node's `DeadLetters`: it has a task for each group and partition with dead letters."""
+    """A part of the node's `DeadLetterService`: it has a task for each group and partition with dead letters."""
 
     def __init__(self, topics: ActorRef, host: PartHost) -> None:
         self._topics = topics

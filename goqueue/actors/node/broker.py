@@ -1,7 +1,7 @@
 """The broker: its actors as one tree, started in this order and stopped in the reverse.
 
     broker ▸ storage       the data directory's lock, the committer
-           ▸ timers        when delayed messages are due
+           ▸ timers        hints which delayed messages may be due
            ▸ partitions    a supervisor; one child for each partition, restarted alone
            ▸ topics        what there is; starts and stops partitions
            ▸ groupregister which groups there are, durably

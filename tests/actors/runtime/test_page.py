@@ -14,4 +14,5 @@ def test_the_examples_on_the_page_run() -> None:
     source = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
     names: dict[str, Any] = {"__name__": "page"}
     exec(compile(source, str(PAGE), "exec"), names)
-    trio.run(names["main"], clock=MockClock(autojump_threshold=0))
+    for example in ("main", "ask_the_shelf"):
+        trio.run(names[example], clock=MockClock(autojump_threshold=0))
