@@ -288,7 +288,8 @@ class Ledgers:
     ) -> GroupHere:
         """Begin a ledger: the group is new, or was created again with the same name, or its ledger was lost."""
         wall, now, old = self._clock.now(), trio.current_time(), self.groups.get(group)
-        written = WrittenLedger(group, group_id, draw_producer_id(self._random), Ledger(settings))
+        ledger = WrittenLedger.ledger_class(settings)
+        written = WrittenLedger(group, group_id, draw_producer_id(self._random), ledger)
         written.group_settings, written.lost = group_settings, lost
         began = written.ledger.begin(offset)
         parting = [forgotten(old.written, wall)] if old is not None else []

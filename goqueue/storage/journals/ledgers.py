@@ -28,7 +28,7 @@ frame looks like one once it is damaged.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgpack
 import trio
@@ -64,6 +64,8 @@ class LostProgress(NamedTuple):
 class WrittenLedger:
     """A group's ledger as the journal has it."""
 
+    ledger_class: ClassVar[type[Ledger]] = Ledger
+    """The class of every ledger: the simulator plants bugs by replacing it."""
     group: str
     group_id: int
     producer_id: int
@@ -272,7 +274,7 @@ class _Replaying:
             raise UnknownFormat(f"ledgers of version {version!r} are unknown; start a goqueue that knows them")
         at = self._at(wall)
         for group, group_id, producer_id, settings, number, plain, *later in ledgers:
-            ledger = Ledger.restore(plain, LedgerSettings(*settings), at)
+            ledger = WrittenLedger.ledger_class.restore(plain, LedgerSettings(*settings), at)
             written = WrittenLedger(group, group_id, producer_id, ledger, number, later[:1] == [True])
             _take_about(written, later[1:])
             self._found.ledgers[group] = written
@@ -299,6 +301,6 @@ class _Replaying:
         written = self._found.ledgers.get(group)
         is_first = not plain and more[0] == 0
         if is_first and (written is None or written.group_id != group_id):
-            written = WrittenLedger(group, group_id, more[1], Ledger(LedgerSettings()))
+            written = WrittenLedger(group, group_id, more[1], WrittenLedger.ledger_class(LedgerSettings()))
             self._found.ledgers[group] = written
         return written

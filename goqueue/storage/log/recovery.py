@@ -109,10 +109,10 @@ class Scan:
 
 async def recover(volume: Volume, directory: str) -> Recovered:
     """Recover the log in this folder: cut a torn tail, and change nothing else."""
-    return await _Recovery(volume, directory).run()
+    return await Recovery(volume, directory).run()
 
 
-class _Recovery:
+class Recovery:
     def __init__(self, volume: Volume, directory: str) -> None:
         self._volume = volume
         self._disk = volume.disk
@@ -197,7 +197,7 @@ class _Recovery:
         if not self._bases or self._bases[0] <= start:
             return
         missing = Damage(self._directory, 0, 0, start, self._bases[0])
-        if await self._is_torn(missing, None):
+        if await self.is_torn(missing, None):
             await self._set_aside(self._bases)
             self._bases = []
         else:
@@ -267,7 +267,7 @@ class _Recovery:
             for item in items:
                 if isinstance(item, FoundBatch):
                     scan.take(item)
-                elif await self._is_torn(item, number):
+                elif await self.is_torn(item, number):
                     return item
                 else:
                     self._note_rot(scan, item)
@@ -283,7 +283,7 @@ class _Recovery:
             await self._clear_debris(scan)
             return None
         missing = Damage(scan.segment.path(), scan.sound_end, scanner.size, scanner.offset, expected)
-        if await self._is_torn(missing, number):
+        if await self.is_torn(missing, number):
             return missing
         self._result.damage.append(missing)
         scan.pass_over(missing)
@@ -303,7 +303,8 @@ class _Recovery:
 
     # Torn or rotten
 
-    async def _is_torn(self, damage: Damage, number: int | None) -> bool:
+    async def is_torn(self, damage: Damage, number: int | None) -> bool:
+        """Whether these bytes were never durable. They lie in the segment of this number, or before all of them."""
         if damage.offset >= self._floor:
             self._floor = max(self._floor, await self._highest_claim_behind(damage, number))
         return damage.offset >= self._floor

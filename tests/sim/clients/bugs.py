@@ -9,14 +9,20 @@ from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.arrivals import Arrival
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Produced
+from goqueue.actors.topics import partitions
+from goqueue.client import client
 from goqueue.client.client import Client
-from goqueue.core.log import producers
+from goqueue.client.link import link
+from goqueue.client.producing import sender
+from goqueue.core.log import appending
 from goqueue.core.log.admission import Admission
+from goqueue.core.log.producers import NO_PRODUCER_ID, Judgement, Verdict
 from goqueue.core.sending import partitioner
-from goqueue.core.sending.queue import SendQueue
+from goqueue.core.sending.queue import OutBatch, SendQueue
 from goqueue.net.session.client import ClientSession
 from goqueue.net.wire.kinds import Request
 from goqueue.net.wire.messages import Fetch, Fetched, Produce
+from goqueue.types import Buffer
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 
@@ -43,53 +49,54 @@ class TakesRepeatsForNew(Buggy):
     """The partition writes whatever comes, whatever its sequence."""
 
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(producers, "_find_written", lambda *_: None)
+        class WithoutSequences(Judgement):
+            def judge(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> Verdict:
+                return super().judge(NO_PRODUCER_ID, epoch, base_sequence, count)
+
+        return replaced(appending, "Judgement", WithoutSequences)
 
 
 class RepeatsUnderNewSequence(Buggy):
     """The client forgets under which sequence it had asked before."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = ClientSession.request
+        class Nameless(ClientSession):
+            def request(self, request: Request) -> int:
+                if isinstance(request, Produce):
+                    nobody = [
+                        each._replace(producer_id=0, producer_epoch=0, base_sequence=0) for each in request.batches
+                    ]
+                    request = request._replace(batches=tuple(nobody))
+                return super().request(request)
 
-        def request(self: ClientSession, request: Request) -> int:
-            if isinstance(request, Produce):
-                nobody = [
-                    each._replace(producer_id=0, producer_epoch=0, base_sequence=0) for each in request.batches
-                ]
-                request = request._replace(batches=tuple(nobody))
-            return before(self, request)
-
-        return replaced(ClientSession, "request", request)
+        return replaced(link, "ClientSession", Nameless)
 
 
 class DisordersAfterLoss(Buggy):
     """What waits behind a lost batch is turned round."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = SendQueue.unanswered
+        class Disordered(SendQueue):
+            def unanswered(self, batch: OutBatch) -> None:
+                super().unanswered(batch)
+                self._waiting.reverse()
 
-        def unanswered(self: SendQueue, batch: Any) -> None:
-            before(self, batch)
-            self._waiting.reverse()
-
-        return replaced(SendQueue, "unanswered", unanswered)
+        return replaced(sender, "SendQueue", Disordered)
 
 
 class SkipsAfterReconnect(Buggy):
     """What the first fetch on a new connection brings is passed over."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = Client.call
+        class Skipping(Client):
+            async def call(self, request: Request, kind: type[Any]) -> Any:
+                before = self.link
+                answer = await super().call(request, kind)
+                if isinstance(request, Fetch) and before is not self.link:
+                    return Fetched(tuple(each._replace(data=b"") for each in answer.partitions))
+                return answer
 
-        async def call(self: Client, request: Request, kind: type[Any]) -> Any:
-            link = self.link
-            answer = await before(self, request, kind)
-            if isinstance(request, Fetch) and link is not self.link:
-                return Fetched(tuple(each._replace(data=b"") for each in answer.partitions))
-            return answer
-
-        return replaced(Client, "call", call)
+        return replaced(client, "Client", Skipping)
 
 
 class HashesSigned(Buggy):
@@ -99,7 +106,11 @@ class HashesSigned(Buggy):
 
 class ForgetsTheTopicsLimit(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(Admission, "check_sizes", lambda *_: None)
+        class Generous(Admission):
+            def check_sizes(self, _records: Buffer, _count: int) -> None:
+                pass
+
+        return replaced(partitions, "Admission", Generous)
 
 
 PLANTED_AMONG_CLIENTS: dict[str, type[ClientWorld]] = {

@@ -1,7 +1,7 @@
 """Bugs planted in delays. A world of delays that does not find them proves nothing."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -9,12 +9,15 @@ from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages, Timer
 from goqueue.actors.delays.timerrequests import LoadTimers
 from goqueue.actors.delays.timers import Timers
+from goqueue.actors.node import broker
+from goqueue.actors.partition import partition
 from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.partition import Partition
 from goqueue.core.delays import events as delayevents
 from goqueue.core.delays.events import CANCEL, Cancelled, DelayEvent, Fired, Lapsed, Moved
 from goqueue.core.delays.firing import Original
 from goqueue.core.records.batch import Batch, Envelope
+from goqueue.core.slices.deliverable import batches_in
 from goqueue.storage.delays import scan as delayscan
 from goqueue.storage.log import idrecall
 from goqueue.types import Microseconds, Offset
@@ -38,12 +41,11 @@ class FiresEarly(Buggy):
     """By a second: each timer is set too early, and nobody looks at the clock again."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = DelayedMessages.note_appended
+        class Early(DelayedMessages):
+            def note_appended(self, events: Iterable[DelayEvent]) -> None:
+                super().note_appended([_earlier(event) for event in events])
 
-        def note_appended(self: DelayedMessages, events: Iterator[DelayEvent]) -> None:
-            before(self, [_earlier(event) for event in events])
-
-        return replaced(DelayedMessages, "note_appended", note_appended)
+        return replaced(partition, "DelayedMessages", Early)
 
 
 def _earlier(event: DelayEvent) -> DelayEvent:
@@ -67,7 +69,10 @@ class CountsFromTheAppendTimeAtStart(Buggy):
     """Right while the broker runs; a start without an index finds another due time."""
 
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(Envelope, "wall_time", property(lambda self: self.append_time))
+        def without_lag(data: memoryview) -> Iterator[tuple[int, Envelope]]:
+            return ((position, envelope._replace(clock_lag=0)) for position, envelope in batches_in(data))
+
+        return replaced(delayscan, "batches_in", without_lag)
 
 
 class AnswersCancelsBeforeSync(Buggy):
@@ -102,7 +107,7 @@ class RecallsIdsOfCancelled(Buggy):
     """The same, after a start."""
 
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(idrecall, "_free_cancelled", lambda *_: None)
+        return replaced(idrecall, "delay_events", lambda *_: [])
 
 
 class CancelsInMemoryOnly(Buggy):
@@ -112,7 +117,9 @@ class CancelsInMemoryOnly(Buggy):
                 [cancelled] = delayevents.delay_events(batch.attributes, 0, 0, batch.record_count, batch.body)
                 if not isinstance(cancelled, Cancelled):
                     return await super().change(batch)
-                self._delayed._apply([cancelled._replace(at=self._delayed._reached)])
+                end = self._log.high_watermark
+                self._delayed.note_appended([cancelled._replace(at=end - 1)])
+                self._delayed.show(end)
                 return True
 
         return replaced(Partition, "delays_class", InMemory)
@@ -142,12 +149,11 @@ class ForgetsMovesAtRebuild(ForgetsAtStart):
 
 class LoadsNoTimers(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        before = Timers.load
+        class Unloaded(Timers):
+            async def load(self, message: LoadTimers) -> None:
+                await super().load(LoadTimers(message.owner, array("Q"), array("Q"), message.more))
 
-        async def load(self: Timers, message: LoadTimers) -> None:
-            await before(self, LoadTimers(message.owner, array("Q"), array("Q"), message.more))
-
-        return replaced(Timers, "load", load)
+        return replaced(broker, "Timers", Unloaded)
 
 
 class FiresInAnyOrder(Buggy):

@@ -14,9 +14,8 @@ import trio
 
 import goqueue
 from goqueue.actors.delays import pending as delaybook
-from goqueue.actors.runtime.child import Child
-from goqueue.actors.runtime.reports import Fate
-from goqueue.actors.runtime.supervisor import Supervisor
+from goqueue.actors.node import broker
+from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.topics import janitor
 from goqueue.errors import OffsetOutOfRange
 from goqueue.storage.delays import index as delayindex
@@ -72,7 +71,7 @@ class DelayWorld(ClientWorld):
         with ExitStack() as stack:
             for each in ALTERED:
                 stack.enter_context(replaced(*each))
-            stack.enter_context(replaced(Supervisor, "_report", self._note_crash))
+            stack.enter_context(replaced(broker, "log_report", self._note_crash))
             tally = await super().run()
         if self._crashes:
             raise Violation(f"an actor crashed by itself: {self._crashes}")
@@ -82,11 +81,10 @@ class DelayWorld(ClientWorld):
         tally.counts["seen"] = sum(each.seen_at is not None for each in self.delays.messages.values())
         return tally
 
-    def _note_crash(self, child: Child, fate: Fate) -> None:
+    def _note_crash(self, report: ChildReport) -> None:
         """The disk does what it can here, so none that is started again had a reason to crash."""
-        child.is_reported = True
-        if fate is Fate.RESTARTING:
-            self._crashes.append(f"{child.spec.name}: {child.error!r}")
+        if report.fate is Fate.RESTARTING:
+            self._crashes.append(f"{report.child}: {report.error!r}")
 
     # Lives
 

@@ -9,8 +9,8 @@ from goqueue.actors.partition.arrivals import Arrival
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Produced
 from goqueue.environment import File
-from goqueue.storage.log import scan
-from goqueue.storage.log.recovery import _Recovery
+from goqueue.storage.log import recovery, scan
+from goqueue.storage.log.recovery import Recovery
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.volume import Volume
 from tests.sim.disk.world import Tally, World
@@ -18,6 +18,8 @@ from tests.sim.disk.world import Tally, World
 
 @contextmanager
 def replaced(owner: ModuleType | type, name: str, value: object) -> Iterator[None]:
+    """A public name of a module, or a `…_class` attribute of a class, is another one for a while."""
+    assert not name.startswith("_"), f"{name} of {owner} is private: see tests/sim/README.md"
     before = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -64,10 +66,11 @@ class CutsRot(World):
     """All damage is taken for a torn tail."""
 
     async def run(self) -> Tally:
-        async def always(_self: _Recovery, _damage: Damage, _number: int | None) -> bool:
-            return True
+        class CutsAll(Recovery):
+            async def is_torn(self, _damage: Damage, _number: int | None) -> bool:
+                return True
 
-        with replaced(_Recovery, "_is_torn", always):
+        with replaced(recovery, "Recovery", CutsAll):
             return await super().run()
 
 
@@ -75,10 +78,11 @@ class KeepsTornTails(World):
     """Damage behind the end is left in place, and appends go on behind it."""
 
     async def run(self) -> Tally:
-        async def never(_self: _Recovery, _damage: Damage, _number: int | None) -> bool:
-            return False
+        class CutsNothing(Recovery):
+            async def is_torn(self, _damage: Damage, _number: int | None) -> bool:
+                return False
 
-        with replaced(_Recovery, "_is_torn", never):
+        with replaced(recovery, "Recovery", CutsNothing):
             return await super().run()
 
 

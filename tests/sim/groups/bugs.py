@@ -1,36 +1,34 @@
 """Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from goqueue.actors.deadletters import carrier as deadletters
-from goqueue.actors.delivery.handing import HandingOut
-from goqueue.actors.delivery.ledgers import GroupHere
+from goqueue.actors.delivery import ledgers
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
 from goqueue.actors.partition.requests import Produce
+from goqueue.client.consuming import queue
 from goqueue.client.consuming.stock import Stock
-from goqueue.core.groups.effects import Tell
-from goqueue.core.groups.views import MemberState
-from goqueue.core.ledger import entries
-from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns
-from goqueue.core.ledger.deliveries import Deliveries, ReceiptVerdict
-from goqueue.core.ledger.entries import _KINDS, Acked, Delivered, Retry
-from goqueue.core.ledger.keys import Keyed, LedgerKeys, StandingSet
+from goqueue.core.groups import rebalance, settings
+from goqueue.core.groups.decisions import Decision
+from goqueue.core.groups.effects import Effect, Tell
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, Standing
+from goqueue.core.ledger.entries import Acked, Delivered, Entry, Expired, Nacked, Released
+from goqueue.core.ledger.handout import HandOut
+from goqueue.core.ledger.keys import Keyed
 from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
-from goqueue.core.ledger.settlements import Settlement
-from goqueue.core.ledger.state import LedgerState
-from goqueue.core.offsetset import Run
+from goqueue.core.ledger.settlements import Action, SettleRequest
 from goqueue.core.records.batch import Producer
 from goqueue.storage.journals import journal
-from goqueue.storage.journals.ledgers import LedgerJournal, Payload
+from goqueue.storage.journals.journal import Journal
+from goqueue.storage.journals.ledgers import LedgerJournal, Payload, WrittenLedger
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.groups.world import GroupWorld
@@ -45,80 +43,73 @@ class Buggy(GroupWorld):
             return await super().run()
 
 
+class LedgerBug(Buggy):
+    """Planted in every ledger."""
+
+    ledger_class: type[Ledger]
+
+    def bug(self) -> AbstractContextManager[None]:
+        return replaced(WrittenLedger, "ledger_class", self.ledger_class)
+
+
 class SpeaksTooSoon(Buggy):
     """What was journaled last reaches the file only with what comes next."""
 
-    kind: Any
+    kind: type[Entry]
 
     def bug(self) -> AbstractContextManager[None]:
-        before, number = LedgerJournal.append, _KINDS[self.kind].number
-        waiting: WeakKeyDictionary[LedgerJournal, list[Payload]] = WeakKeyDictionary()
+        kind = self.kind
 
-        def append(self: LedgerJournal, payloads: Sequence[Payload]) -> None:
-            ready = [*waiting.pop(self, []), *payloads]
-            late: list[Payload] = []
-            while ready and ready[-1][3] and ready[-1][3][0] == number:
-                late.insert(0, ready.pop())
-            waiting[self] = late
-            if ready:
-                before(self, ready)
+        class Late(LedgerJournal):
+            def __init__(self, journal: Journal) -> None:
+                super().__init__(journal)
+                self.late: list[Payload] = []
 
-        return replaced(LedgerJournal, "append", append)
+            def append(self, payloads: Sequence[Payload]) -> None:
+                ready, self.late = [*self.late, *payloads], []
+                while ready and ready[-1][3] and isinstance(Entry.from_plain(ready[-1][3]), kind):
+                    self.late.insert(0, ready.pop())
+                if ready:
+                    super().append(ready)
+
+        return replaced(ledgers, "LedgerJournal", Late)
 
 
 class AnswersAcksBeforeJournal(SpeaksTooSoon):
-    kind = entries.Acked
+    kind = Acked
 
 
 class HandsOutBeforeJournal(SpeaksTooSoon):
-    kind = entries.Delivered
+    kind = Delivered
 
 
-class LosesWhatExpires(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        def expired(self: LedgerState, entry: entries.Expired) -> None:
-            for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
-                self.lanes.settle(*run)
-
-        return replaced(LedgerState, "_expired", expired)
+class LosesWhatExpires(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def apply(self, entry: Entry, now: float) -> None:
+            super().apply(Acked(entry.nonce, entry.runs) if isinstance(entry, Expired) else entry, now)
 
 
-class AcceptsStaleReceipts(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        before = Ledger.ack
-
-        def ack(
-            self: Ledger, now: float, nonce: int, runs: Iterable[AttemptRun]
-        ) -> tuple[Acked | None, AttemptRuns]:
-            entry, _ = before(self, now, nonce, runs)
+class AcceptsStaleReceipts(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
+            entry, _ = super().ack(now, nonce, runs)
             return entry, ()
 
-        return replaced(Ledger, "ack", ack)
+
+class RefusesRepeatedAcks(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def settle(self, now: float, asked: SettleRequest) -> tuple[Entry | None, AttemptRuns]:
+            entry, stale = super().settle(now, asked)
+            return entry, asked.runs if entry is None and asked.action is Action.ACK else stale
 
 
-class RefusesRepeatedAcks(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        def ack(
-            self: Ledger, now: float, nonce: int, runs: Iterable[AttemptRun]
-        ) -> tuple[Acked | None, AttemptRuns]:
-            good, stale = self._state.deliveries.judge(now, nonce, runs)
-            return (Acked(nonce, good) if good else None), stale
-
-        return replaced(Ledger, "ack", ack)
-
-
-class RemembersOnlyAcks(Buggy):
+class RemembersOnlyAcks(LedgerBug):
     """A nack, reject or release that is said again after a lost answer is refused."""
 
-    def bug(self) -> AbstractContextManager[None]:
-        before = Deliveries.judge
-
-        def judge(
-            self: Deliveries, now: float, nonce: int, runs: Iterable[AttemptRun], repeats: Settlement | None = None
-        ) -> ReceiptVerdict:
-            return before(self, now, nonce, runs, repeats if repeats is Settlement.ACKED else None)
-
-        return replaced(Deliveries, "judge", judge)
+    class ledger_class(Ledger):  # noqa: N801
+        def settle(self, now: float, asked: SettleRequest) -> tuple[Entry | None, AttemptRuns]:
+            entry, stale = super().settle(now, asked)
+            return entry, asked.runs if entry is None and asked.action is not Action.ACK else stale
 
 
 class BuriesWithoutSequence(Buggy):
@@ -133,112 +124,102 @@ class BuriesWithoutSequence(Buggy):
         return replaced(deadletters, "Produce", produce)
 
 
-class PassesWhatWasNacked(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        before = LedgerState._nacked
-
-        def nacked(self: LedgerState, entry: entries.Nacked, now: float) -> None:
-            before(self, entry, now)
-            for retry in entry.retries:
+class PassesWhatWasNacked(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def apply(self, entry: Entry, now: float) -> None:
+            super().apply(entry, now)
+            for retry in entry.retries if isinstance(entry, Nacked) else ():
                 for run in retry.runs:
-                    self.lanes.settle(run.first, run.last)
-
-        return replaced(LedgerState, "_nacked", nacked)
+                    self._state.lanes.settle(run.first, run.last)
 
 
-class ForgetsDelays(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        def retries(_self: Ledger, runs: Sequence[AttemptRun], _delay: float | None) -> tuple[Retry, ...]:
-            return (Retry(0.0, tuple(runs)),) if runs else ()
-
-        return replaced(Ledger, "_retries", retries)
+class ForgetsDelays(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def nack(
+            self, now: float, nonce: int, runs: Iterable[AttemptRun], _: float | None, reason: str
+        ) -> tuple[Nacked | None, AttemptRuns]:
+            return super().nack(now, nonce, runs, 0.0, reason)
 
 
 class DeliversOnceTooOften(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(LedgerSettings, "is_last", lambda self, attempt: 0 < self.max_deliveries < attempt)
+        class Generous(LedgerSettings):
+            def is_last(self, attempt: int) -> bool:
+                return 0 < self.max_deliveries < attempt
+
+        return replaced(settings, "LedgerSettings", Generous)
 
 
 class NeverDeliversAlone(Buggy):
     def bug(self) -> AbstractContextManager[None]:
-        return replaced(LedgerSettings, "goes_alone", lambda *_: False)
+        class Trusting(LedgerSettings):
+            def goes_alone(self, _: Standing) -> bool:
+                return False
+
+        return replaced(settings, "LedgerSettings", Trusting)
 
 
-class EndsLeasesEarly(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        before = LedgerState._delivered
-
-        def delivered(self: LedgerState, entry: entries.Delivered, now: float) -> None:
-            before(self, entry, now - entry.visibility / 2)
-
-        return replaced(LedgerState, "_delivered", delivered)
+class EndsLeasesEarly(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def apply(self, entry: Entry, now: float) -> None:
+            super().apply(entry, now - entry.visibility / 2 if isinstance(entry, Delivered) else now)
 
 
-class ForgetsWhatIsGivenBack(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        def released(self: LedgerState, entry: entries.Released) -> None:
-            for _, run in self.deliveries.take(entry.nonce, entry.runs).standing_runs():
-                self.lanes.settle(*run)
-
-        return replaced(LedgerState, "_released", released)
+class ForgetsWhatIsGivenBack(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        def apply(self, entry: Entry, now: float) -> None:
+            super().apply(Acked(entry.nonce, entry.runs) if isinstance(entry, Released) else entry, now)
 
 
 class PromisesPartitionsTwice(Buggy):
     """A member is told that it has what the others have, too."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before = group.Group._as_membership
+        class Generous(rebalance.Group):
+            def apply(self, now: float, decision: Decision) -> list[Effect]:
+                effects = super().apply(now, decision)
+                return [self.told(each.member) if isinstance(each, Tell) else each for each in effects]
 
-        def as_membership(self: group.Group, told: Tell) -> MemberState:
-            others = [self._core.told(member.id).assignment for member in self._core.view(0).members]
-            return before(self, replace(told, assignment=told.assignment.union(*others)))
+            def told(self, member_id: str) -> Tell:
+                everything = [member.assignment for member in self.view(0).members]
+                return replace(super().told(member_id), assignment=frozenset().union(*everything))
 
-        return replaced(group.Group, "_as_membership", as_membership)
+        return replaced(rebalance, "Group", Generous)
 
 
 class HandsOutBackwards(Buggy):
     """In the client, which has them in the right order."""
 
     def bug(self) -> AbstractContextManager[None]:
-        before: Callable[[Stock, int], list[Any]] = Stock.take
-        return replaced(Stock, "take", lambda self, count_max: before(self, count_max)[::-1])
+        class Backwards(Stock):
+            def take(self, count_max: int) -> list[Any]:
+                return super().take(count_max)[::-1]
+
+        return replaced(queue, "Stock", Backwards)
 
 
-class ForgetsKeysAtRestart(Buggy):
+class ForgetsKeysAtRestart(LedgerBug):
     """What was not settled when the broker ended is taken for messages without keys."""
 
-    def bug(self) -> AbstractContextManager[None]:
-        before = LedgerKeys.learn
-
-        def learn(self: LedgerKeys, unsettled: Iterable[Run], _: Iterable[Keyed]) -> None:
-            before(self, unsettled, ())
-
-        return replaced(LedgerKeys, "learn", learn)
+    class ledger_class(Ledger):  # noqa: N801
+        def learn_keys(self, _: Iterable[Keyed]) -> None:
+            super().learn_keys(())
 
 
-class IgnoresKeys(Buggy):
-    def bug(self) -> AbstractContextManager[None]:
-        def those_that_may_leave(_: LedgerKeys, sets: Sequence[StandingSet]) -> Sequence[StandingSet]:
-            return sets
-
-        return replaced(LedgerKeys, "those_that_may_leave", those_that_may_leave)
+class IgnoresKeys(LedgerBug):
+    class ledger_class(Ledger):  # noqa: N801
+        lacks_keys = False  # so it never learns one
 
 
-class FailsBehindTheJournal(Buggy):
+class FailsBehindTheJournal(LedgerBug):
     """Where only hidden messages follow those that are redelivered, the delivery is journaled, and then fails."""
 
-    def bug(self) -> AbstractContextManager[None]:
-        before = HandingOut._journal_and_answer
-
-        def journal_and_answer(
-            self: HandingOut, here: GroupHere, journaled: Sequence[entries.Entry], *rest: Any
-        ) -> None:
-            entry, place = (*journaled, None)[0], here.ledger.next_fresh
-            before(self, here, journaled, *rest)
-            if isinstance(entry, Delivered) and not entry.fresh and entry.scanned_to > place:
+    class ledger_class(Ledger):  # noqa: N801
+        def handed_out(self, now: float, decided: HandOut) -> None:
+            entry = (*decided.entries, None)[0]
+            if isinstance(entry, Delivered) and not entry.fresh and entry.scanned_to > decided.plan.fresh_from:
                 raise IndexError("planted")
-
-        return replaced(HandingOut, "_journal_and_answer", journal_and_answer)
+            super().handed_out(now, decided)
 
 
 class AdoptsNobody(Buggy):
@@ -263,14 +244,18 @@ class ForgetsWhatWasClaimed(Buggy):
             yield
 
 
-class SkipsWhatIsDamaged(Buggy):
+class SkipsWhatIsDamaged(LedgerBug):
     """What the log cannot read is passed over, and forgotten."""
 
-    def bug(self) -> AbstractContextManager[None]:
-        def note(self: LedgerDamage, *_: object) -> None:
-            return None
+    class ledger_class(Ledger):  # noqa: N801
+        @property
+        def damage(self) -> LedgerDamage:
+            return Unnoticed(self._state)
 
-        return replaced(LedgerDamage, "note", note)
+
+class Unnoticed(LedgerDamage):
+    def note(self, *_: object) -> None:
+        return None
 
 
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {

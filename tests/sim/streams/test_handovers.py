@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from goqueue.client.streaming import consumer
 from goqueue.client.streaming.commits import Committing
 from goqueue.client.streaming.partition import StreamPartition
 from goqueue.testing.determinism import run_deterministically
@@ -22,23 +23,23 @@ class ReleasesBeforeItsCommits(HandoverWorld):
     """A consumer lets go of a partition while a commit by hand is under way."""
 
     def bug(self) -> AbstractContextManager[None]:
-        async def finish(
-            self: Committing, streams: Iterable[StreamPartition], *, by_itself: bool, **_: Any
-        ) -> None:
-            if by_itself:
-                await self.commit_handled(streams)
+        class Impatient(Committing):
+            async def finish(self, streams: Iterable[StreamPartition], *, by_itself: bool, **_: Any) -> None:
+                if by_itself:
+                    await self.commit_handled(streams)
 
-        return replaced(Committing, "finish", finish)
+        return replaced(consumer, "Committing", Impatient)
 
 
 class CommitsNothingAtTheRelease(HandoverWorld):
     """What auto-commit owes is not committed when the partition goes."""
 
     def bug(self) -> AbstractContextManager[None]:
-        async def finish(self: Committing, *_: Any, **__: Any) -> None:
-            pass
+        class Careless(Committing):
+            async def finish(self, *_: Any, **__: Any) -> None:
+                pass
 
-        return replaced(Committing, "finish", finish)
+        return replaced(consumer, "Committing", Careless)
 
 
 PLANTED: dict[str, type[HandoverWorld]] = {
