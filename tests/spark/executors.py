@@ -47,11 +47,18 @@ def _kill_one(driver: int, moment: Moment, is_over: Event) -> list[str]:
 
 def _open_files(driver: int) -> Iterator[tuple[int, str]]:
     """Of all executors, with the process that has it open. They come and go meanwhile."""
-    for process in _children(driver):
+    for process in filter(_is_executor, _children(driver)):
         with suppress(OSError):
             for descriptor in os.listdir(f"/proc/{process}/fd"):
                 with suppress(OSError):
                     yield process, os.readlink(f"/proc/{process}/fd/{descriptor}")
+
+
+def _is_executor(process: int) -> bool:
+    """A program that the driver is about to start, such as chmod, has the driver's files for a moment."""
+    with suppress(OSError), open(f"/proc/{process}/cmdline", "rb") as command:
+        return b"CoarseGrainedExecutorBackend" in command.read()
+    return False
 
 
 def _children(parent: int) -> Iterator[int]:
