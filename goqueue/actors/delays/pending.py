@@ -248,9 +248,9 @@ class DelayedMessages:
         """Pass all waiting updates to index and timers."""
         if self.has_news.is_set():  # else a task may be waiting for this event
             self.has_news = trio.Event()
-        await self._write_all()
-        while some := _taken_from(self._timer_changes):
-            await self._set_timers(some)
+        while self._entries or self._timer_changes:  # some of each in turn: more may come as fast
+            self._write_some()
+            await self._set_timers(_taken_from(self._timer_changes))
 
     async def _write_all(self) -> None:
         """Write all entries to the index, some at a time so that others can run. It ends without a pause."""
@@ -274,9 +274,11 @@ class DelayedMessages:
         return self._owner
 
     async def _set_timers(self, changes: Sequence[tuple[Offset, Microseconds | None]]) -> None:
-        owner = await self._open_timers()
+        owner = await self._open_timers() if changes else None
         if self._timers is not None and owner is not None:
             await self._timers.call(SetTimers(owner, changes))
+        else:
+            await trio.lowlevel.checkpoint()  # others want to run
 
     async def _drop_timers(self) -> None:
         """Remove the timers of originals that are gone, some at a time."""

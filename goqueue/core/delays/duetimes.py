@@ -80,7 +80,7 @@ class DueTimes:
         while begin < len(offsets):
             number = offsets[begin] >> CHUNK_BITS
             end = bisect_left(offsets, number + 1 << CHUNK_BITS, begin)
-            self._chunk(number).set_all([offset & LOW_BITS for offset in offsets[begin:end]], dues[begin:end])
+            self._chunk(number).set_all(_lows(offsets[begin:end]), dues[begin:end])
             begin = end
 
     def remove(self, offset: Offset) -> None:
@@ -114,3 +114,10 @@ class DueTimes:
         if chunk is None:
             chunk = self._chunks[number] = _Chunk()
         return chunk
+
+
+def _lows(offsets: Sequence[Offset]) -> Sequence[int]:
+    """The low bits of rising offsets of one chunk, which mostly follow each other without gaps."""
+    first, last = offsets[0] & LOW_BITS, offsets[-1] & LOW_BITS
+    has_gaps = last - first >= len(offsets)
+    return [offset & LOW_BITS for offset in offsets] if has_gaps else range(first, last + 1)
