@@ -227,7 +227,11 @@ async def test_delays_fire_what_is_due_and_cancel_what_is_not(autojump_clock: Mo
         await become_durable()
         assert await cancelled.wait()
         await part.fire([(0, now - 1), (1, now + 10**9)])
+        too_late = await asked.ask(CancelDelayed(0))
+        await wait_all_tasks_blocked()
+        assert not too_late.settled, "it has fired, and that is not durable yet"
         await become_durable()
+        assert not await too_late.wait()
         assert await asked.call(CountDelayed(())) == [0]
         values = [each.value for each in records_in((await on.log.read(0, 10_000)).data)]
         assert values[-1] == b"soon"
