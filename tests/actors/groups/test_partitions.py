@@ -175,6 +175,29 @@ async def test_the_newest_owner_wins_after_trouble(disk: SimulatedDisk, autojump
         assert stage.script.owner(*place) == "bob"
 
 
+async def test_a_group_that_rested_tells_its_partitions_again_after_trouble(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """Neither a new owner nor new settings are lost on a partition that refused just then."""
+    async with on_stage(disk) as stage:
+        await stage.create("orders", 1)
+        group = await stage.group()
+        await group.call(join("ann", "orders", session=600, static=True))
+        await trio.sleep(5)
+        stage.script.refusing = {("orders", 0): PartitionUnavailable("x")}
+        await group.call(Leave("ann"))
+        await group.call(join("bob", "orders", connection=2, session=600, static=True))
+        stage.script.refusing.clear()
+        await trio.sleep(3)
+        assert stage.script.owner("orders", 0) == "bob"
+        await trio.sleep(5)
+        stage.script.refusing = {("orders", 0): PartitionUnavailable("x")}
+        await group.call(Alter({"max_deliveries": 7}, force=True))
+        stage.script.refusing.clear()
+        await trio.sleep(3)
+        assert attached(stage, "orders", 0)[-1].settings.max_deliveries == 7
+
+
 # Topics
 
 
