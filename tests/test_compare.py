@@ -207,6 +207,20 @@ def test_each_tree_runs_its_own_benchmarks_when_asked_to(
     assert {each["name"] for each in left_out} == {"written by before", "written by after"}
 
 
+def test_each_benchmark_is_shown_as_soon_as_it_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So a run that ends early keeps what it has: here the second benchmark fails in its first real run."""
+    commit(tmp_path, 100.0, "before")
+    commit(tmp_path, 50.0, "after")
+    broken = FAKE.replace("goqueue.CODE", "0 if options.tiny else 3")
+    (tmp_path / "benchmarks/broken.py").write_text(broken)
+    names = ["fake", "broken", "--runs", "1", "--python", sys.executable]
+    assert main(["HEAD~1", *names], tmp_path) == 2
+    said = capsys.readouterr()
+    assert "fake: the present tree" in said.out
+    assert "broken: the present tree" not in said.out
+    assert "benchmarks.broken fails" in said.err
+
+
 def test_a_comparison_that_cannot_be_made_ends_with_code_two(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -65,7 +66,13 @@ def both_sides(root: Path, commit: str, options: argparse.Namespace) -> Iterator
             yield {"old": before, "new": after, "again": before}
 
 
-def measure(options: argparse.Namespace, root: Path, commit: str) -> tuple[list[Comparison], list[LeftOut]]:
+def measure(
+    options: argparse.Namespace,
+    root: Path,
+    commit: str,
+    tell: Callable[[str, Sequence[Comparison], Sequence[LeftOut]], None],
+) -> tuple[list[Comparison], list[LeftOut]]:
+    """`tell` hears of each benchmark as soon as it is done: a run that is ended loses only the one under way."""
     console = Console(stderr=True)
     compared, left_out = list[Comparison](), list[LeftOut]()
     with (
@@ -91,6 +98,9 @@ def measure(options: argparse.Namespace, root: Path, commit: str) -> tuple[list[
                 lambda what: progress.update(task, description=what),
             )
             found = compare(name, rounds)
+            progress.stop()
+            tell(name, *found)
+            progress.start()
             compared += found[0]
             left_out += found[1]
     return compared, left_out
@@ -121,24 +131,27 @@ def _spread(ratios: Sequence[float]) -> str:
     return f"{min(ratios):.3f} to {max(ratios):.3f}"
 
 
-def show(commit: str, options: argparse.Namespace, compared: list[Comparison], left_out: list[LeftOut]) -> None:
-    if options.output == "json":
-        said = {
-            "commit": commit,
-            "machine": machine(),
-            "runs": options.runs,
-            "size": options.size,
-            "ratio_min": RATIO_MIN,
-            "figures": [each.as_json() for each in compared],
-            "left_out": [each._asdict() for each in left_out],
-        }
-        print(json.dumps(said, indent=2, ensure_ascii=False))
-        return
+def show_table(commit: str, benchmark: str, compared: Sequence[Comparison], left_out: Sequence[LeftOut]) -> None:
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_MIN)
-    for name in options.names:
-        console.print(table_of(commit, name, [each for each in compared if each.benchmark == name]))
+    console.print(table_of(commit, benchmark, compared))
     for each in left_out:
         console.print(f"left out: {each.benchmark}: {each.name}: {each.why}", markup=False, highlight=False)
+    sys.stdout.flush()
+
+
+def show_json(
+    commit: str, options: argparse.Namespace, compared: Sequence[Comparison], left_out: Sequence[LeftOut]
+) -> None:
+    said = {
+        "commit": commit,
+        "machine": machine(),
+        "runs": options.runs,
+        "size": options.size,
+        "ratio_min": RATIO_MIN,
+        "figures": [each.as_json() for each in compared],
+        "left_out": [each._asdict() for each in left_out],
+    }
+    print(json.dumps(said, indent=2, ensure_ascii=False))
 
 
 # The command
@@ -150,11 +163,14 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     try:
         commit = trees.git(root, "rev-parse", "--verify", f"{options.commit}^{{commit}}")
         _check_names(root, options.names)
-        compared, left_out = measure(options, root, commit)
+        as_json = options.output == "json"
+        tell = (lambda *_: None) if as_json else partial(show_table, commit)
+        compared, left_out = measure(options, root, commit, tell)
     except Failed as error:
         print(f"compare: {error}", file=sys.stderr)
         return CANNOT
-    show(commit, options, compared, left_out)
+    if as_json:
+        show_json(commit, options, compared, left_out)
     return exit_code(compared)
 
 
