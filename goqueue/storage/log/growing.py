@@ -40,10 +40,17 @@ class CopiedBatch(NamedTuple):
 class GrowingLog:
     """Opened by `open`. Use it from one task at a time; only reads and commits may run in others."""
 
-    def __init__(self, volume: Volume, directory: str, config: LogConfig, recovered: Recovered) -> None:
+    def __init__(
+        self,
+        volume: Volume,
+        directory: str,
+        config: LogConfig,
+        recovered: Recovered,
+        leader_epoch: int | None = None,
+    ) -> None:
         self.config = config
         self.directory = directory
-        self.leader_epoch = recovered.leader_epoch + 1
+        self.leader_epoch = recovered.leader_epoch + 1 if leader_epoch is None else leader_epoch
         self._volume = volume
         self._turn = trio.Lock()
         self._is_closing = False
@@ -54,14 +61,28 @@ class GrowingLog:
         self._adopt(recovered)
 
     @classmethod
-    async def open(cls, volume: Volume, directory: str, config: LogConfig | None = None) -> Self:
-        """Recover the files and make them durable. `statistics()` names what was damaged or cut."""
+    async def open(
+        cls,
+        volume: Volume,
+        directory: str,
+        config: LogConfig | None = None,
+        *,
+        leader_epoch: int | None = None,
+    ) -> Self:
+        """Recover the files and make them durable. `statistics()` names what was damaged or cut.
+
+        Without a leader epoch it is one above the last, and recorded at once. The epoch of a log that follows
+        another one is recorded there.
+        """
         await volume.make_directories(directory)
-        log = cls(volume, directory, config or LogConfig(), await recover(volume, directory))
+        log = cls(volume, directory, config or LogConfig(), await recover(volume, directory), leader_epoch)
         try:
             await log.commit()
             log.advance_high_watermark(log.durable_offset)
-            await log.checkpoint()
+            if leader_epoch is None:
+                await log.checkpoint()
+            elif log.is_as_left:
+                log._checkpointed = log._point_now()  # but for the epoch, which the next batch says
         except DiskFull:
             pass  # the log can be read; the next checkpoint tries again
         except BaseException:
@@ -86,6 +107,8 @@ class GrowingLog:
         self.damage_met: list[Damage] = list(recovered.damage)
         """Damage that was found when the log was opened, or by a read since, and was there at the last look."""
         self._scanned_bytes = recovered.scanned_bytes
+        self.is_as_left = recovered.as_left
+        """The log was opened just as its recovery point says."""
         self._checkpointed: RecoveryPoint | None = None
         # The recovery point was written once all names were durable. The file that grows is synced in any case: one
         # that was cut for want of room, by a process that was killed then, may have its old end back otherwise.
@@ -344,6 +367,10 @@ class GrowingLog:
     def _few_producers(self) -> ProducerStates | None:
         """The producers that the recovery point itself holds; None when there are too many."""
         return self._history.few_producers(self._volume.producers.limits.inline_max)
+
+    def _point_now(self) -> RecoveryPoint:
+        growing = self._segments.growing
+        return self._recovery_point(growing, growing.closed_index() if growing is not None else None)
 
     def _recovery_point(self, growing: Segment | None, closed: ClosedIndex | None) -> RecoveryPoint:
         """The state at this moment; to be written once everything below `end_offset` is durable."""

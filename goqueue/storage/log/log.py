@@ -46,8 +46,15 @@ DAMAGE_MET_MAX = 100
 class Log(GrowingLog):
     """Opened by `Log.open`. Appends and commits are in its base class; reads and removal are here."""
 
-    def __init__(self, volume: Volume, directory: str, config: LogConfig, recovered: Recovered) -> None:
-        super().__init__(volume, directory, config, recovered)
+    def __init__(
+        self,
+        volume: Volume,
+        directory: str,
+        config: LogConfig,
+        recovered: Recovered,
+        leader_epoch: int | None = None,
+    ) -> None:
+        super().__init__(volume, directory, config, recovered, leader_epoch)
         self._compaction = trio.Lock()
         self.past_changes = 0
         """The number of changes that removed something readers could see: what was read before may be gone."""
