@@ -133,10 +133,6 @@ class Actor:
         """Let others look at this without a message: `ref.board`. Take it back when it is no longer true."""
         self._life.mailbox.board = board
 
-    def retire(self) -> None:
-        """Stop without being asked: the actor's work is done."""
-        self._life.ask_to_stop()
-
     @property
     def ref(self) -> ActorRef:
         """A reference for others, so that they can send it news. To call it from a handler is a `CallCycle`."""

@@ -15,7 +15,6 @@ from goqueue.actors.runtime.cycles import Party
 from goqueue.actors.runtime.life import Life
 from goqueue.actors.runtime.mailbox import Mailbox, MailboxState
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.runtime.restarts import Restart
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +27,6 @@ class ChildSpec:
 
     name: str
     factory: Callable[[], Actor]
-    restart: Restart = Restart.PERMANENT
     stop_timeout_seconds: float = 5.0
     """Limit of a stop, then the child is cancelled. `supervised` has none: its children have limits."""
     mailbox_size_max: int = 1_000
@@ -43,9 +41,9 @@ class ChildSpec:
         object.__setattr__(self, "ref", ActorRef(self.mailbox))
 
 
-def supervised(name: str, factory: Callable[[], Actor], restart: Restart = Restart.PERMANENT) -> ChildSpec:
+def supervised(name: str, factory: Callable[[], Actor]) -> ChildSpec:
     """The spec of a child that is a supervisor: its stop is limited only by the limits of those below it."""
-    return ChildSpec(name, factory, restart, stop_timeout_seconds=math.inf)
+    return ChildSpec(name, factory, stop_timeout_seconds=math.inf)
 
 
 class ChildState(Enum):
@@ -53,18 +51,15 @@ class ChildState(Enum):
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
-    ENDED = "ended"
-    """It ended without being asked, and the supervisor has not dealt with it yet."""
     CRASHED = "crashed"
     """It crashed or could not be started, and the supervisor has not dealt with it yet; `error` says why."""
 
 
 _NEXT = {
     ChildState.DOWN: {ChildState.STARTING},
-    ChildState.STARTING: {ChildState.RUNNING, ChildState.ENDED, ChildState.CRASHED, ChildState.DOWN},
-    ChildState.RUNNING: {ChildState.STOPPING, ChildState.ENDED, ChildState.CRASHED},
+    ChildState.STARTING: {ChildState.RUNNING, ChildState.CRASHED, ChildState.DOWN},
+    ChildState.RUNNING: {ChildState.STOPPING, ChildState.CRASHED},
     ChildState.STOPPING: {ChildState.DOWN},
-    ChildState.ENDED: {ChildState.STARTING, ChildState.DOWN},
     ChildState.CRASHED: {ChildState.STARTING, ChildState.DOWN},
 }
 
@@ -138,10 +133,7 @@ class Child:
         self._leave()
 
     def _leave(self) -> None:
-        if self.state is ChildState.STOPPING:
-            self._move(ChildState.DOWN)
-        else:
-            self._move(ChildState.CRASHED if self.error is not None else ChildState.ENDED)
+        self._move(ChildState.DOWN if self.state is ChildState.STOPPING else ChildState.CRASHED)
         self._gone.set()
         self._on_end(self)
 
@@ -153,7 +145,7 @@ class Child:
             self._life.ask_to_stop()
         if self.state is ChildState.STOPPING:
             await self._see_it_go()
-        elif self.state in (ChildState.ENDED, ChildState.CRASHED):
+        elif self.state is ChildState.CRASHED:
             self._move(ChildState.DOWN)
 
     async def _see_it_go(self) -> None:

@@ -11,22 +11,11 @@ from goqueue.nursery import errors_in
 ChildT = TypeVar("ChildT")
 
 
-class Restart(Enum):
-    PERMANENT = "permanent"
-    """Started again however it ended."""
-    TRANSIENT = "transient"
-    """Started again after a crash, but not after it retired."""
-    TEMPORARY = "temporary"
-    """Never started again."""
-
-
 class Strategy(Enum):
     ONE_FOR_ONE = "one_for_one"
     """Only the one that crashed."""
     REST_FOR_ONE = "rest_for_one"
     """The one that crashed and those started after it, since these may build on it."""
-    ONE_FOR_ALL = "one_for_all"
-    """All of them: they share one state."""
 
 
 class NeverRestart(Exception):
@@ -46,19 +35,9 @@ def never_restarts(error: BaseException | None) -> bool:
     return error is not None and any(isinstance(fault, NeverRestart | LogStopped) for fault in errors_in(error))
 
 
-def wants_restart(restart: Restart, error: BaseException | None) -> bool:
-    if restart is Restart.TRANSIENT:
-        return error is not None
-    return restart is Restart.PERMANENT
-
-
 def affected(strategy: Strategy, children: Sequence[ChildT], crashed: ChildT) -> list[ChildT]:
     """The children that are stopped and started again when one of them, in their start order, crashed."""
-    if strategy is Strategy.ONE_FOR_ONE:
-        return [crashed]
-    if strategy is Strategy.REST_FOR_ONE:
-        return list(children[children.index(crashed) :])
-    return list(children)
+    return [crashed] if strategy is Strategy.ONE_FOR_ONE else list(children[children.index(crashed) :])
 
 
 class RestartBudget:

@@ -5,11 +5,10 @@ message. It starts and stops its children in its own task, one after the other; 
 other may be started and stopped some at a time (`width`).
 
 A crash is handled in this order. An error that no restart may follow (`NeverRestart`, a stopped log) ends the
-supervisor. A child that is not to be started again is forgotten. Else one restart is taken from the budget, and the
-children that the strategy names are stopped in reverse and started in order; with the budget spent, the supervisor
-gives up. Giving up and ending look alike: stop all children in order, then raise, so that the next supervisor above
-decides. Of several crashed children the one started first comes first, since others may build on it; a start that
-fails is one more crash.
+supervisor. Else one restart is taken from the budget, and the children that the strategy names are stopped in
+reverse and started in order; with the budget spent, the supervisor gives up. Giving up and ending look alike: stop
+all children in order, then raise, so that the next supervisor above decides. Of several crashed children the one
+started first comes first, since others may build on it; a start that fails is one more crash.
 
 What callers of a child see meanwhile: a call waits while the child is being started, also before its turn has
 come. It gets `ActorDied` while others must be stopped first: one of these could be the caller, which would wait for
@@ -29,34 +28,12 @@ from goqueue.actors.runtime.child import Child, ChildSpec, ChildState
 from goqueue.actors.runtime.children import Family
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.cycles import CallWait, Party, refuse_cycle
-from goqueue.actors.runtime.handlers import answers, defers
+from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply, Request
-from goqueue.actors.runtime.ref import ActorRef, ActorStatistics
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.reports import ChildReport, Fate, log_report
-from goqueue.actors.runtime.restarts import (
-    Restart,
-    RestartBudget,
-    Strategy,
-    TooManyRestarts,
-    affected,
-    never_restarts,
-    wants_restart,
-)
+from goqueue.actors.runtime.restarts import RestartBudget, Strategy, TooManyRestarts, affected, never_restarts
 from goqueue.errors import ActorDied
-
-
-@dataclass(frozen=True, slots=True)
-class AddChild(Request[ActorRef]):
-    """Start one more child, after the present ones. Raises what its start raised."""
-
-    spec: ChildSpec
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveChild(Request[bool]):
-    """Stop a child and forget it. False if there is none of that name, so a repeat is harmless."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +55,6 @@ class ReopenChild(Request[None]):
     """Stop a child and start it again from its factory. Its ref stays, and no restart is counted against it."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListChildren(Request[tuple[ActorStatistics, ...]]):
-    """The children, in the order of their start."""
 
 
 class Supervisor(Actor):
@@ -132,32 +104,6 @@ class Supervisor(Actor):
 
     # Children come and go.
 
-    @defers(AddChild)
-    async def add_child(self, message: AddChild, reply: Reply[ActorRef]) -> None:
-        if message.spec.name in self._family:
-            reply.fail(ValueError(f"{self.name} has a child {message.spec.name} already"))
-            return
-        child = self._family.place(message.spec)
-        try:
-            await self._start_in_order([child])
-        except Exception as error:
-            self._drop(child)
-            reply.fail(error)
-        else:
-            reply.resolve(child.spec.ref)
-
-    @defers(RemoveChild)
-    async def remove_child(self, message: RemoveChild, reply: Reply[bool]) -> None:
-        child = self._family.find(message.name)
-        if child is None:
-            reply.resolve(False)
-            return
-        if reply.asker is not None:
-            refuse_cycle(reply.asker, CallWait(child.party))
-        await self._stop_in_reverse([child])
-        self._drop(child)
-        reply.resolve(True)
-
     @defers(AddChildren)
     async def add_children(self, message: AddChildren, reply: "Reply[tuple[ActorRef | Exception, ...]]") -> None:
         for spec in message.specs:
@@ -197,10 +143,6 @@ class Supervisor(Actor):
             reply.fail(error)
         else:
             reply.resolve(None)
-
-    @answers(ListChildren)
-    async def list_children(self, _message: ListChildren) -> tuple[ActorStatistics, ...]:
-        return tuple(child.spec.ref.statistics() for child in self._family.in_order())
 
     def _drop(self, child: Child) -> None:
         if never_restarts(child.error):
@@ -244,10 +186,7 @@ class Supervisor(Actor):
             ended = self._ended()
             if not ended:
                 return
-            if wants_restart(ended[0].spec.restart, ended[0].error):
-                await self._restart(ended[0])
-            else:
-                self._let_go(ended[0])
+            await self._restart(ended[0])
 
     def _end_if_no_restart_may_follow(self) -> None:
         for child in self._family.in_order():
@@ -256,12 +195,7 @@ class Supervisor(Actor):
                 raise child.error
 
     def _ended(self) -> list[Child]:
-        return [child for child in self._family.in_order() if child.state in (ChildState.ENDED, ChildState.CRASHED)]
-
-    def _let_go(self, child: Child) -> None:
-        if child.error is not None:
-            self._report(child, Fate.LOST)
-        self._family.forget(child)
+        return [child for child in self._family.in_order() if child.state is ChildState.CRASHED]
 
     async def _restart(self, child: Child) -> None:
         self._take_from_budget(child)
@@ -270,9 +204,6 @@ class Supervisor(Actor):
             self._report(ended, Fate.RESTARTING)
         await self._stop_in_reverse([one for one in together if one is not child])
         self._end_if_no_restart_may_follow()
-        for temporary in [one for one in together if one.spec.restart is Restart.TEMPORARY]:
-            self._family.forget(temporary)
-            together.remove(temporary)
         try:
             await self._start_in_order(together)
         except Exception as error:

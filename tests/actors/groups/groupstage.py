@@ -30,7 +30,7 @@ from goqueue.actors.runtime.messages import Letter
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.restarts import Strategy
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
+from goqueue.actors.runtime.supervisor import RemoveChildren, Supervisor
 from goqueue.actors.topics.requests import (
     FindPartition,
     FindPartitions,
@@ -47,7 +47,7 @@ from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.runtime.troupe import Bug
+from tests.actors.runtime.troupe import Bug, add_child
 
 Place = tuple[str, int]
 
@@ -202,7 +202,7 @@ class Stage:
         gone = self.topics.pop(name)
         for number in range(gone.partitions):
             self.refs.pop((gone.uuid, number))
-            await self.partitions.ref.call(RemoveChild(f"{name}/{number} {gone.uuid}"))
+            await self.partitions.ref.call(RemoveChildren((f"{name}/{number} {gone.uuid}",)))
         self._tell()
 
     async def start_partitions(self) -> None:
@@ -212,7 +212,7 @@ class Stage:
 
     async def _start_partition(self, uuid: UUID, name: str, number: int) -> None:
         spec = ChildSpec(f"{name}/{number} {uuid}", lambda: ScriptedPartition(self.script, (name, number)))
-        self.refs[uuid, number] = await self.partitions.ref.call(AddChild(spec))
+        self.refs[uuid, number] = await add_child(self.partitions.ref, spec)
 
     def _tell(self) -> None:
         for watcher in self.watchers:

@@ -8,9 +8,9 @@ from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.supervisor import AddChildren, ListChildren, RemoveChildren, Supervisor
+from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren, Supervisor
 from goqueue.errors import ActorDied, LogStopped
-from tests.actors.runtime.troupe import Bug, Do, Puppet
+from tests.actors.runtime.troupe import Bug, Do, Puppet, those_up
 
 SECONDS = 1.0
 
@@ -66,7 +66,7 @@ async def test_many_children_are_started_and_stopped_some_at_a_time(autojump_clo
         begun = trio.current_time()
         assert await top.call(AddChildren(specs)) == tuple(spec.ref for spec in specs)
         assert trio.current_time() - begun == 3 * SECONDS
-        assert [child.name for child in await top.call(ListChildren())] == [spec.name for spec in specs]
+        assert those_up(*specs) == [spec.name for spec in specs]
         begun = trio.current_time()
     assert trio.current_time() - begun == 3 * SECONDS, "a stop is as wide"
     assert Slow.most_at_once == 16
@@ -92,17 +92,18 @@ async def test_removing_takes_those_that_are_there(autojump_clock: MockClock) ->
     async with running(supervised("top", lambda: Supervisor(width=4))) as top:
         await top.call(AddChildren(specs))
         await top.call(RemoveChildren(("00", "02", "missing")))
-        assert [child.name for child in await top.call(ListChildren())] == ["01", "03"]
+        assert those_up(*specs) == ["01", "03"]
         with pytest.raises(ActorDied):
             await specs[0].ref.call(Do(nothing))
 
 
 async def test_a_name_that_is_taken_starts_none_of_them(autojump_clock: MockClock) -> None:
     async with running(supervised("top", lambda: Supervisor(width=4))) as top:
-        await top.call(AddChildren((ChildSpec("a", Puppet),)))
+        a, b = ChildSpec("a", Puppet), ChildSpec("b", Puppet)
+        await top.call(AddChildren((a,)))
         with pytest.raises(ValueError, match="has a child a already"):
-            await top.call(AddChildren((ChildSpec("b", Puppet), ChildSpec("a", Puppet))))
-        assert [child.name for child in await top.call(ListChildren())] == ["a"]
+            await top.call(AddChildren((b, ChildSpec("a", Puppet))))
+        assert those_up(a, b) == ["a"]
 
 
 async def test_a_stop_breaks_off_a_long_start_of_many(autojump_clock: MockClock) -> None:

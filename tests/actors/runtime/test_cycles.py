@@ -16,9 +16,20 @@ from goqueue.actors.runtime.cycles import CallWait, Party, refuse_cycle
 from goqueue.actors.runtime.messages import Letter, Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
+from goqueue.actors.runtime.supervisor import RemoveChildren, Supervisor
 from goqueue.errors import CallCycle
-from tests.actors.runtime.troupe import Do, Keep, Puppet, calling, itself, nothing, puppet, rest, start_call
+from tests.actors.runtime.troupe import (
+    Do,
+    Keep,
+    Puppet,
+    add_child,
+    calling,
+    itself,
+    nothing,
+    puppet,
+    rest,
+    start_call,
+)
 
 
 async def test_an_actor_that_calls_itself_is_told(autojump_clock: MockClock) -> None:
@@ -262,7 +273,7 @@ class Starter(Puppet):
 async def test_a_child_that_calls_its_supervisor_while_it_starts_is_told(autojump_clock: MockClock) -> None:
     async with running(supervised("top", Supervisor)) as top:
         with pytest.raises(CallCycle, match="child → top → child"):
-            await top.call(AddChild(ChildSpec("child", lambda: Starter(top))))
+            await add_child(top, ChildSpec("child", lambda: Starter(top)))
 
 
 async def test_a_child_that_calls_a_later_sibling_while_it_starts_is_told(autojump_clock: MockClock) -> None:
@@ -285,10 +296,10 @@ async def test_a_child_that_asks_for_its_own_removal_is_told(autojump_clock: Moc
     child, other = puppet("child"), puppet("other")
     async with running(supervised("top", lambda: Supervisor([child, other]))) as top:
         with pytest.raises(CallCycle, match="child → child"):
-            await child.ref.call(calling(top, RemoveChild("child")))
+            await child.ref.call(calling(top, RemoveChildren(("child",))))
         with pytest.raises(CallCycle, match="other → child → other"):
-            await child.ref.call(calling(other.ref, calling(top, RemoveChild("child"))))
-        assert await child.ref.call(calling(top, RemoveChild("other"))) is True
+            await child.ref.call(calling(other.ref, calling(top, RemoveChildren(("child",)))))
+        await child.ref.call(calling(top, RemoveChildren(("other",))))
         assert trio.current_time() == 0
 
 

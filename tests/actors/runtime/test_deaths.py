@@ -19,7 +19,6 @@ from tests.actors.runtime.troupe import (
     crash,
     crashing,
     hang,
-    itself,
     nothing,
     puppet,
     rest,
@@ -349,23 +348,6 @@ async def test_an_actor_may_cancel_a_background_task(autojump_clock: MockClock) 
         scope.cancel()
         await wait_all_tasks_blocked()
         assert ref.statistics().background_tasks == 0
-
-
-async def test_an_actor_may_retire_and_finishes_its_letters_first() -> None:
-    async def retire(actor: Puppet) -> None:
-        actor.retire()
-        actor.retire()
-
-    journal: list[str] = []
-    async with running(puppet("p", journal)) as ref:
-        actor: Puppet = await ref.call(Do(itself))
-        ref.cast(Do(retire))
-        ref.cast(Keep())
-        await wait_all_tasks_blocked()
-        assert len(actor.kept) == 1
-        assert journal == ["p starts", "p stops", "p closes"]
-        with pytest.raises(ActorDied):
-            await ref.call(Do(nothing))
 
 
 async def test_after_the_end_no_task_is_left(autojump_clock: MockClock) -> None:

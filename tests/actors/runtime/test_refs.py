@@ -139,9 +139,9 @@ async def test_a_sibling_that_waits_for_one_whose_restart_is_put_off_does_not_ho
 
     first, second, third = puppet("first"), ChildSpec("second", SecondFails), puppet("third")
     specs = [first, second, third]
-    top = supervised("top", lambda: Supervisor(specs, strategy=Strategy.ONE_FOR_ALL, report=no_report))
+    top = supervised("top", lambda: Supervisor(specs, strategy=Strategy.REST_FOR_ONE, report=no_report))
     async with running(top), trio.open_nursery() as nursery:
-        third.ref.cast(Do(crash))
+        first.ref.cast(Do(crash))
         await trio.sleep(0.5)
         asking = start_call(nursery, first.ref, calling(third.ref, Do(nothing)))
         await trio.sleep(1)

@@ -1,7 +1,5 @@
 """Who is started again, together with whom, how often, and what callers see of it."""
 
-from collections.abc import Callable
-
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -10,20 +8,19 @@ from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.reports import ChildReport, Fate
 from goqueue.actors.runtime.restarts import (
     NeverRestart,
-    Restart,
     RestartBudget,
     Strategy,
     TooManyRestarts,
     never_restarts,
 )
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.supervisor import AddChild, ListChildren, Supervisor
+from goqueue.actors.runtime.supervisor import Supervisor
 from goqueue.errors import ActorDied, DiskFull, LogStopped
 from tests.actors.runtime.troupe import (
     Bug,
-    Caller,
     Do,
     Puppet,
+    add_child,
     crash,
     crashing,
     itself,
@@ -31,10 +28,6 @@ from tests.actors.runtime.troupe import (
     puppet,
     start_call,
 )
-
-
-async def retire(actor: Puppet) -> None:
-    actor.retire()
 
 
 def no_report(_report: ChildReport) -> None:
@@ -63,7 +56,6 @@ def without_closes(journal: list[str]) -> list[str]:
     [
         (Strategy.ONE_FOR_ONE, ["b starts"]),
         (Strategy.REST_FOR_ONE, ["c stops", "b starts", "c starts"]),
-        (Strategy.ONE_FOR_ALL, ["c stops", "a stops", "a starts", "b starts", "c starts"]),
     ],
 )
 async def test_the_strategy_says_who_is_restarted_with_the_crashed_one(
@@ -95,7 +87,7 @@ async def test_children_added_later_are_the_rest_of_those_before_them() -> None:
     journal: list[str] = []
     specs, top = family(journal, Strategy.REST_FOR_ONE)
     async with running(top) as ref:
-        await ref.call(AddChild(puppet("d", journal)))
+        await add_child(ref, puppet("d", journal))
         journal.clear()
         specs[2].ref.cast(Do(crash))
         await settle()
@@ -111,59 +103,6 @@ async def test_several_that_crash_at_once_are_looked_after_in_the_order_of_their
             spec.ref.cast(Do(crash))
         await settle()
         assert without_closes(journal) == ["a starts", "b starts", "c starts"]
-
-
-async def test_a_temporary_sibling_is_stopped_with_the_others_and_not_started_again() -> None:
-    journal: list[str] = []
-    temporary = puppet("t", journal, restart=Restart.TEMPORARY)
-    last = puppet("z", journal)
-    first = puppet("a", journal)
-    top = supervised(
-        "top", lambda: Supervisor([first, temporary, last], strategy=Strategy.ONE_FOR_ALL, report=no_report)
-    )
-    async with running(top) as ref:
-        journal.clear()
-        first.ref.cast(Do(crash))
-        await settle()
-        assert without_closes(journal) == ["z stops", "t stops", "a starts", "z starts"]
-        assert [child.name for child in await ref.call(ListChildren())] == ["a", "z"]
-
-
-# Policies.
-
-
-@pytest.mark.parametrize(
-    ("restart", "end", "comes_back"),
-    [
-        (Restart.PERMANENT, crash, True),
-        (Restart.PERMANENT, retire, True),
-        (Restart.TRANSIENT, crash, True),
-        (Restart.TRANSIENT, retire, False),
-        (Restart.TEMPORARY, crash, False),
-        (Restart.TEMPORARY, retire, False),
-    ],
-)
-async def test_the_policy_says_whether_a_child_comes_back(
-    restart: Restart, end: Callable[[Puppet], None], comes_back: bool
-) -> None:
-    spec, other = puppet("a", restart=restart), puppet("b")
-    top = supervised("top", lambda: Supervisor([spec, other], strategy=Strategy.ONE_FOR_ONE, report=no_report))
-    async with running(top) as ref:
-        spec.ref.cast(Do(end))  # type: ignore[arg-type]
-        await settle()
-        assert [child.name for child in await ref.call(ListChildren())] == (["a", "b"] if comes_back else ["b"])
-        caller = Caller(spec.ref, Do(nothing))
-        await caller()
-        assert (caller.error is None) is comes_back
-        assert other.ref.statistics().restarts == 0
-
-
-async def test_a_name_is_free_again_after_its_child_ended_for_good() -> None:
-    async with running(supervised("top", lambda: Supervisor(report=no_report))) as top:
-        for _ in range(3):
-            ref = await top.call(AddChild(puppet("connection", restart=Restart.TEMPORARY)))
-            ref.cast(Do(crash))
-            await settle()
 
 
 # How often.
@@ -228,7 +167,7 @@ async def test_children_added_to_a_supervisor_that_was_restarted_are_gone_and_sa
     a = puppet("a")
     inner = supervised("inner", lambda: Supervisor([a], restarts_max=0, report=no_report))
     async with running(supervised("top", lambda: Supervisor([inner], report=no_report))):
-        added = await inner.ref.call(AddChild(puppet("added")))
+        added = await add_child(inner.ref, puppet("added"))
         a.ref.cast(Do(crash))
         await settle()
         await a.ref.call(Do(nothing))
@@ -255,10 +194,6 @@ class FailsToStart(Puppet):
     [
         (Strategy.ONE_FOR_ONE, ["b fails", "b fails", "b starts"]),
         (Strategy.REST_FOR_ONE, ["c stops", "b fails", "b fails", "b starts", "c starts"]),
-        (
-            Strategy.ONE_FOR_ALL,
-            ["c stops", "a stops"] + ["a starts", "b fails", "a stops"] * 2 + ["a starts", "b starts", "c starts"],
-        ),
     ],
 )
 async def test_a_restart_that_fails_is_one_more_crash(
@@ -319,19 +254,18 @@ def test_a_broken_invariant_and_a_stopped_log_are_known_also_within_groups() -> 
     assert not never_restarts(None)
 
 
-@pytest.mark.parametrize("restart", list(Restart))
 @pytest.mark.parametrize("error", [LogStopped("fsync failed"), NeverRestart("watermark fell")])
 async def test_an_error_that_no_restart_may_follow_stops_the_whole_tree_in_order(
-    error: Exception, restart: Restart
+    error: Exception,
 ) -> None:
-    """Whatever the policies say on the way up, the node stops; G15 holds for it too."""
+    """The node stops; G15 holds for it too."""
     journal: list[str] = []
     reports: list[ChildReport] = []
 
     async def fail(_puppet: Puppet) -> None:
         raise error
 
-    bad = puppet("bad", journal, restart=restart)
+    bad = puppet("bad", journal)
     inner = supervised(
         "inner", lambda: Supervisor([puppet("b", journal), bad, puppet("c", journal)], report=no_report)
     )
@@ -353,7 +287,7 @@ async def test_such_an_error_in_the_stop_of_a_sibling_is_not_hidden_by_the_resta
     journal: list[str] = []
     first = puppet("a", journal)
     specs = [first, ChildSpec("b", Unclean)]
-    top = supervised("top", lambda: Supervisor(specs, strategy=Strategy.ONE_FOR_ALL, report=no_report))
+    top = supervised("top", lambda: Supervisor(specs, strategy=Strategy.REST_FOR_ONE, report=no_report))
     async with crashing(LogStopped, top):
         first.ref.cast(Do(crash))
     assert journal == ["a starts", "a closes"]

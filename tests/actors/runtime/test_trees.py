@@ -15,16 +15,15 @@ from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.mailbox import MailboxState
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.runtime.restarts import Restart, Strategy, TooManyRestarts, never_restarts
+from goqueue.actors.runtime.restarts import Strategy, TooManyRestarts, never_restarts
 from goqueue.actors.runtime.root import running
-from goqueue.actors.runtime.supervisor import AddChild, RemoveChild, Supervisor
+from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren, Supervisor
 from goqueue.errors import CallCycle, GoQueueError, LogStopped
 from tests.actors.runtime.troupe import Bug, Caller, Do, Keep, Puppet, calling, crash, nothing, rest
 
 
 @dataclass(frozen=True)
 class Leaf:
-    restart: Restart
     start_seconds: float
     stop_seconds: float
 
@@ -33,7 +32,6 @@ class Leaf:
 class Branch:
     strategy: Strategy
     restarts_max: int
-    restart: Restart
     children: list[Leaf | Branch]
 
 
@@ -49,7 +47,6 @@ class Event:
 
 leaves = st.builds(
     Leaf,
-    restart=st.sampled_from(Restart),
     start_seconds=st.sampled_from([0.0, 0.0, 0.3]),
     stop_seconds=st.sampled_from([0.0, 0.0, 0.3, 1000.0]),
 )
@@ -59,7 +56,6 @@ nodes = st.recursive(
         Branch,
         strategy=st.sampled_from(Strategy),
         restarts_max=st.integers(0, 4),
-        restart=st.sampled_from(Restart),
         children=st.lists(below, max_size=4),
     ),
     max_leaves=8,
@@ -68,7 +64,6 @@ roots = st.builds(
     Branch,
     strategy=st.sampled_from(Strategy),
     restarts_max=st.integers(0, 4),
-    restart=st.just(Restart.PERMANENT),
     children=st.lists(nodes, min_size=1, max_size=4),
 )
 DEEDS = [
@@ -76,7 +71,6 @@ DEEDS = [
     "rest",
     "crash",
     "crash beside",
-    "retire",
     "keep",
     "call",
     "crash of other",
@@ -124,7 +118,7 @@ class Play:
     def spec(self, node: Leaf | Branch, name: str) -> ChildSpec:
         if isinstance(node, Leaf):
             plan = node
-            spec = ChildSpec(name, lambda: Troubled(self.journal, plan), plan.restart, stop_timeout_seconds=1.0)
+            spec = ChildSpec(name, lambda: Troubled(self.journal, plan), stop_timeout_seconds=1.0)
             self.leaves.append(spec)
             return spec
         below = [self.spec(child, f"{name}.{number}") for number, child in enumerate(node.children)]
@@ -138,7 +132,7 @@ class Play:
                 report=lambda _report: None,
             )
 
-        return supervised(name, factory, branch.restart)
+        return supervised(name, factory)
 
     async def perform(self) -> None:
         spec = self.spec(self.root, "0")
@@ -174,11 +168,11 @@ class Play:
 
     def change(self, event: Event) -> Request[Any]:
         if event.deed == "remove":
-            return RemoveChild(f"0.{event.leaf}")
-        plan, name = Leaf(Restart.PERMANENT, 0.1, 0.1), f"0.{len(self.root.children) + len(self.added)}"
-        spec = ChildSpec(name, lambda: Troubled(self.journal, plan), plan.restart)
+            return RemoveChildren((f"0.{event.leaf}",))
+        plan, name = Leaf(0.1, 0.1), f"0.{len(self.root.children) + len(self.added)}"
+        spec = ChildSpec(name, lambda: Troubled(self.journal, plan))
         self.added.append(spec)
-        return AddChild(spec)
+        return AddChildren((spec,))
 
     def message(self, event: Event, leaves: list[ChildSpec]) -> Request[Any]:
         other = leaves[event.other % len(leaves)].ref
@@ -187,7 +181,6 @@ class Play:
             "rest": Do(rest),
             "crash": Do(crash),
             "crash beside": Do(_crash_beside),
-            "retire": Do(_retire),
             "keep": Keep(),
             "call": calling(other, Do(rest)),
             "crash of other": calling(other, Do(crash)),
@@ -233,10 +226,6 @@ class Play:
             assert never_restarts(self.error)
         elif self.error is not None:
             assert isinstance(self.error, TooManyRestarts)
-
-
-async def _retire(actor: Puppet) -> None:
-    actor.retire()
 
 
 async def _crash_beside(actor: Puppet) -> None:

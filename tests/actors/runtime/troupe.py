@@ -14,6 +14,7 @@ from goqueue.actors.runtime.handlers import answers, defers, hears
 from goqueue.actors.runtime.messages import Letter, News, Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
+from goqueue.actors.runtime.supervisor import AddChildren
 
 
 class Bug(Exception):
@@ -112,6 +113,18 @@ def calling(target: ActorRef, message: Request[Any]) -> Do:
 
 def puppet(name: str, journal: list[str] | None = None, **options: Any) -> ChildSpec:
     return ChildSpec(name, lambda: Puppet(journal), **options)
+
+
+async def add_child(supervisor: ActorRef, spec: ChildSpec) -> ActorRef:
+    """Add one child; raises what its start raised."""
+    [outcome] = await supervisor.call(AddChildren((spec,)))
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def those_up(*specs: ChildSpec) -> list[str]:
+    return [spec.name for spec in specs if not spec.ref.is_down]
 
 
 @dataclass
