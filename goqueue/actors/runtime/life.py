@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
 import trio
 
-from goqueue.actors.runtime.background import Background
 from goqueue.actors.runtime.cycles import current_party
 from goqueue.actors.runtime.mailbox import Mailbox, MailboxState
 from goqueue.actors.runtime.messages import Letter, Reply
@@ -34,7 +33,8 @@ class Life:
         self.mailbox = mailbox
         self._actor: Actor | None = None
         self.nursery: trio.Nursery | None = None
-        self._background: Background | None = None
+        self._unfinished = 0
+        """The number of finite background tasks: a stop waits for their end."""
         self._held: dict[Reply[Any], tuple[Any, BaseException | None]] = {}
         self._holds_answers = False
         self.was_ready = False
@@ -45,7 +45,6 @@ class Life:
         try:
             async with PlainNursery() as nursery:
                 self.nursery = nursery
-                self._background = Background(nursery, self.mailbox)
                 nursery.start_soon(self.mailbox.keep_alarm)
                 await self._live(task_status)
                 nursery.cancel_scope.cancel()
@@ -73,10 +72,7 @@ class Life:
             self._actor.stop_asked()
 
     def _finished(self) -> bool:
-        mailbox = self.mailbox
-        if mailbox.state is not MailboxState.STOPPING:
-            return False
-        return mailbox.empty and self._background is not None and self._background.unfinished == 0
+        return self.mailbox.state is MailboxState.STOPPING and self.mailbox.empty and not self._unfinished
 
     def _end(self, error: BaseException | None) -> None:
         crash = None if isinstance(error, trio.Cancelled) else error
@@ -147,11 +143,38 @@ class Life:
             else:
                 reply.fail(error)
 
+    # Tasks beside the actor's own: an fsync under way, a socket that is read. They run in the actor's nursery, so
+    # the crash of one is the crash of the actor, and none outlives it.
+
     def background(
         self, task: Callable[[Unpack[Args]], Awaitable[object]], *args: *Args, endless: bool
     ) -> trio.CancelScope:
-        assert self._background is not None
-        return self._background.start(task, *args, endless=endless)
+        assert self.nursery is not None
+        scope = trio.CancelScope()
+        self._count(endless, 1)
+        self.nursery.start_soon(self._run_beside, scope, task, args, endless)
+        return scope
+
+    async def _run_beside(
+        self,
+        scope: trio.CancelScope,
+        task: Callable[[Unpack[Args]], Awaitable[object]],
+        args: tuple[*Args],
+        endless: bool,
+    ) -> None:
+        """Its end wakes the actor, which may have waited for just that."""
+        current_party.set(None)
+        try:
+            with scope:
+                await task(*args)
+        finally:
+            self._count(endless, -1)
+            self.mailbox.wake()
+
+    def _count(self, endless: bool, change: int) -> None:
+        self.mailbox.party.background_tasks += change
+        if not endless:
+            self._unfinished += change
 
 
 def _how_it_ended(error: BaseException | None) -> str:

@@ -25,10 +25,10 @@ import trio
 
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import Child, ChildSpec, ChildState
-from goqueue.actors.runtime.children import Family
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.cycles import CallWait, Party, refuse_cycle
 from goqueue.actors.runtime.handlers import defers
+from goqueue.actors.runtime.mailbox import SiblingCounts
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.reports import ChildReport, Fate, log_report
@@ -72,18 +72,20 @@ class Supervisor(Actor):
         self._budget = RestartBudget(restarts_max, window_seconds)
         self._width = width
         self._tell = report
-        self._family = Family(self._child_ended)
+        self._children: dict[str, Child] = {}
+        """In the order of their start."""
+        self._counts = SiblingCounts()
         self._starting: trio.CancelScope | None = None
         self._stopping = False
         self._unattended = False
         for spec in children:
-            self._family.place(spec)
+            self._place(spec)
 
     # Its own life.
 
     async def start(self) -> None:
         try:
-            await self._start_in_order(self._family.in_order())
+            await self._start_in_order(self._in_order())
         except Exception as error:
             await self._end_with(error)
 
@@ -94,23 +96,33 @@ class Supervisor(Actor):
 
     async def stop(self) -> None:
         await self._stop_all()
-        errors = [child.error for child in self._family.in_order() if child.error is not None]
+        errors = [child.error for child in self._in_order() if child.error is not None]
         if errors:
             raise max(errors, key=never_restarts)
 
     def close(self) -> None:
-        for child in self._family.in_order():
+        for child in self._in_order():
             child.forsake()
 
     # Children come and go.
 
+    def _in_order(self) -> list[Child]:
+        return list(self._children.values())
+
+    def _place(self, spec: ChildSpec) -> Child:
+        if spec.name in self._children:
+            raise ValueError(f"there is a child {spec.name} already")
+        spec.mailbox.siblings = self._counts
+        child = self._children[spec.name] = Child(spec, self._child_ended)
+        return child
+
     @defers(AddChildren)
     async def add_children(self, message: AddChildren, reply: "Reply[tuple[ActorRef | Exception, ...]]") -> None:
         for spec in message.specs:
-            if spec.name in self._family:
+            if spec.name in self._children:
                 reply.fail(ValueError(f"{self.name} has a child {spec.name} already"))
                 return
-        children = [self._family.place(spec) for spec in message.specs]
+        children = [self._place(spec) for spec in message.specs]
         failures = await self._start_side_by_side(children)
         for child in failures:
             self._drop(child)
@@ -118,7 +130,7 @@ class Supervisor(Actor):
 
     @defers(RemoveChildren)
     async def remove_children(self, message: RemoveChildren, reply: Reply[None]) -> None:
-        found = [child for child in map(self._family.find, message.names) if child is not None]
+        found = [self._children[name] for name in message.names if name in self._children]
         if reply.asker is not None:
             for child in found:
                 refuse_cycle(reply.asker, CallWait(child.party))
@@ -129,7 +141,7 @@ class Supervisor(Actor):
 
     @defers(ReopenChild)
     async def reopen_child(self, message: ReopenChild, reply: Reply[None]) -> None:
-        child = self._family.find(message.name)
+        child = self._children.get(message.name)
         if child is None:
             reply.fail(ValueError(f"{self.name} has no child {message.name}"))
             return
@@ -148,7 +160,8 @@ class Supervisor(Actor):
         if never_restarts(child.error):
             self._unattended = True  # the next turn ends the supervisor
         else:
-            self._family.forget(child)
+            child.forsake()
+            del self._children[child.name]
 
     # Crashes. The end of a child sets a deadline in the past, so that `tick` handles it in the next turn.
 
@@ -189,17 +202,17 @@ class Supervisor(Actor):
             await self._restart(ended[0])
 
     def _end_if_no_restart_may_follow(self) -> None:
-        for child in self._family.in_order():
+        for child in self._in_order():
             if child.error is not None and never_restarts(child.error):
                 self._report(child, Fate.GIVEN_UP)
                 raise child.error
 
     def _ended(self) -> list[Child]:
-        return [child for child in self._family.in_order() if child.state is ChildState.CRASHED]
+        return [child for child in self._in_order() if child.state is ChildState.CRASHED]
 
     async def _restart(self, child: Child) -> None:
         self._take_from_budget(child)
-        together = affected(self._strategy, self._family.in_order(), child)
+        together = affected(self._strategy, self._in_order(), child)
         for ended in [one for one in self._ended() if one in together]:
             self._report(ended, Fate.RESTARTING)
         await self._stop_in_reverse([one for one in together if one is not child])
@@ -222,17 +235,25 @@ class Supervisor(Actor):
     # Starting and stopping.
 
     async def _start_in_order(self, children: Sequence[Child]) -> None:
+        """The first that cannot start ends it."""
+        await self._unless_stopped(partial(self._start_each, children))
+
+    async def _start_each(self, children: Sequence[Child]) -> None:
         assert self._life.nursery is not None
-        await self._unless_stopped(partial(self._family.start, children, self._party, self._life.nursery))
+        for child in children:
+            child.expect(self._party)
+        for child in children:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            with self._party.waiting(CallWait(child.party)):
+                await child.start(self._life.nursery)
 
     async def _start_side_by_side(self, children: Sequence[Child]) -> dict[Child, Exception]:
         """The children that could not be started, and why."""
         failures: dict[Child, Exception] = {}
 
         async def start(child: Child) -> None:
-            assert self._life.nursery is not None
             try:
-                await self._family.start([child], self._party, self._life.nursery)
+                await self._start_each([child])
             except Exception as error:
                 failures[child] = error
 
@@ -252,33 +273,32 @@ class Supervisor(Actor):
         raise ActorDied(f"{self.name} is stopping and starts nothing any more")
 
     async def _stop_in_reverse(self, children: Sequence[Child]) -> None:
+        """Up to `width` at a time. Callers of children that are not running get an error first: others may wait."""
         before = [child.error for child in children]
-        if self._width == 1:
-            await self._family.stop(children, self._party)
-        else:
-            await self._stop_side_by_side(children)
+        for child in children:
+            child.forsake()
+        await concurrently(self._stop_one, reversed(children), self._width)
         for child, error in zip(children, before, strict=True):
             if child.was_cut_off:
                 self._report(child, Fate.CUT_OFF)
             if child.error is not error:
                 self._report(child, Fate.STOP_FAILED)
 
-    async def _stop_side_by_side(self, children: Sequence[Child]) -> None:
-        for child in children:
-            child.forsake()
-        await concurrently(lambda child: self._family.stop([child], self._party), reversed(children), self._width)
+    async def _stop_one(self, child: Child) -> None:
+        with self._party.waiting(CallWait(child.party)):
+            await child.stop()
 
     async def _end_with(self, error: Exception) -> NoReturn:
         """Stop all, then raise this error, or one that no restart may follow if a stop brought one."""
         await self._stop_all()
-        errors = [child.error for child in self._family.in_order() if child.error is not None]
+        errors = [child.error for child in self._in_order() if child.error is not None]
         raise next((worse for worse in errors if never_restarts(worse)), error)
 
     async def _stop_all(self) -> None:
         for child in self._ended():
             if child.error is not None and not child.is_reported:
                 self._report(child, Fate.LOST)
-        await self._stop_in_reverse(self._family.in_order())
+        await self._stop_in_reverse(self._in_order())
 
     def _report(self, child: Child, fate: Fate) -> None:
         child.is_reported = True
