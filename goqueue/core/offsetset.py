@@ -44,8 +44,9 @@ class OffsetSet:
         self._chunks: dict[int, int] = {}
         self._numbers: list[int] = []
         self._size = 0
-        for number, mask in _masks_of(runs).items():
-            self._put(number, mask)
+        if runs:
+            for number, mask in _masks_of(runs).items():
+                self._put(number, mask)
 
     @classmethod
     def of(cls, offsets: Iterable[Offset]) -> "OffsetSet":

@@ -142,7 +142,7 @@ class Attempts:
     def to_plain(self) -> list[Any]:
         return [
             [standing.attempt, standing.lost, offsets.to_plain(), int(standing.lane)]
-            for standing, offsets in sorted(self._sets.items(), key=_standing)
+            for standing, offsets in sorted(self._sets.items())
         ]
 
     @classmethod
@@ -151,10 +151,6 @@ class Attempts:
         for attempt, lost, offsets, *lane in plain:
             attempts._sets[Standing(attempt, lost, *lane[:1])] = OffsetSet.from_plain(offsets)
         return attempts
-
-
-def _standing(item: tuple[Standing, OffsetSet]) -> Standing:
-    return item[0]
 
 
 def in_order(sets: Iterable[tuple[Standing, OffsetSet]]) -> Iterator[AttemptRun]:
@@ -221,14 +217,7 @@ def joined(runs: Iterable[AttemptRun]) -> AttemptRuns:
     runs = tuple(runs)
     if all(one[1] + 1 < other[0] for one, other in pairwise(runs)):  # as most often
         return runs
-    result = list[AttemptRun]()
-    for run in sorted(runs, key=lambda run: (run.attempt, run.first)):
-        before = result[-1] if result else None
-        if before is not None and before.attempt == run.attempt and run.first <= before.last + 1:
-            result[-1] = before._replace(last=max(before.last, run.last))
-        else:
-            result.append(run)
-    return tuple(sorted(result))
+    return AttemptSets(by_attempt(runs).items()).runs()
 
 
 def without(run: AttemptRun, found: Sequence[Run]) -> list[AttemptRun]:

@@ -88,8 +88,8 @@ class DeadLetterQueue:
         """The number of messages in the transfer that hold the committed offset."""
         return len(self._to_settle)
 
-    def count_in_transfer(self, end: Offset) -> int:
-        return self._to_settle.count(0, end - 1)
+    def count_in_transfer(self, first: Offset, last: Offset) -> int:
+        return self._to_settle.count(first, last)
 
     def next(self, count_max: int) -> tuple[DeadRun, ...]:
         """The first waiting messages, at most `count_max`."""

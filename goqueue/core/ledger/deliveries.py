@@ -98,8 +98,7 @@ class Deliveries:
 
     def runs(self) -> Iterator[Run]:
         """All messages in flight."""
-        leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
-        return (Run(run.first, run.last) for lease in leases for run in lease.out.runs())
+        return (run for _, offsets in self.standing_sets() for run in offsets.runs())
 
     def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
         leases = (lease for delivery in self._deliveries.values() for lease in delivery.leases)
@@ -186,20 +185,13 @@ class Deliveries:
         for lease in delivery.leases:
             self._note_deadline(delivery, lease)
 
-    def ack(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
-        """Take these, or all that are in flight."""
-        return self._settle(nonce, runs, Settlement.ACKED)
-
-    def take(self, nonce: int, runs: AttemptRuns, settled: Settlement | None = None) -> Attempts:
-        """These are no longer in flight: they were settled this way, or their lease has ended."""
-        return self._settle(nonce, runs, settled)
-
-    def _settle(self, nonce: int, runs: AttemptRuns | None, kind: Settlement | None) -> Attempts:
+    def take(self, nonce: int, runs: AttemptRuns | None, settled: Settlement | None = None) -> Attempts:
+        """These, or all of the delivery, are no longer in flight: they were settled this way, or their lease has
+        ended."""
         taken = self._take(nonce, runs)
-        if runs is not None:
-            _check_all(taken, runs)
-        if kind is not None:
-            self._deliveries[nonce].settled.note(kind, taken)
+        assert runs is None or len(taken) == count(runs), f"not all of {runs} were out"
+        if settled is not None:
+            self._deliveries[nonce].settled.note(settled, taken)
         self._close_if_empty(nonce)
         return taken
 
@@ -271,10 +263,6 @@ def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
     if wanted > sum(len(lease.out) for lease in leases) or any(run.last < run.first for run in runs):
         return False
     return sum(lease.out.count_of(runs) for lease in leases) == wanted
-
-
-def _check_all(taken: Attempts, runs: AttemptRuns) -> None:
-    assert len(taken) == count(runs), f"not all of {runs} were out"
 
 
 def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:

@@ -109,22 +109,19 @@ class HandOut(NamedTuple):
         return given
 
 
-class Delivering:
+class Delivering(NamedTuple):
     """The part of a ledger that decides deliveries."""
 
-    __slots__ = ("_keys", "_settings", "_state")
-
-    def __init__(self, state: LedgerState, settings: LedgerSettings, keys: LedgerKeys) -> None:
-        self._state = state
-        self._settings = settings
-        self._keys = keys
+    state: LedgerState
+    settings: LedgerSettings
+    keys: LedgerKeys
 
     def decide(self, now: float, to: Recipient, plan: Plan, scanned: Scanned) -> HandOut:
-        passed = [passed_over(self._state, scanned.gone, GONE)] if scanned.gone else []
+        passed = [passed_over(self.state, scanned.gone, GONE)] if scanned.gone else []
         delivery = self._delivery(now, to, plan, scanned.lanes)
         if delivery is None or isinstance(delivery, PassedOver):
             return HandOut(plan, passed if delivery is None else [*passed, delivery])
-        looked = self._look(plan, scanned.lanes) if self._settings.key_order else ()
+        looked = self._look(plan, scanned.lanes) if self.settings.key_order else ()
         return _decided(plan, scanned, passed, delivery, looked)
 
     def _delivery(
@@ -140,7 +137,7 @@ class Delivering:
         if plan.dealt is None:
             lane, scanned_to, _, fresh, _ = lanes[0]
             return Delivered(*to, tuple(again), tuple(as_runs(fresh)), scanned_to, is_alone, lane)
-        places = self._state.lanes.fresh
+        places = self.state.lanes.fresh
         moved = [each for each in lanes if each.fresh or each.scanned_to > places[each.lane]]
         taken = tuple(LaneTaken(each.lane, each.scanned_to, as_set(each.fresh)) for each in moved)
         return LanesDelivered(*to, tuple(sorted(again)), taken, is_alone)
@@ -148,15 +145,15 @@ class Delivering:
     def _check_delivery(self, now: float, to: Recipient, again: Sequence[AttemptRun], *, has_fresh: bool) -> bool:
         """A delivery that does not fit must not reach the journal (G7). Returns whether it is of one message
         alone."""
-        state = self._state
+        state = self.state
         assert state.has_begun
         assert 0 <= to.nonce < 1 << NONCE_BITS
         assert to.nonce not in state.deliveries, "a nonce names one delivery"
         state.retries.move_on(now)
-        assert not again or state.retries.count_ready(again) == count(again), f"some of {again} are not ready"
+        assert not again or state.retries.ready.count_of(again) == count(again), f"some of {again} are not ready"
         held = state.deliveries.held_by(to.member)
         assert not held.is_alone or not (again or has_fresh), "whoever holds a message alone is given nothing else"
-        is_alone = bool(again) and any(map(self._settings.goes_alone, state.retries.standings_of(again)))
+        is_alone = bool(again) and any(map(self.settings.goes_alone, state.retries.standings_of(again)))
         assert not is_alone or (count(again), has_fresh, held.count) == (1, False, 0)
         return is_alone
 
@@ -164,7 +161,7 @@ class Delivering:
         """Returns whether there are any."""
         has_fresh = False
         for lane, scanned_to, _, fresh, _ in lanes:
-            at = self._state.lanes.fresh[lane]
+            at = self.state.lanes.fresh[lane]
             assert at <= scanned_to, f"lane {lane} was looked at before"
             for first, last in _bounds(fresh) if isinstance(fresh, OffsetSet) else fresh:
                 assert at <= first <= last < scanned_to, f"{first} to {last} are not fresh"
@@ -172,7 +169,7 @@ class Delivering:
         return has_fresh
 
     def _scanned_in_vain(self, plan: Plan, lanes: Sequence[LaneScan]) -> PassedOver | None:
-        before, next_fresh = self._state.lanes.fresh, self._state.lanes.next_fresh
+        before, next_fresh = self.state.lanes.fresh, self.state.lanes.next_fresh
         if plan.dealt is None:
             scanned_to = lanes[0].scanned_to
             return PassedOver((), scanned_to, "") if scanned_to > next_fresh else None
@@ -186,7 +183,7 @@ class Delivering:
         left, looked = max(plan.fresh_max, 1), list[Looked]()
         for lane, _, again, fresh, keys in lanes:
             allotted = left if plan.dealt is None else max(0, plan.dealt.counts[lane] - count(again))
-            looked.append(self._keys.look(as_runs(fresh), keys, min(left, allotted)))
+            looked.append(self.keys.look(as_runs(fresh), keys, min(left, allotted)))
             left -= _size(fresh) - len(looked[-1].held)
         return looked
 

@@ -120,7 +120,7 @@ class Ledger(Planning):
             next_fresh=next_fresh,
             in_flight=state.deliveries.count,
             waiting=state.retries.waiting_count,
-            ready_again=state.retries.ready_count,
+            ready_again=len(state.retries.ready),
             leaving=state.dead_letters.leaving_count,
             in_transfer=state.dead_letters.transfer_count,
             removed_unacked=state.removed_unacked,
@@ -146,7 +146,7 @@ class Ledger(Planning):
     def count_behind_keys(self, now: float) -> int:
         """How many of the ready messages wait for an earlier one of their key."""
         self._state.retries.move_on(now)
-        return self._keys.count_waiting(self._state.retries.ready(lambda _: True))
+        return self._keys.count_waiting(list(self._state.retries.ready.items()))
 
     def unsettled(self) -> list[Run]:
         """The messages that are in flight, wait for their retry or are ready again, in order."""
@@ -177,7 +177,7 @@ class Ledger(Planning):
     def has_ready(self, now: float) -> bool:
         """Whether a message is ready for a redelivery, alone or with others."""
         self._state.retries.move_on(now)
-        return self._state.retries.ready_count > 0
+        return bool(self._state.retries.ready)
 
     def next_deadline(self) -> float | None:
         """When a lease ends or a retry comes due next: time for a `tick`."""
@@ -328,9 +328,7 @@ class Ledger(Planning):
 
     def in_transfer_within(self, run: Run) -> int:
         """How many of these are in the transfer and hold the committed offset."""
-        return self._state.dead_letters.count_in_transfer(
-            run.last + 1
-        ) - self._state.dead_letters.count_in_transfer(run.first)
+        return self._state.dead_letters.count_in_transfer(run.first, run.last)
 
     def begin_transfer(self, sequence: int, runs: Iterable[Run | DeadRun]) -> TransferBegun:
         """The append to the dead-letter topic may begin once this is journaled; it takes one sequence for each
@@ -360,7 +358,7 @@ class Ledger(Planning):
         """Retention removed everything below `offset`. Messages that were not scanned count as not done."""
         if offset <= self.committed:
             return None
-        in_transfer = self._state.dead_letters.count_in_transfer(offset)
+        in_transfer = self._state.dead_letters.count_in_transfer(0, offset - 1)
         return Removed(offset, self._state.lanes.count_unsettled(offset) - in_transfer)
 
     def cut_back(self, end: Offset) -> CutBack | None:

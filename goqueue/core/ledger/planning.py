@@ -62,7 +62,7 @@ class Planning:
     @property
     def looks_no_further(self) -> bool:
         """Whether so many messages are ready or wait for their keys that fresh ones are not looked at."""
-        return self._settings.key_order and self._state.retries.ready_count >= LOOK_AHEAD_MAX
+        return self._settings.key_order and len(self._state.retries.ready) >= LOOK_AHEAD_MAX
 
     @property
     def served(self) -> Sequence[int]:
@@ -86,12 +86,13 @@ class Planning:
         `lasts_max`: limit of the messages on their last permitted delivery, those that its program sees at once. A
         message in the prefetch of a client that dies would be given up unseen.
         """
-        self._state.retries.move_on(now)
+        retries = self._state.retries
+        retries.move_on(now)
         held = self._state.deliveries.held_by(member)
         lasts_max = count_max if lasts_max is None else min(lasts_max, count_max)
-        if not self._state.retries.ready_count and not held.is_alone and not fresh.is_mixed:  # as most often
+        if not retries.ready and not held.is_alone and not fresh.is_mixed:  # as most often
             return self._plan((), self._fresh_max(count_max, lasts_max), fresh)
-        alone = first_messages(self._ready(self._settings.goes_alone), 1) if self._state.retries.ready_count else ()
+        alone = first_messages(self._ready(self._settings.goes_alone), 1) if retries.ready else ()
         if held.is_alone or count_max <= 0:
             return self._plan((), 0, fresh, alone_waiting=bool(alone))
         if alone and lasts_max and not is_busy and not held.count:
@@ -121,7 +122,7 @@ class Planning:
     ) -> Plan:
         look_max = fresh_max
         if self._settings.key_order:
-            look_max = how_far_to_look(fresh_max, self._state.retries.ready_count)
+            look_max = how_far_to_look(fresh_max, len(self._state.retries.ready))
             fresh_max = min(fresh_max, look_max)
         places, lane = self._state.lanes.fresh, fresh.lane
         if fresh.is_mixed:  # this plan alone delivers nothing fresh, and may move no lane
@@ -133,7 +134,7 @@ class Planning:
     def _deal(self, now: float, count_max: int, lasts_max: int, fresh: FreshLanes, *, alone_waiting: bool) -> Plan:
         if self._settings.is_last(FRESH_ATTEMPT):
             count_max = min(count_max, lasts_max)
-        has_ready = self._state.retries.ready_count > 0
+        has_ready = bool(self._state.retries.ready)
         lasts = self._lasts(count_max, lasts_max) if has_ready else [()] * len(LANES)
         others = [self._those_ready(self._in_lane(lane, self._is_not_last)) if has_ready else [] for lane in LANES]
         sizes = [sum(len(offsets) for _, offsets in sets) for sets in others]
@@ -176,14 +177,15 @@ class Planning:
         return in_order(self._those_ready(chosen))
 
     def _those_ready(self, chosen: Callable[[Standing], bool]) -> list[StandingSet]:
-        return list(self._keys.those_that_may_leave(self._state.retries.ready(chosen)))
+        ready = [item for item in self._state.retries.ready.items() if chosen(item[0])]
+        return list(self._keys.those_that_may_leave(ready))
 
     def _in_lane(self, lane: int, chosen: Callable[[Standing], bool]) -> Callable[[Standing], bool]:
         return lambda standing: standing.lane == lane and chosen(standing)
 
     def _ready_lanes(self) -> int:
         """The lanes of the ready messages, as a mask."""
-        lanes = {standing.lane for standing, _ in self._state.retries.ready(lambda _: True)}
+        lanes = {standing.lane for standing, _ in self._state.retries.ready.items()}
         return sum(1 << lane for lane in lanes)
 
     def _is_last_with_others(self, standing: Standing) -> bool:

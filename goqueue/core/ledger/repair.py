@@ -5,7 +5,6 @@ As everywhere in a ledger, to decide changes nothing: the entry is journaled, th
 
 from collections.abc import Iterable
 
-from goqueue.core.ledger.attempts import in_order
 from goqueue.core.ledger.entries import Damaged, LaneOffsets, Repaired, Skipped
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.offsetset import OffsetSet, Run
@@ -39,7 +38,7 @@ class LedgerDamage:
         state = self._state
         state.retries.move_on(now)
         found = state.lanes.unseen(first, last)
-        held = [Run(run.first, run.last) for run in in_order(state.retries.ready(lambda _: True))]
+        held = [Run(run.first, run.last) for run in state.retries.ready.runs()]
         held += [Run(run.first, run.last) for run in state.dead_letters.leaving()]
         inside = ((max(first, run.first), min(last, run.last)) for run in held)
         found.update(OffsetSet(run for run in inside if run[0] <= run[1]))
@@ -58,6 +57,6 @@ class LedgerDamage:
     def skip(self, first: Offset, last: Offset, *, letters: bool = False) -> Skipped | None:
         """Give up the damaged messages of this range, and with `letters` its dead letters that are under way; None
         when there are none."""
-        in_transfer = self._state.dead_letters.count_in_transfer
-        unacked = self.count(first, last) + (in_transfer(last + 1) - in_transfer(first) if letters else 0)
+        in_transfer = self._state.dead_letters.count_in_transfer(first, last) if letters else 0
+        unacked = self.count(first, last) + in_transfer
         return Skipped(first, last, unacked, letters) if unacked else None

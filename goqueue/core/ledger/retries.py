@@ -4,7 +4,7 @@ A wait ends by the clock alone; nothing is journaled for it. So a caller that as
 retries over, by its time. The times of a replay may differ a little, so it takes messages from both.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -31,17 +31,9 @@ class Wait(NamedTuple):
 
 class Retries:
     def __init__(self) -> None:
-        self._ready = Attempts()
+        self.ready = Attempts()
+        self.waiting_count = 0
         self._waits: list[Wait] = []
-        self._waiting = 0
-
-    @property
-    def ready_count(self) -> int:
-        return len(self._ready)
-
-    @property
-    def waiting_count(self) -> int:
-        return self._waiting
 
     def next_due(self) -> float | None:
         return self._waits[0].due if self._waits else None
@@ -50,53 +42,37 @@ class Retries:
         """Messages whose retry is due become ready."""
         while self._waits and self._waits[0].due <= now:
             wait = heappop(self._waits)
-            self._waiting -= wait.last - wait.first + 1
-            self.make_ready(wait.standing, Run(wait.first, wait.last))
-
-    def make_ready(self, standing: Standing, run: Run) -> None:
-        self._ready.add(standing, run)
-
-    def make_ready_all(self, standing: Standing, offsets: OffsetSet) -> None:
-        self._ready.add_all(standing, offsets)
+            self.waiting_count -= wait.last - wait.first + 1
+            self.ready.add(wait.standing, Run(wait.first, wait.last))
 
     def hold_back(self, due: float, attempt: int, run: Run, lane: int = Priority.NORMAL) -> None:
         """These are not delivered before `due`."""
         heappush(self._waits, Wait(due, *run, attempt, lane))
-        self._waiting += run.size
-
-    def ready(self, chosen: Callable[[Standing], bool]) -> list[tuple[Standing, OffsetSet]]:
-        return [item for item in self._ready.items() if chosen(item[0])]
+        self.waiting_count += run.size
 
     def runs(self) -> Iterator[Run]:
         """Ready messages, and those that wait."""
-        yield from (Run(run.first, run.last) for run in self._ready.runs())
+        yield from (Run(run.first, run.last) for run in self.ready.runs())
         yield from (Run(wait.first, wait.last) for wait in self._waits)
 
     def standing_sets(self) -> Iterator[tuple[Standing, OffsetSet]]:
         """Ready messages, and those that wait."""
-        yield from self._ready.items()
+        yield from self.ready.items()
         yield from ((wait.standing, OffsetSet([(wait.first, wait.last)])) for wait in self._waits)
-
-    def count_ready(self, runs: Sequence[AttemptRun]) -> int:
-        """How many of these are ready, on the attempt that they name."""
-        return self._ready.count_of(runs)
 
     def standings_of(self, runs: Iterable[AttemptRun]) -> set[Standing]:
         """The standings of these messages, as far as they are ready."""
         asked = offsets_of(runs)
-        return {standing for standing, offsets in self._ready.items() if offsets.common(asked)}
+        return {standing for standing, offsets in self.ready.items() if offsets.common(asked)}
 
     def count_within(self, first: Offset, last: Offset) -> int:
         """How many of these are ready or wait. Looks at every wait."""
         waiting = sum(max(0, min(last, wait.last) - max(first, wait.first) + 1) for wait in self._waits)
-        return waiting + sum(offsets.count(first, last) for _, offsets in self._ready.items())
-
-    def make_all_ready(self, taken: Attempts) -> None:
-        self._ready.merge(taken)
+        return waiting + sum(offsets.count(first, last) for offsets in self.ready.values())
 
     def take(self, runs: Sequence[AttemptRun]) -> Attempts:
         """Remove and return the messages of these runs that are ready or wait."""
-        taken = self._ready.take(offsets_of(runs))
+        taken = self.ready.take(offsets_of(runs))
         for run in runs if len(taken) < count(runs) else ():
             for standing, piece in self._take_waiting(run.first, run.last):
                 taken.add(standing, piece)
@@ -104,11 +80,7 @@ class Retries:
 
     def take_within(self, first: Offset, last: Offset) -> list[StandingRun]:
         """The same for a range, however long."""
-        return [*self._ready.take_range(first, last), *self._take_waiting(first, last)]
-
-    def forget(self, first: Offset, last: Offset) -> None:
-        """Remove these: none of them is ready or waits any more."""
-        self.take_within(first, last)
+        return [*self.ready.take_range(first, last), *self._take_waiting(first, last)]
 
     def _take_waiting(self, first: Offset, last: Offset) -> list[StandingRun]:
         """Looks at every wait, so only for rare events."""
@@ -123,19 +95,19 @@ class Retries:
             kept += [rest for rest in outside if rest.first <= rest.last]
         heapify(kept)
         self._waits = kept
-        self._waiting -= sum(run.size for _, run in taken)
+        self.waiting_count -= sum(run.size for _, run in taken)
         return taken
 
     def to_plain(self, now: float) -> list[Any]:
         """The remaining time of each wait is in microseconds."""
         self.move_on(now)
         waits = [[round((due - now) * _MILLION), *map(int, what)] for due, *what in self._waits]
-        return [self._ready.to_plain(), sorted(waits)]
+        return [self.ready.to_plain(), sorted(waits)]
 
     @classmethod
     def from_plain(cls, plain: Any, now: float) -> "Retries":
         retries = cls()
-        retries._ready = Attempts.from_plain(plain[0])
+        retries.ready = Attempts.from_plain(plain[0])
         for left, first, last, attempt, *lane in plain[1]:
             retries.hold_back(now + left / _MILLION, attempt, Run(first, last), *lane[:1])
         return retries

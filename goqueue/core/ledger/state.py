@@ -163,7 +163,7 @@ class LedgerState:
     def _passed_over(self, entry: entries.PassedOver) -> None:
         for run in entry.runs:
             assert self.count_unheld(run) == run.size, f"{run} was not to be handed out again, nor leaving"
-            self.retries.forget(*run)
+            self.retries.take_within(*run)
             self.dead_letters.take(*run)
             self.lanes.settle(*run)
         for lane, place in enumerate(entry.lanes or [entry.scanned_to] * len(LANES)):
@@ -180,7 +180,7 @@ class LedgerState:
     # Settled, or to be redelivered
 
     def _acked(self, entry: entries.Acked) -> None:
-        for offsets in self.deliveries.ack(entry.nonce, entry.runs).values():
+        for offsets in self.deliveries.take(entry.nonce, entry.runs, Settlement.ACKED).values():
             self.lanes.settle_all(offsets)
 
     def _nacked(self, entry: entries.Nacked, now: float) -> None:
@@ -198,7 +198,7 @@ class LedgerState:
 
     def _released(self, entry: entries.Released) -> None:
         """As if they had not been delivered: their standing stays."""
-        self.retries.make_all_ready(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
+        self.retries.ready.merge(self.deliveries.take(entry.nonce, entry.runs, Settlement.RELEASED))
 
     def _extended(self, entry: entries.Extended, now: float) -> None:
         self.deliveries.extend(entry.nonce, entry.runs, entry.visibility, now)
@@ -210,7 +210,7 @@ class LedgerState:
             self._leave(taken, wall, entry.reason)
             return
         for standing, run in taken.standing_runs():
-            self.retries.make_ready(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
+            self.retries.ready.add(Standing(standing.attempt + 1, lost=True, lane=standing.lane), run)
 
     def _wall(self, nonce: int) -> Microseconds:
         delivery = self.deliveries.get(nonce)
@@ -268,13 +268,13 @@ class LedgerState:
     def _repaired(self, entry: entries.Repaired) -> None:
         taken = self.damages.take(entry.first, entry.last)
         for standing, run in taken.again:
-            self.retries.make_ready(standing, run)
+            self.retries.ready.add(standing, run)
         for letter in taken.letters:
             self.dead_letters.add(letter)
         passed_over = taken.fresh
         for lane, offsets in entry.lanes:
             found, passed_over = passed_over.common(offsets), passed_over.without(offsets)
-            self.retries.make_ready_all(FRESH[lane], found)
+            self.retries.ready.add_all(FRESH[lane], found)
             self.late.wait(found)
         self.lanes.settle_all(passed_over)
 
@@ -293,7 +293,7 @@ class LedgerState:
 
     def _forget(self, first: Offset, last: Offset) -> None:
         self.deliveries.take_within(first, last)
-        self.retries.forget(first, last)
+        self.retries.take_within(first, last)
         self.dead_letters.let_go(first, last)
         self.damages.take(first, last)
         self.late.forget(first, last)
