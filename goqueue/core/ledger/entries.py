@@ -47,11 +47,11 @@ class LaneOffsets(NamedTuple):
 class Entry:
     def to_plain(self) -> list[Any]:
         kind = _KINDS[type(self)]
-        values = [getattr(self, field.name) for field in fields(self)]
+        values = [getattr(self, name) for name in kind.names]
         for default in kind.defaults:
             if values[-1] == default:
                 values.pop()
-        return [kind.number, *(shape.write(value) for shape, value in zip(kind.shapes, values, strict=False))]
+        return [kind.number, *[shape.write(value) for shape, value in zip(kind.shapes, values, strict=False)]]
 
     @staticmethod
     def from_plain(plain: object) -> "Entry":
@@ -249,10 +249,12 @@ class _Shape(NamedTuple):
 
 class _Kind(NamedTuple):
     number: int
-    entry: Callable[..., Entry]
+    entry: type[Entry]
     shapes: Sequence[_Shape]
     defaults: tuple[Any, ...] = ()
     """The defaults of fields at the end that came later: such a field is left out while it has its default."""
+    names: tuple[str, ...] = ()
+    """The names of its fields."""
 
 
 def _flat(runs: Iterable[Sequence[int]]) -> list[int]:
@@ -357,7 +359,7 @@ _TABLE = (
     _Kind(18, Repaired, (_whole, _whole, _lane_offsets)),
     _Kind(19, Skipped, (_whole, _whole, _whole, _flag)),
 )
-_KINDS: dict[Any, _Kind] = {kind.entry: kind for kind in _TABLE}
+_KINDS = {kind.entry: kind._replace(names=tuple(field.name for field in fields(kind.entry))) for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}
 
 

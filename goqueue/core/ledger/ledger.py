@@ -220,7 +220,12 @@ class Ledger(Planning):
 
     def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
-        return (Acked(nonce, good) if good else None), stale
+        return (Acked(nonce, self._unless_whole(nonce, good)) if good else None), stale
+
+    def _unless_whole(self, nonce: int, good: AttemptRuns) -> AttemptRuns | None:
+        """None if these are all of the delivery that are in flight: then no entry needs to name them."""
+        delivery = self._state.deliveries.get(nonce)
+        return None if delivery is not None and count(good) == delivery.size else good
 
     def _ack_whole(self, now: float, nonce: int, size: int) -> tuple[Acked | None, AttemptRuns]:
         """All of its messages are in flight, or were acked before. Otherwise they have to be named."""
@@ -271,14 +276,10 @@ class Ledger(Planning):
     ) -> tuple[Extended | None, AttemptRuns]:
         """Without runs, all messages in flight: there are some."""
         deliveries = self._state.deliveries
-        delivery = deliveries.get(nonce)
         good, stale = (deliveries.out(now, nonce), ()) if runs is None else deliveries.judge(now, nonce, runs)
         if runs is None and not good:
             raise StaleReceipt(f"nothing of delivery {nonce:012x} is out; its lease has ended, or all is settled")
-        if not good or delivery is None:
-            return None, stale
-        is_whole = count(good) == delivery.size
-        return Extended(nonce, None if is_whole else good, visibility), stale
+        return (Extended(nonce, self._unless_whole(nonce, good), visibility) if good else None), stale
 
     def deliveries_under_way(self) -> frozenset[int]:
         """The nonces of the deliveries under way."""

@@ -15,7 +15,7 @@ journaled, and applying it neither fails nor asks the settings. An entry that do
 asserts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from goqueue.core.ledger import entries
@@ -110,7 +110,7 @@ class LedgerState:
         if entry.fresh:
             self.firsts[lane].note(lanes.fresh[lane], entry.wall)
         lease.out.add_all(FRESH[lane], lanes.look_over(lane, entry.fresh, entry.scanned_to))
-        self._hand_out(entry, lease)
+        self._hand_out(entry, lease, [lane])
 
     def _lanes_delivered(self, entry: entries.LanesDelivered, now: float) -> None:
         lease, lanes = self._begun_lease(entry, now), self.lanes
@@ -119,7 +119,7 @@ class LedgerState:
                 self.firsts[lane].note(lanes.fresh[lane], entry.wall)
             lanes.look_into(lane, offsets, scanned_to)
             lease.out.add_all(FRESH[lane], offsets)
-        self._hand_out(entry, lease)
+        self._hand_out(entry, lease, [lane for lane, _, _ in entry.lanes])
 
     def _begun_lease(self, entry: entries.Delivered | entries.LanesDelivered, now: float) -> Lease:
         lease = Lease(now + entry.visibility, entry.visibility)
@@ -129,11 +129,13 @@ class LedgerState:
             lease.out.merge(taken)
         return lease
 
-    def _hand_out(self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease) -> None:
+    def _hand_out(
+        self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease, lanes: Sequence[int]
+    ) -> None:
         self.deliveries.hand_out(
             Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, DeliveryLeases([lease]))
         )
-        for lane in LANES:
+        for lane in lanes:
             if self.firsts[lane].have_grown:
                 self.firsts[lane].tidy(self._held_in_time(lane), self.lanes.fresh[lane])
         if self.late.have_grown:

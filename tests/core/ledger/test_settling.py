@@ -40,7 +40,9 @@ def out(*, has_dead_letters: bool = True) -> tuple[Desk, int]:
 def test_each_action_has_its_entry() -> None:
     desk, nonce = out()
     backoff = desk.ledger.nack(desk.now, nonce, BOTH, None, "later")
-    assert settled(desk, Asked(nonce, Action.ACK, BOTH)) == (Acked(nonce, BOTH), ())
+    one = (AttemptRun(0, 0, 1),)
+    assert settled(desk, Asked(nonce, Action.ACK, one)) == (Acked(nonce, one), ())
+    assert settled(desk, Asked(nonce, Action.ACK, BOTH)) == (Acked(nonce, None), ())
     assert settled(desk, Asked(nonce, Action.ACK, whole=2)) == (Acked(nonce, None), ())
     assert settled(desk, Asked(nonce, Action.NACK, BOTH, reason="later")) == backoff
     assert settled(desk, Asked(nonce, Action.REJECT, BOTH, reason="bad")) == (Rejected(nonce, BOTH, "bad"), ())
