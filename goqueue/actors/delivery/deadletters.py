@@ -4,14 +4,14 @@ A transfer has a sequence of its own, which is durable before its messages are h
 append after a crash is answered with the first offset, and no other messages are ever taken for them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import inf
 
 import trio
 
-from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES, LogGatherer
+from goqueue.actors.delivery.gathering import READS_MAX, SPARSE_READ_BYTES
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import ConfirmDeadLetters, DeadLetter, DeadLetters, TakeDeadLetters
@@ -44,7 +44,6 @@ class DeadLetterTransfers:
     host: PartHost
     writer: LedgerWriter
     mending: Mending
-    gatherer: Callable[[], LogGatherer]
     counts: GroupCounts
 
     @defers(TakeDeadLetters)
@@ -53,7 +52,7 @@ class DeadLetterTransfers:
 
     async def _next(self, here: GroupHere, message: TakeDeadLetters) -> DeadLetters | None:
         while self.ledgers.find(message.group) is here:
-            letters = await under_way(here, self.gatherer())
+            letters = await under_way(here, self.log)
             if here.held_letters is not None:
                 self.mending.watch(here)
                 return None
@@ -62,7 +61,7 @@ class DeadLetterTransfers:
                 return letters
             self.ledgers.note_removed(here, self.log.log_start)
             removals = here.removals
-            chosen = await next_to_leave(here, self.gatherer(), message.messages_max, message.bytes_max)
+            chosen = await next_to_leave(here, self.log, message.messages_max, message.bytes_max)
             if chosen is None:
                 return None
             if here.removals == removals and not self.mending.note(here, chosen.damages):
@@ -79,19 +78,16 @@ class DeadLetterTransfers:
             self.counts.dead_letters += under_way.size
 
 
-def producer_of(here: GroupHere, sequence: int) -> Producer:
-    return Producer(here.written.producer_id, 0, sequence)
-
-
-async def under_way(here: GroupHere, gatherer: LogGatherer) -> DeadLetters | None:
+async def under_way(here: GroupHere, log: Log) -> DeadLetters | None:
     """The whole transfer that is under way: the same messages, as many as the first time."""
     transfer = here.ledger.transfer_under_way
     if transfer is None:
         return None
-    found = await _look_up(gatherer, transfer.runs, reads_max=inf)
+    found = await _look_up(log, log.high_watermark, transfer.runs, reads_max=inf)
     here.held_letters = _held(here.ledger, found.damages)
     letters = [_letter(run, offset, found.records.get(offset)) for run in transfer.runs for offset in _offsets(run)]
-    return DeadLetters(tuple(letters), producer_of(here, transfer.sequence), transfer.sequence)
+    producer = Producer(here.written.producer_id, 0, transfer.sequence)
+    return DeadLetters(tuple(letters), producer, transfer.sequence)
 
 
 def _held(ledger: Ledger, damages: Iterable[DamagedData]) -> Run | None:
@@ -115,15 +111,14 @@ class NextToLeave:
     damages: list[DamagedData] = field(default_factory=list)
 
 
-async def next_to_leave(
-    here: GroupHere, gatherer: LogGatherer, messages_max: int, bytes_max: int
-) -> NextToLeave | None:
+async def next_to_leave(here: GroupHere, log: Log, messages_max: int, bytes_max: int) -> NextToLeave | None:
     """Dead letters for the next transfer, within both limits, but at least one; None when none waits. Those behind
-    the end of the gatherer are not gone, and wait for a later transfer."""
-    runs = [run for run in here.ledger.next_dead_letters(messages_max) if run.last < gatherer.end]
+    the high watermark are not gone, and wait for a later transfer."""
+    end = log.high_watermark
+    runs = [run for run in here.ledger.next_dead_letters(messages_max) if run.last < end]
     if not runs:
         return None
-    found = await _look_up(gatherer, runs, reads_max=READS_MAX)
+    found = await _look_up(log, end, runs, reads_max=READS_MAX)
     looked_at = [offset for run in runs for offset in _offsets(run) if offset < found.looked_to]
     damaged = OffsetSet((each.offset, each.end_offset - 1) for each in found.damages)
     gone = [offset for offset in looked_at if offset not in found.records and offset not in damaged]
@@ -137,15 +132,15 @@ class _Found:
     damages: list[DamagedData] = field(default_factory=list)
 
 
-async def _look_up(gatherer: LogGatherer, runs: Sequence[DeadRun], reads_max: float) -> _Found:
-    """The records of these runs that the log has, in order, with at most `reads_max` reads."""
+async def _look_up(log: Log, end: Offset, runs: Sequence[DeadRun], reads_max: float) -> _Found:
+    """The records of these runs that the log has before `end`, in order, with at most `reads_max` reads."""
     found, reads = _Found(), 0
     for run in runs:
         at = run.first
         while at <= run.last:
             if reads >= reads_max:
                 return found
-            piece, reads = await _read(gatherer, at), reads + 1
+            piece, reads = await _read(log, at, end), reads + 1
             if isinstance(piece, LogSlice):
                 found.records.update(records_at(piece.data, [Run(at, run.last)]))
             elif isinstance(piece, DamagedData):
@@ -155,10 +150,10 @@ async def _look_up(gatherer: LogGatherer, runs: Sequence[DeadRun], reads_max: fl
     return found
 
 
-async def _read(gatherer: LogGatherer, offset: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
+async def _read(log: Log, offset: Offset, end: Offset) -> LogSlice | DamagedData | OffsetOutOfRange:
     try:
-        return await gatherer.read(offset, SPARSE_READ_BYTES)
-    except OffsetOutOfRange as error:  # removed by retention
+        return await log.read(offset, SPARSE_READ_BYTES, end)
+    except (DamagedData, OffsetOutOfRange) as error:  # out of range: removed by retention
         return error
 
 

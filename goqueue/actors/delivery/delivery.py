@@ -18,10 +18,8 @@ import trio
 
 from goqueue.actors.delivery.deadletters import DeadLetterTransfers
 from goqueue.actors.delivery.facts import PendingDelays
-from goqueue.actors.delivery.handing import HandingOut
-from goqueue.actors.delivery.lanes import LaneGatherer
 from goqueue.actors.delivery.ledgers import Ledgers
-from goqueue.actors.delivery.owners import GroupOwners, LedgerBeginning
+from goqueue.actors.delivery.owners import GroupOwners
 from goqueue.actors.delivery.questions import LedgerQuestions
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import SettleRuns
@@ -73,23 +71,16 @@ class GroupDelivery:
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
-        beginning = LedgerBeginning(ledgers, volume, clock, log.directory, counts)
-        handing = HandingOut(ledgers, clock, random, self.cache.indexes, counts)
         self.streams = GroupStreams(ledgers, log, partition, writer)
         self.parts = (
             self,
             waiters,
             self.streams,
-            GroupOwners(ledgers, log, host, writer, waiters.waiting, mending, beginning, counts),
-            Taking(
-                ledgers, log, host, partition, clock, waiters, mending, handing, self._gatherer, self.cache.batches
-            ),
-            DeadLetterTransfers(ledgers, log, host, writer, mending, self._gatherer, counts),
+            GroupOwners(ledgers, log, host, partition, volume, clock, writer, waiters, mending, counts),
+            Taking(ledgers, log, host, partition, clock, random, waiters, mending, self.cache, counts),
+            DeadLetterTransfers(ledgers, log, host, writer, mending, counts),
             LedgerQuestions(ledgers, log, host, partition, clock, writer, mending, delays),
         )
-
-    def _gatherer(self) -> LaneGatherer:
-        return LaneGatherer(self._log, self.cache.indexes, self.cache.stretches)
 
     # Its life
 
@@ -101,7 +92,7 @@ class GroupDelivery:
 
     def dismiss(self) -> None:
         """Wake all waiters, which find nothing: a stop does not wait for them."""
-        self.waiters.waiting.let_all_go()
+        self.waiters.let_all_go()
 
     async def close(self) -> None:
         """Make all journal entries durable (G15)."""
@@ -121,7 +112,7 @@ class GroupDelivery:
     # Time, and the log
 
     def next_deadline(self) -> float | None:
-        return earlier(self.ledgers.deadlines.next(), self.waiters.waiting.next_deadline())
+        return earlier(self.ledgers.deadlines.next(), self.waiters.next_deadline())
 
     def tick(self, now: float) -> None:
         self.waiters.tick(now)

@@ -23,12 +23,13 @@ from goqueue.actors.delivery.requests import (
     ReplaceMember,
 )
 from goqueue.actors.delivery.view import start_in
-from goqueue.actors.delivery.waiting import WaitingMembers
+from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.delivery.writing import LedgerWriter
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost, answer
 from goqueue.actors.statistics.groups import GroupCounts
+from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.start import may_miss, parse_start
 from goqueue.environment import WallClock
 from goqueue.storage.directory.namedoffsets import shown_offset
@@ -46,10 +47,12 @@ class GroupOwners:
     ledgers: Ledgers
     log: Log
     host: PartHost
+    partition: TopicPartition
+    volume: Volume
+    clock: WallClock
     writer: LedgerWriter
-    waiting: WaitingMembers
+    waiters: Waiters
     mending: Mending
-    beginning: "LedgerBeginning"
     counts: GroupCounts
 
     @defers(AttachGroup)
@@ -71,11 +74,45 @@ class GroupOwners:
             reply.resolve(None)
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
-        """The group; begun if need be, also when it replaces a deleted group of this name."""
         if not self.ledgers.is_open:
             await self.ledgers.open()
             self.host.background(self.ledgers.keep, endless=True)
-        return await self.beginning.find_or_begin(self.log, message)
+        here = self.ledgers.groups.get(message.group)
+        if here is not None and here.written.group_id == message.group_id:
+            return here
+        return await self._begun(message)
+
+    async def _begun(self, message: AttachGroup) -> GroupHere:
+        """A new ledger for this group. It replaces that of a deleted group of this name."""
+        log, ledgers = self.log, self.ledgers
+        offset, lost = await start_in(log, parse_start(message.start)), None
+        is_known = message.group in ledgers.groups
+        if message.is_expected:
+            offset, lost = log.log_start, await self._tell_lost(message)
+        elif not is_known and ledgers.is_doubtful and offset > log.log_start:
+            logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
+            offset, lost = log.log_start, LostProgress(self.clock.now())
+        self.counts.ledgers_lost += lost is not None
+        return ledgers.begin(
+            message.group,
+            message.group_id,
+            message.settings,
+            offset,
+            group_settings=message.group_settings,
+            lost=lost,
+        )
+
+    async def _tell_lost(self, message: AttachGroup) -> LostProgress:
+        data = self.log.directory.rsplit("/", 3)[0]
+        shown = await shown_offset(self.volume, data, message.group, *self.partition)
+        logger.warning(
+            "the ledger of group %s on %s is lost: the group begins at offset %d, and messages come again; %s",
+            message.group,
+            self.partition.label,
+            self.log.log_start,
+            "where it stood is not known" if shown is None else f"it was last shown at offset {shown}",
+        )
+        return LostProgress(self.clock.now(), shown)
 
     @answers(ListLedgers)
     async def list_ledgers(self, _: ListLedgers) -> tuple[LedgerHolder, ...]:
@@ -87,7 +124,7 @@ class GroupOwners:
 
     def _assign(self, here: GroupHere, member: str | None, generation: int) -> None:
         here.assign(member, generation)
-        self.waiting.let_go(here.name)
+        self.waiters.let_go(here.name)
 
     @defers(ForgetGroup)
     async def forget(self, message: ForgetGroup, reply: Reply[None]) -> None:
@@ -96,7 +133,7 @@ class GroupOwners:
             reply.resolve(None)
             return
         self.ledgers.forget(here)
-        self.waiting.let_go(here.name)
+        self.waiters.let_go(here.name)
         self.host.background(answer, reply, self.ledgers.commit)
 
     @answers(ReleaseMember)
@@ -114,63 +151,14 @@ class GroupOwners:
         here.note_gone(left.member)
         here.askers.forget(left.member)
         here.tenure.note_left(left.member, left.instance, trio.current_time(), keeps_place=left.keeps_place)
-        self.waiting.let_go(here.name, lambda member: member == left.member)
+        self.waiters.let_go(here.name, left.member)
 
     @answers(ReplaceMember)
     async def replace_member(self, message: ReplaceMember) -> None:
         here, now = self.ledgers.find(message.group), trio.current_time()
         here.note_gone(message.member)
         here.tenure.note_replaced(message.member, message.before, message.instance, now)
-        self.waiting.let_go(here.name, lambda member: member == message.member)
+        self.waiters.let_go(here.name, message.member)
         lost = here.ledger.expire_member(message.member)
         self.writer.write(here, lost, now)
         self.counts.note_expired(lost)
-
-
-class LedgerBeginning:
-    def __init__(
-        self, ledgers: Ledgers, volume: Volume, clock: WallClock, directory: str, counts: GroupCounts
-    ) -> None:
-        self._counts = counts
-        self._ledgers = ledgers
-        self._volume = volume
-        self._clock = clock
-        self._data, _, self._topic, number = directory.rsplit("/", 3)
-        self._number = int(number)
-
-    async def find_or_begin(self, log: Log, message: AttachGroup) -> GroupHere:
-        here = self._ledgers.groups.get(message.group)
-        if here is not None and here.written.group_id == message.group_id:
-            return here
-        return await self._begin(log, message)
-
-    async def _begin(self, log: Log, message: AttachGroup) -> GroupHere:
-        """A new ledger for this group. It replaces that of a deleted group of this name."""
-        offset, lost = await start_in(log, parse_start(message.start)), None
-        is_known = message.group in self._ledgers.groups
-        if message.is_expected:
-            offset, lost = log.log_start, await self._tell_lost(message, log)
-        elif not is_known and self._ledgers.is_doubtful and offset > log.log_start:
-            logger.warning("group %s may have been here and was lost: it begins at the earliest", message.group)
-            offset, lost = log.log_start, LostProgress(self._clock.now())
-        self._counts.ledgers_lost += lost is not None
-        return self._ledgers.begin(
-            message.group,
-            message.group_id,
-            message.settings,
-            offset,
-            group_settings=message.group_settings,
-            lost=lost,
-        )
-
-    async def _tell_lost(self, message: AttachGroup, log: Log) -> LostProgress:
-        shown = await shown_offset(self._volume, self._data, message.group, self._topic, self._number)
-        logger.warning(
-            "the ledger of group %s on %s/%d is lost: the group begins at offset %d, and messages come again; %s",
-            message.group,
-            self._topic,
-            self._number,
-            log.log_start,
-            "where it stood is not known" if shown is None else f"it was last shown at offset {shown}",
-        )
-        return LostProgress(self._clock.now(), shown)

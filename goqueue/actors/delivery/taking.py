@@ -5,13 +5,13 @@ task, one reader of a group at a time. While it reads, others may settle, and le
 messages. Changes that could remove messages from a plan are counted, and make the reader plan anew.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
 import trio
 
 from goqueue.actors.delivery.gathering import Gathered
-from goqueue.actors.delivery.handing import HandingOut, nothing
 from goqueue.actors.delivery.lanes import GatheredLanes, LaneGatherer
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.repair import Mending
@@ -20,10 +20,14 @@ from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost, refusing
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.assignors import TopicPartition
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.handout import HandOut, Recipient
 from goqueue.core.ledger.views import Plan
+from goqueue.core.receipts import NONCE_BITS
 from goqueue.core.slices.deliverable import Reader
-from goqueue.core.slices.readcache import BatchCache
+from goqueue.core.slices.readcache import PartitionCache
 from goqueue.environment import WallClock
 from goqueue.errors import GroupConflict, OffsetOutOfRange
 from goqueue.storage.log.log import Log
@@ -41,11 +45,11 @@ class Taking:
     host: PartHost
     partition: TopicPartition
     clock: WallClock
+    random: Random
     waiters: Waiters
     mending: Mending
-    handing: HandingOut
-    gatherer: Callable[[], LaneGatherer]
-    recent: BatchCache
+    cache: PartitionCache
+    counts: GroupCounts
 
     @defers(Take)
     async def take(self, message: Take, reply: Reply[Taken]) -> None:
@@ -86,15 +90,16 @@ class Taking:
         if not here.tenure.is_shared:
             await self._take_what_is_there(here, message, reply)
             return
-        self.waiters.waiting.note_came(here.name)
+        self.waiters.note_came(here.name)
         try:
             await self._take_what_is_there(here, message, reply)
         finally:
             self.waiters.call_next(here)
 
     async def _take_what_is_there(self, here: GroupHere, message: Take, reply: Reply[Taken]) -> None:
-        gatherer, ledger, log = self.gatherer(), here.ledger, self.log
-        gatherer.recent = self.recent if ledger.settings.key_order else None
+        ledger, log, cache = here.ledger, self.log, self.cache
+        gatherer = LaneGatherer(log, cache.indexes, cache.stretches)
+        gatherer.recent = cache.batches if ledger.settings.key_order else None
         for _ in range(TRIES_MAX):
             if ledger.lacks_keys:
                 ledger.learn_keys(await gatherer.read_keys(ledger.unsettled()))
@@ -115,10 +120,10 @@ class Taking:
             if here.removals == removals and self.mending.note(here, gathered.damages):
                 continue
             if here.removals == removals and reply.wanted:
-                self.handing.hand_out(here, message, plan, gathered, reply)
+                self._hand_out(here, message, plan, gathered, reply)
                 if reply.settled:
                     return
-        reply.resolve(nothing(plan))
+        reply.resolve(Taken(0, (), b"", False, plan.alone_waiting))
 
     def _plan_for(self, here: GroupHere, message: Take, gatherer: LaneGatherer) -> Plan:
         ledger = here.ledger
@@ -145,3 +150,34 @@ class Taking:
         gathered = await gatherer.gather(plan, reader, message.bytes_max, here.last_batch)
         here.last_batch = gathered.last_batch
         return gathered
+
+    # Handing out. A message uses an attempt when its delivery is journaled, so every such delivery must be
+    # answered: what builds the answer may fail, and comes first; notes and statistics come last.
+
+    def _hand_out(
+        self, here: GroupHere, message: Take, plan: Plan, gathered: Gathered | GatheredLanes, reply: Reply[Taken]
+    ) -> None:
+        """Settle the reply with a delivery. An unsettled reply means: plan again, something was skipped."""
+        now, ledger, indexes = trio.current_time(), here.ledger, self.cache.indexes
+        to = Recipient(self.clock.now(), message.member, self.random.getrandbits(NONCE_BITS), message.visibility)
+        scanned = gathered.scanned(indexes if ledger.settings.key_order else None)
+        decided = ledger.hand_out(now, to, plan, scanned)
+        taken = self._answer(gathered, decided) if decided.gives else None
+        self._journal_and_answer(here, decided.entries, now, taken, reply)
+        ledger.handed_out(now, decided)
+        if decided.counts is not None:
+            self.counts.note_served(decided.counts)
+            here.last_delivery = (message.member, now)
+
+    def _answer(self, gathered: Gathered | GatheredLanes, decided: HandOut) -> Taken:
+        plan, data = decided.plan, gathered.data_of(decided, self.cache.indexes)
+        return Taken(decided.nonce, decided.runs, data, plan.is_alone, plan.alone_waiting, decided.sets)
+
+    def _journal_and_answer(
+        self, here: GroupHere, entries: Sequence[Entry], now: float, taken: Taken | None, reply: Reply[Taken]
+    ) -> None:
+        """Nothing that may fail comes between the two."""
+        if entries:
+            self.ledgers.write(here, entries, now)
+        if taken is not None:
+            reply.resolve(taken)

@@ -136,7 +136,7 @@ class Partition(Actor):
             disk_free_min=self._disk_free_min,
             ids=await recall_ids(log),
             delayed=self.delayed,
-            is_awaited=lambda: bool(len(self.reading.waiting) or len(self.delivery.waiters.waiting)),
+            is_awaited=lambda: bool(len(self.reading.waiting) or len(self.delivery.waiters)),
             note_removed=self.note_removed,
         )
         self.delays = self.delays_class(self.delayed, log, self, clock, self.appending)

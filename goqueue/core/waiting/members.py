@@ -39,9 +39,10 @@ class MemberWaits(Generic[Waiter]):
         self._groups.setdefault(group, {})[wait] = None
         self._deadlines.note(wait, deadline)
 
-    def of(self, group: str, chosen: Callable[[str], bool] = lambda _: True) -> list[Waiter]:
-        """The waiters of a group whose member is chosen, in the order in which they came; they wait no more."""
-        return [self._let_go(wait) for wait in list(self._groups.get(group, ())) if chosen(wait.member)]
+    def of(self, group: str, chosen: Callable[[str, Waiter], bool]) -> list[Waiter]:
+        """The chosen waiters of a group, in the order in which they came; they wait no more."""
+        waits = list(self._groups.get(group, ()))
+        return [self._let_go(wait) for wait in waits if chosen(wait.member, wait.waiter)]
 
     def first(self, group: str, chosen: Callable[[str, Waiter], bool]) -> Waiter | None:
         """The chosen waiter that was served longest ago; it waits no more.
@@ -56,10 +57,6 @@ class MemberWaits(Generic[Waiter]):
     def groups(self) -> list[str]:
         """The groups that have waiters."""
         return list(self._groups)
-
-    def forget(self, group: str, is_gone: Callable[[Waiter], bool]) -> list[Waiter]:
-        """Let go of the waiters of a group that have gone without a word."""
-        return [self._let_go(wait) for wait in list(self._groups.get(group, ())) if is_gone(wait.waiter)]
 
     def all(self) -> list[Waiter]:
         return [self._let_go(wait) for wait in list(self._deadlines)]

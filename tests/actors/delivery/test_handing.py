@@ -15,7 +15,6 @@ import trio.testing
 from trio.testing import MockClock
 
 import goqueue
-from goqueue.actors.delivery.handing import HandingOut
 from goqueue.actors.delivery.requests import Taken
 from goqueue.actors.delivery.taking import Taking
 from goqueue.actors.partition.requests import Produce
@@ -78,9 +77,9 @@ class Planted(Exception):
 
 ROOT = Path(goqueue.__file__).parent
 PLACES = tuple(f"{ROOT / room}/" for room in ("core", "actors"))
-DECIDING = f"{ROOT / 'actors' / 'delivery' / 'handing.py'}", f"{ROOT / 'core' / 'ledger'}/"
-BEGIN, HAND_OUT = Taking._take.__code__, HandingOut.hand_out.__code__
-UNFAILING = HandingOut._journal_and_answer.__code__
+DECIDING = f"{ROOT / 'actors' / 'delivery' / 'taking.py'}", f"{ROOT / 'core' / 'ledger'}/"
+BEGIN, HAND_OUT = Taking._take.__code__, Taking._hand_out.__code__
+UNFAILING = Taking._journal_and_answer.__code__
 """It journals, applies what is journaled, and answers: nothing in it may fail."""
 NEVER = -1
 

@@ -24,7 +24,6 @@ from goqueue.core.slices.deliverable import (
     find_deliverable,
     records_at,
 )
-from goqueue.core.waiting.members import MemberWaits
 from goqueue.errors import InvalidConfig
 from tests.storage.logs import records_in
 
@@ -147,30 +146,6 @@ def test_a_run_over_many_batches_is_cut_down_in_all_of_them() -> None:
     )
 
 
-# Waiting.
-
-
-def test_a_member_is_let_go_once_by_its_group_or_its_deadline() -> None:
-    waits: MemberWaits[str] = MemberWaits()
-    waits.wait("a", "ann", "first", 10.0)
-    waits.wait("b", "ann", "second", 5.0)
-    waits.wait("a", "bob", "third", 7.0)
-    assert (len(waits), "a" in waits, "c" in waits, waits.next_deadline()) == (3, True, False, 5.0)
-    assert waits.of("a", lambda member: member == "bob") == ["third"]
-    assert waits.expired(5.0) == ["second"]
-    assert ("b" in waits, waits.next_deadline()) == (False, 10.0)
-    assert waits.all() == ["first"]
-    assert (waits.expired(99.0), waits.next_deadline(), len(waits)) == ([], None, 0)
-
-
-def test_waits_that_are_over_do_not_pile_up() -> None:
-    waits: MemberWaits[int] = MemberWaits()
-    for number in range(10_000):
-        waits.wait("a", "ann", number, 1_000.0 + number)
-        assert waits.of("a") == [number]
-    assert len(waits._deadlines._heap) < 100
-
-
 # Where a group begins.
 
 
@@ -188,15 +163,6 @@ def test_what_is_no_start_is_refused_and_what_would_be_is_said(text: str) -> Non
     """G14"""
     with pytest.raises(InvalidConfig, match="earliest, latest"):
         parse_start(text)
-
-
-def test_those_who_have_gone_wait_no_more() -> None:
-    waits: MemberWaits[str] = MemberWaits()
-    for group, waiter in (("g", "gone"), ("g", "there"), ("h", "gone")):
-        waits.wait(group, "member", waiter, 10.0)
-    waits.forget("g", lambda waiter: waiter == "gone")
-    assert (len(waits), waits.of("g")) == (2, ["there"])
-    assert waits.of("h") == ["gone"]
 
 
 def test_it_is_said_which_batch_was_looked_at_last_and_how_large_it_is() -> None:
