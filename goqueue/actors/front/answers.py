@@ -19,6 +19,26 @@ BYTES_WAITING_MAX = 2 * 1024 * 1024
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
 
 
+class FrameResponder:
+    """Answers one request of a connection."""
+
+    __slots__ = ("_correlation", "_writer")
+
+    def __init__(self, writer: "AnswerWriter", correlation: int) -> None:
+        self._writer = writer
+        self._correlation = correlation
+
+    @property
+    def request_id(self) -> str:
+        return str(self._correlation)
+
+    def answer(self, answer: Answer, throttle_ms: int = 0, *, is_last: bool = True) -> None:
+        self._writer.answer(self._correlation, answer, throttle_ms, is_last=is_last)
+
+    def refuse(self, error: GoQueueError) -> None:
+        self._writer.refuse(self._correlation, error)
+
+
 class AnswerWriter:
     def __init__(self, session: ServerSession, transport: Transport) -> None:
         self._session = session
@@ -32,16 +52,14 @@ class AnswerWriter:
     def bytes_waiting(self) -> int:
         return self._session.bytes_waiting
 
-    def answer(self, correlation: int, answer: Answer) -> None:
-        self._session.answer(correlation, answer)
-        self._something_to_send.set()
-
-    def answer_now(self, correlation: int, answer: Answer, *, is_last: bool) -> None:
-        """Without one more turn of the event loop, if no other answer is about to follow."""
-        is_lone = is_last and not self._session.bytes_waiting
-        self._session.answer(correlation, answer)
-        if is_lone and post_lone_frame(self._session, self._transport):
-            self._waiting_for_sent.unpark_all()
+    def answer(self, correlation: int, answer: Answer, throttle_ms: int = 0, *, is_last: bool = True) -> None:
+        """Sent without one more turn of the event loop, if no other answer is about to follow."""
+        session = self._session
+        is_lone = is_last and not session.bytes_waiting
+        session.answer(correlation, answer, throttle_ms)
+        if is_lone and post_lone_frame(session, self._transport):
+            if self._waiting_for_sent:
+                self._waiting_for_sent.unpark_all()
         else:
             self._something_to_send.set()
 
@@ -55,8 +73,7 @@ class AnswerWriter:
 
     def speak_up(self) -> None:
         """The session may have frames of its own to send."""
-        if self._session.bytes_waiting:
-            self._something_to_send.set()
+        self._something_to_send.set()
 
     async def wait_for_room(self) -> None:
         while self._session.bytes_waiting > BYTES_WAITING_MAX:

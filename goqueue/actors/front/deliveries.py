@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, cast
+from typing import Any, cast
 
 import trio
 
 from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take
+from goqueue.actors.front.ordered import OrderedRequest
 from goqueue.actors.front.receiving import (
     NOTHING,
     PAUSE_SECONDS,
@@ -22,8 +23,10 @@ from goqueue.actors.front.receiving import (
     leads_on,
     take_what_is_there,
 )
-from goqueue.actors.front.records import FETCH_BYTES_MAX, AnswerGathering
+from goqueue.actors.front.records import FETCH_BYTES_MAX
+from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
+from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets
@@ -48,32 +51,25 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 # Receiving
 
 
-async def serve_receive(session: BrokerSession, correlation: int, request: wire.Receive) -> None:
-    try:
-        check_group_name(request.group)
-        check_member_id(request.member)
-        _check_lease("visibility_ms", request.visibility_ms)
-        await _receive(session, correlation, request)
-    except GoQueueError as error:
-        session.speaker.refuse(correlation, error)
-
-
-async def _receive(session: BrokerSession, correlation: int, request: wire.Receive) -> None:
+async def receive(session: BrokerSession, request: wire.Receive) -> wire.Received:
+    check_group_name(request.group)
+    check_member_id(request.member)
+    _check_lease("visibility_ms", request.visibility_ms)
     deadline, given = trio.current_time() + request.max_wait_ms / 1_000, session.members.turns(_name(request)).given
     with session.polls.asking(len(request.partitions)) as poll:
         places = await session.partitions(request.partitions)
         asked = (
             None if _takes_at_once(session, request, places) else await _ready(session, places, request, deadline)
         )
-        look, tries = Look(places, poll, deadline, asked, given), 1
-        is_answered = await _answered(session, correlation, request, look)
-        while not is_answered:
+        answer, tries = await _answer(session, request, Look(places, poll, deadline, asked, given)), 1
+        while answer is None:
             asked = await _ready(session, places, request, deadline)
             patience = deadline if request.at_once else -math.inf  # a prefetch does not wait for last deliveries
-            look = Look(places, poll, patience, asked, given)
-            is_answered, tries = await _answered(session, correlation, request, look), tries + 1
-            if not is_answered and tries > 2:
+            answer = await _answer(session, request, Look(places, poll, patience, asked, given))
+            tries += 1
+            if answer is None and tries > 2:
                 await trio.sleep(PAUSE_SECONDS)
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +84,15 @@ class Look:
     """The number of the member's deliveries when it asked."""
 
 
-async def _answered(session: BrokerSession, correlation: int, request: wire.Receive, look: Look) -> bool:
+async def _answer(session: BrokerSession, request: wire.Receive, look: Look) -> wire.Received | None:
+    """None when nothing is there and there is time to wait. An answer is given in the same turn, so that those of
+    one member come in order."""
     name = _name(request)
     async with session.members.taking(name):
         limits = session.members.turns(name).admit(_limits(request), look.given)
         if limits is None:
-            answer: wire.Received | None = wire.Received((_delivery(NOTHING),) * len(look.places))
-        else:
-            answer = await _received(session, request, limits, look)
-        if answer is not None:
-            session.speaker.answer_now(correlation, answer, is_last=not session.is_settling)
-        return answer is not None
+            return wire.Received((_delivery(NOTHING),) * len(look.places))
+        return await _received(session, request, limits, look)
 
 
 def _name(request: wire.Receive) -> tuple[str, str]:
@@ -128,7 +122,7 @@ async def _received(
     and only when the client takes its answers. What is taken is answered: the poll cannot end in between."""
     turns = session.members.turns(_name(request))
     async with session.polls.reads:
-        await session.speaker.wait_for_room()
+        await session.wait_for_room()
         with session.polls.undisturbed(look.poll):
             share = turns.share(limits, request.partitions, trio.current_time(), look.asked)
             outcomes = await take_what_is_there(look.places, partial(_take, request), share)
@@ -179,42 +173,40 @@ def _delivery_set(each: tuple[int, OffsetSet]) -> wire.DeliverySet:
 
 # Settling
 
-_Settle: TypeAlias = Callable[[wire.SettledDelivery], None]
 _DONE = wire.SettledDelivery(None)
 
 
-async def take_settle(session: BrokerSession, correlation: int, request: wire.Settle) -> None:
-    try:
-        check_group_name(request.group)
-    except GoQueueError as error:
-        session.speaker.refuse(correlation, error)
-        return
-    size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
-    await session.settles.add(size)
-    gathering = AnswerGathering(len(request.deliveries), _DONE, partial(_answer, session, correlation, size))
-    for number, delivery in enumerate(request.deliveries):
-        await _post(session, request.group, delivery, partial(gathering.settle, number))
+def begin_settle(
+    session: BrokerSession, request: wire.Settle, responder: Responder, _: trio.Nursery
+) -> Rest | None:
+    check_group_name(request.group)
+    return _SettleRequest(session, request, responder).pass_on()
 
 
-def _answer(
-    session: BrokerSession, correlation: int, size: int, deliveries: tuple[wire.SettledDelivery, ...]
-) -> None:
-    session.settles.remove(size)
-    session.speaker.answer_now(correlation, wire.Settled(deliveries), is_last=not session.settles.amount)
+class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
+    __slots__ = ("_group",)
 
+    def __init__(self, session: BrokerSession, request: wire.Settle, responder: Responder) -> None:
+        size = sum(len(each.runs) + 1 + sum(len(some.chunks) for some in each.sets) for each in request.deliveries)
+        super().__init__(session, request.deliveries, session.settles, size, responder)
+        self._group = request.group
 
-async def _post(session: BrokerSession, group: str, delivery: wire.SettleDelivery, settle: _Settle) -> None:
-    try:
-        question = _question(group, delivery)
-        if not question.size and question.action is not Action.EXTEND:
-            settle(_DONE)
-            return
-        ref = await session.partition(delivery.topic, delivery.partition)
-        reply = await ref.ask(question)
-    except GoQueueError as error:
-        settle(wire.SettledDelivery(error_body(error)))
-        return
-    reply.then(lambda settled: settle(_settled(session.statistics.groups, question, settled.outcome)))
+    def question(self, item: wire.SettleDelivery) -> SettleRuns | None:
+        question = _question(self._group, item)
+        return question if question.size or question.action is Action.EXTEND else None
+
+    def asked(self, number: int, question: SettleRuns, reply: Reply[AttemptRuns]) -> None:
+        counts = self.session.statistics.groups
+        reply.then(lambda settled: self.settle(number, _settled(counts, question, settled.outcome)))
+
+    def refused(self, error: GoQueueError) -> wire.SettledDelivery:
+        return wire.SettledDelivery(error_body(error))
+
+    def unasked(self) -> wire.SettledDelivery:
+        return _DONE
+
+    def whole(self, pieces: tuple[wire.SettledDelivery, ...]) -> wire.Settled:
+        return wire.Settled(pieces)
 
 
 def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
@@ -262,3 +254,6 @@ def _settled(
         return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
     return wire.SettledDelivery(error_body(outcome))
+
+
+ANSWERED: dict[type[Any], Callable[[BrokerSession, Any], Any]] = {wire.Receive: receive}

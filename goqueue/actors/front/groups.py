@@ -11,6 +11,7 @@ import trio
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery.requests import SkipDamaged
+from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.requests import (
     Alter,
@@ -47,6 +48,14 @@ ROWS_MAX = 100_000
 
 
 # Members
+
+
+def begin_join(
+    session: BrokerSession, request: wire.JoinGroup, responder: Responder, tasks: trio.Nursery
+) -> Rest | None:
+    session.joins.begin((request.group, request.member))
+    tasks.start_soon(session.serve, request, responder)
+    return None
 
 
 async def join(session: BrokerSession, request: wire.JoinGroup) -> wire.Membership:

@@ -1,4 +1,4 @@
-"""The members of groups that use one connection.
+"""The members of groups that use one session, and their joins under way.
 
 Their groups are told when it ends. A group whose mailbox is full just then finds out by itself, when the member's
 session is over.
@@ -74,3 +74,38 @@ class Members:
     def taking(self, name: Name) -> trio.Lock:
         seat = self._seats.get(name)
         return trio.Lock() if seat is None else seat.taking
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    count: int = 0
+    over: trio.Event = field(default_factory=trio.Event)
+
+
+class Joins:
+    """Joins that were taken and have not reached their groups yet.
+
+    A group is found first, or created, while other requests are taken. A leave that comes meanwhile must not
+    overtake the join: the member would stay in the group for ever.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[Name, _UnderWay] = {}
+
+    def begin(self, name: Name) -> None:
+        """Called when the join is taken, so in the order of the requests."""
+        self._under_way.setdefault(name, _UnderWay()).count += 1
+
+    def end(self, name: Name) -> None:
+        """The join is in the mailbox of its group, or failed."""
+        joining = self._under_way[name]
+        joining.count -= 1
+        if not joining.count:
+            del self._under_way[name]
+            joining.over.set()
+
+    async def wait(self, name: Name) -> None:
+        """Until all joins of this member that were begun have ended."""
+        joining = self._under_way.get(name)
+        if joining is not None:
+            await joining.over.wait()

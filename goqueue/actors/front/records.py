@@ -8,14 +8,16 @@ answer.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import trio
 
 from goqueue.actors.delivery.requests import StreamReader
+from goqueue.actors.front.ordered import OrderedRequest
+from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.partition.requests import AwaitMore, Fetch, OffsetAtTime, Produce, Produced
+from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import Statistics
 from goqueue.core.log.producerids import NUMBER_BITS
@@ -83,80 +85,58 @@ async def _await_more(question: FetchQuestion, deadline: float) -> None:
 FETCH_BYTES_MAX = 1024 * 1024
 """Limit of one answer, unless its first batch alone is larger."""
 
-PieceT = TypeVar("PieceT")
-
-
-class AnswerGathering(Generic[PieceT]):
-    """An answer with a part for each item of the request, put together as they come."""
-
-    __slots__ = ("_finish", "_pieces", "_remaining")
-
-    def __init__(self, count: int, unknown: PieceT, finish: Callable[[tuple[PieceT, ...]], None]) -> None:
-        self._pieces = [unknown] * count
-        self._remaining = count
-        self._finish = finish
-        if not count:
-            finish(())
-
-    def settle(self, number: int, piece: PieceT) -> None:
-        self._pieces[number] = piece
-        self._remaining -= 1
-        if not self._remaining:
-            self._finish(tuple(self._pieces))
-
-
 # Producing
 
 _UNKNOWN = wire.ProducedBatch(None, 0)
+_ACKS = tuple(Acks)
 
 
-async def take_produce(session: BrokerSession, correlation: int, request: wire.Produce) -> None:
-    """Pass the batches to their partitions, in order; a partition without room makes the reader wait."""
-    size = sum(len(batch.body) for batch in request.batches)
-    await session.batches.add(size)
-    gathering = AnswerGathering(len(request.batches), _UNKNOWN, partial(_answer, session, correlation, size))
-    for number, batch in enumerate(request.batches):
-        await _post(session, batch, Acks(request.acks), gathering, number)
+def begin_produce(
+    session: BrokerSession, request: wire.Produce, responder: Responder, _: trio.Nursery
+) -> Rest | None:
+    return _ProduceRequest(session, request, responder).pass_on()
 
 
-def _answer(session: BrokerSession, correlation: int, size: int, batches: tuple[wire.ProducedBatch, ...]) -> None:
-    session.batches.remove(size)
-    session.speaker.answer_now(correlation, wire.Produced(batches), is_last=not session.batches.amount)
+class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
+    __slots__ = ("_acks",)
+
+    def __init__(self, session: BrokerSession, request: wire.Produce, responder: Responder) -> None:
+        size = sum([len(batch.body) for batch in request.batches])
+        super().__init__(session, request.batches, session.batches, size, responder)
+        self._acks = _ACKS[request.acks]
+
+    def question(self, item: wire.ProduceBatch) -> Produce:
+        check_id_from_client(item.producer_id)
+        producer = Producer(item.producer_id, item.producer_epoch, item.base_sequence)
+        return Produce(item.body, item.record_count, item.attributes, producer, self._acks)
+
+    def asked(self, number: int, question: Produce, reply: Reply[Produced]) -> None:
+        statistics = self.session.statistics
+        if question.acks is Acks.NONE:
+            self.settle(number, _UNKNOWN)
+            reply.then(lambda settled: _note_outcome(statistics, settled))
+        else:
+            reply.then(lambda settled: self.settle(number, _produced(statistics, settled)))
+
+    def refused(self, error: GoQueueError) -> wire.ProducedBatch:
+        self.session.statistics.note_refused(error)
+        return wire.ProducedBatch(None, 0, error_body(error))
+
+    def whole(self, pieces: tuple[wire.ProducedBatch, ...]) -> wire.Produced:
+        return wire.Produced(pieces)
 
 
-async def _post(
-    session: BrokerSession,
-    batch: wire.ProduceBatch,
-    acks: Acks,
-    gathering: AnswerGathering[wire.ProducedBatch],
-    number: int,
-) -> None:
-    statistics = session.statistics
-    try:
-        ref = await session.partition(batch.topic, batch.partition)
-        check_id_from_client(batch.producer_id)
-        producer = Producer(batch.producer_id, batch.producer_epoch, batch.base_sequence)
-        reply = await ref.ask(Produce(batch.body, batch.record_count, batch.attributes, producer, acks))
-    except GoQueueError as error:
-        statistics.note_refused(error)
-        gathering.settle(number, wire.ProducedBatch(None, 0, error_body(error)))
-        return
-    if acks is Acks.NONE:
-        gathering.settle(number, _UNKNOWN)
-        reply.then(lambda settled: _note_outcome(statistics, ref.name, settled.outcome))
-    else:
-        reply.then(lambda settled: gathering.settle(number, _produced(statistics, ref.name, settled.outcome)))
-
-
-def _note_outcome(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> None:
+def _note_outcome(statistics: Statistics, reply: Reply[Produced]) -> None:
+    outcome = reply.outcome
     if isinstance(outcome, Produced):
         statistics.repeats += not outcome.append_time
     elif isinstance(outcome, GoQueueError):
-        statistics.note_refused(outcome, partition)
+        statistics.note_refused(outcome, reply.target.name)
 
 
-def _produced(statistics: Statistics, partition: str, outcome: Produced | BaseException) -> wire.ProducedBatch:
-    _note_outcome(statistics, partition, outcome)
+def _produced(statistics: Statistics, reply: Reply[Produced]) -> wire.ProducedBatch:
+    _note_outcome(statistics, reply)
+    outcome = reply.outcome
     if isinstance(outcome, Produced):
         return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
@@ -198,7 +178,7 @@ async def _fetched(
     """The answer; None when there is nothing and there is time to wait. Few read at once, and only when the client
     takes its answers: however many fetches there are, their answers hold a bounded number of bytes."""
     async with session.polls.reads:
-        await session.speaker.wait_for_room()
+        await session.wait_for_room()
         answers = await fetch_what_is_there(questions, min(bytes_max, FETCH_BYTES_MAX))
         if any(map(leads_on, questions, answers)) or trio.current_time() >= deadline:
             session.statistics.note_fetched([each.offset for each in questions], answers)

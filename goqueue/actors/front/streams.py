@@ -1,15 +1,18 @@
 """Streams: commits of members, and committed offsets of their group."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
+import trio
+
 from goqueue.actors.delivery.requests import CommitOffset, CommittedOffset
-from goqueue.actors.front.records import AnswerGathering
+from goqueue.actors.front.ordered import OrderedRequest
+from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups.requests import CommitFromOutside, FindGroup, OutsideCommit
 from goqueue.actors.runtime.concurrently import with_each
+from goqueue.actors.runtime.messages import Reply
 from goqueue.core.groups.member import check_member_id
 from goqueue.core.names import check_group_name
 from goqueue.errors import GoQueueError
@@ -19,45 +22,42 @@ from goqueue.net.wire.failures import error_body
 _DONE = wire.CommittedPartition(None)
 
 
-async def take_commit(session: BrokerSession, correlation: int, request: wire.CommitOffsets) -> None:
+def begin_commit(
+    session: BrokerSession, request: wire.CommitOffsets, responder: Responder, tasks: trio.Nursery
+) -> Rest | None:
     """A member's commits reach each partition in the order of the frames: an older one never overtakes a newer one,
-    nor does the heartbeat or the farewell by which the member releases the partition."""
-    assert request.member is not None, "those outside of the group speak to the group"
-    try:
-        check_group_name(request.group)
-        check_member_id(request.member)
-    except GoQueueError as error:
-        session.speaker.refuse(correlation, error)
-        return
-    size = len(request.partitions)
-    await session.settles.add(size)
-    gathering = AnswerGathering(size, _DONE, partial(_answer, session, correlation, size))
-    for number, asked in enumerate(request.partitions):
-        who = (request.group, request.member, request.generation)
-        commit = CommitOffset(*who, asked.offset, request.instance)
-        await _post(session, asked, commit, partial(gathering.settle, number))
+    nor does the heartbeat or the farewell by which the member releases the partition. A reader outside of the group
+    commits through the group, and waits for it."""
+    if request.member is None:
+        tasks.start_soon(session.serve, request, responder)
+        return None
+    check_group_name(request.group)
+    check_member_id(request.member)
+    return _CommitRequest(session, request, request.member, responder).pass_on()
 
 
-def _answer(
-    session: BrokerSession, correlation: int, size: int, partitions: tuple[wire.CommittedPartition, ...]
-) -> None:
-    session.settles.remove(size)
-    session.speaker.answer_now(correlation, wire.OffsetsCommitted(partitions), is_last=not session.settles.amount)
+class _CommitRequest(OrderedRequest[wire.CommitPartition, wire.CommittedPartition]):
+    __slots__ = ("_member", "_request")
 
+    def __init__(
+        self, session: BrokerSession, request: wire.CommitOffsets, member: str, responder: Responder
+    ) -> None:
+        super().__init__(session, request.partitions, session.settles, len(request.partitions), responder)
+        self._request = request
+        self._member = member
 
-async def _post(
-    session: BrokerSession,
-    asked: wire.CommitPartition,
-    commit: CommitOffset,
-    settle: Callable[[wire.CommittedPartition], None],
-) -> None:
-    try:
-        ref = await session.partition(asked.topic, asked.partition)
-        reply = await ref.ask(commit)
-    except GoQueueError as error:
-        settle(wire.CommittedPartition(error_body(error)))
-        return
-    reply.then(lambda settled: settle(_committed(settled.outcome)))
+    def question(self, item: wire.CommitPartition) -> CommitOffset:
+        asked = self._request
+        return CommitOffset(asked.group, self._member, asked.generation, item.offset, asked.instance)
+
+    def asked(self, number: int, _: CommitOffset, reply: Reply[None]) -> None:
+        reply.then(lambda settled: self.settle(number, _committed(settled.outcome)))
+
+    def refused(self, error: GoQueueError) -> wire.CommittedPartition:
+        return wire.CommittedPartition(error_body(error))
+
+    def whole(self, pieces: tuple[wire.CommittedPartition, ...]) -> wire.OffsetsCommitted:
+        return wire.OffsetsCommitted(pieces)
 
 
 def _committed(outcome: BaseException | None) -> wire.CommittedPartition:
@@ -68,7 +68,6 @@ def _committed(outcome: BaseException | None) -> wire.CommittedPartition:
 
 
 async def commit_from_outside(session: BrokerSession, request: wire.CommitOffsets) -> wire.OffsetsCommitted:
-    """A reader outside of the group commits through the group."""
     check_group_name(request.group)
     return _outcomes(await _commit_from_outside(session, request))
 

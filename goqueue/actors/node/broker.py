@@ -15,10 +15,11 @@ An actor that crashes is restarted with those started after it. A failed fsync g
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 import trio
 
@@ -65,6 +66,8 @@ class Broker:
     node: str
     statistics: Statistics
     producers: NodeProducers = field(default_factory=NodeProducers)
+    session_numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    """A number for each session of a client, whatever way it came in."""
 
 
 @dataclass(frozen=True, slots=True)

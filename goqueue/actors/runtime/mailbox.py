@@ -143,15 +143,18 @@ class Mailbox:
             raise
 
     def post_at_once(self, letter: Letter) -> None:
+        if not self.post_if_room(letter):
+            raise MailboxFull(f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later")
+
+    def post_if_room(self, letter: Letter) -> bool:
         self._check_accepts()
         try:
             self._send.send_nowait(letter)
         except trio.WouldBlock:
-            raise MailboxFull(
-                f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later"
-            ) from None
+            return False
         self._count_in()
         self.idle = False
+        return True
 
     def post_news(self, sender: str, news: News) -> None:
         if self.state is MailboxState.DOWN:

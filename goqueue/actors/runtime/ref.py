@@ -98,6 +98,12 @@ class ActorRef:
         await self._mailbox.post(Letter(message, reply))
         return reply
 
+    def ask_at_once(self, message: Request[ReplyT]) -> Reply[ReplyT] | None:
+        """As `ask`, without waiting: None if there is no room."""
+        assert current_party.get() is None, "an actor calls"
+        reply: Reply[ReplyT] = self._reply()
+        return reply if self._mailbox.post_if_room(Letter(message, reply)) else None
+
     def cast(self, message: Request[Any]) -> None:
         """Send without an answer and without waiting: `MailboxFull` when there is no room."""
         mailbox = self._mailbox
