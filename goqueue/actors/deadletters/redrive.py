@@ -47,8 +47,8 @@ from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import REDRIVE, dead_letter_topic
-from goqueue.core.offsetset import Run
-from goqueue.core.slices.deliverable import batches_in, records_at
+from goqueue.core.offsetset import OffsetSet
+from goqueue.core.slices.picking import picked_records
 from goqueue.errors import (
     GoQueueError,
     GroupConflict,
@@ -263,17 +263,14 @@ class _Round:
 
     def choose(self, taken: Taken, end: Offset) -> tuple[AttemptRun, ...]:
         attempts = {offset: run.attempt for run in taken.all_runs for offset in range(run.first, run.last + 1)}
-        runs = [Run(run.first, run.last) for run in taken.all_runs]
-        view = memoryview(taken.data)
         chosen = [
             AttemptRun(offset, offset, attempts[offset])
-            for position, batch in batches_in(view)  # lanes follow each other, so these are in no order
-            for offset, record in records_at(view[position : position + batch.size], runs)
+            for offset, record in picked_records(taken.data, OffsetSet.of(attempts))
             if offset < end and self._takes(offset, record)
         ]
         return tuple(chosen if self.messages_max is None else chosen[: self.messages_max - self.count])
 
-    def _takes(self, offset: Offset, record: bytes) -> bool:
+    def _takes(self, offset: Offset, record: Buffer) -> bool:
         return self.choice.takes(offset, Story.from_headers(one_record(record).headers), self.topics, self.groups)
 
 

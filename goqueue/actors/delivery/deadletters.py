@@ -26,7 +26,7 @@ from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.core.records.batch import Producer
 from goqueue.core.records.record import encode_record
-from goqueue.core.slices.deliverable import records_at
+from goqueue.core.slices.picking import picked_records
 from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
@@ -142,7 +142,8 @@ async def _look_up(log: Log, end: Offset, runs: Sequence[DeadRun], reads_max: fl
                 return found
             piece, reads = await _read(log, at, end), reads + 1
             if isinstance(piece, LogSlice):
-                found.records.update(records_at(piece.data, [Run(at, run.last)]))
+                picked = picked_records(piece.data, OffsetSet([(at, run.last)]))
+                found.records.update((offset, bytes(record)) for offset, record in picked)
             elif isinstance(piece, DamagedData):
                 found.damages.append(piece)
             at = max(_end_of(piece), at + 1)

@@ -20,23 +20,21 @@ class Start:
     """With none of these: the earliest."""
 
 
-def parse_start(text: str) -> Start:
+def parse_start(text: object) -> Start:
+    """`InvalidConfig` if it is no start."""
     if text in (EARLIEST, LATEST):
         return Start(is_latest=text == LATEST)
-    shape = _SHAPE.fullmatch(text)
+    shape = _SHAPE.fullmatch(text) if isinstance(text, str) else None
     if shape is None:
-        fault = f"start {shortened(text)} is none of earliest, latest, offset:N and time:MICROSECONDS"
-        raise InvalidConfig(f"{fault}; give one of these", faults=[fault])
+        fault = f"start is {shortened(text)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
+        raise InvalidConfig(fault, faults=[fault])
     number = int(shape[2])
     return Start(offset=number) if shape[1] == "offset" else Start(time=number)
 
 
 def check_start(start: object) -> str:
-    """Checks where a group is to begin; `InvalidConfig` if it is no start."""
-    if not isinstance(start, str) or not (start in (EARLIEST, LATEST) or _SHAPE.fullmatch(start)):
-        fault = f"start is {shortened(start)}, but must be earliest, latest, offset:N or time:MICROSECONDS"
-        raise InvalidConfig(fault, faults=[fault])
-    return start
+    parse_start(start)
+    return str(start)
 
 
 def may_miss(start: str) -> bool:

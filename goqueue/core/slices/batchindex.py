@@ -21,7 +21,8 @@ from goqueue.core.records.batch import ZSTD, Envelope, records_of, seal_envelope
 from goqueue.core.records.columns import RECORDS_MAX, lanes_of, shape_of
 from goqueue.core.records.record import HEADER_SIZE
 from goqueue.core.slices.cachebudget import CacheBudget, CacheEntries
-from goqueue.core.slices.deliverable import batches_in, body_at, records_at, those_inside
+from goqueue.core.slices.deliverable import batches_in, body_at, those_inside
+from goqueue.core.slices.picking import picked_records
 from goqueue.types import LANE_COUNT, Buffer, Offset
 
 INDEX_BYTES_MAX = 1024 * 1024
@@ -32,7 +33,6 @@ EMPTY_BYTES, NUMBER_BYTES = 500, 40
 
 _PLACE = Struct(">8xQ8xBxHI")
 """The fields of a record: its offset within the batch, its lane, and the sizes of its key and its value section."""
-_KEY_SIZE = Struct(">26xH")
 _SIZES = Struct(">26xHI")
 _LENGTH, _COUNT, _ATTRIBUTES, _MASK, _CRC = map(
     Envelope._fields.index, ("length", "record_count", "attributes", "priority_mask", "body_crc")
@@ -271,7 +271,7 @@ def with_records(envelope: Envelope, records: Buffer, count: int, lane: int | No
 
 def key_at(data: Buffer, offset: Offset) -> bytes | None:
     """The key itself of one message; None when it has none, or is not there."""
-    for _, record in records_at(data, [Run(offset, offset)]):
-        (key_size,) = _KEY_SIZE.unpack_from(record)
-        return record[HEADER_SIZE : HEADER_SIZE + key_size] or None
+    for _, record in picked_records(data, OffsetSet([(offset, offset)])):
+        key_size, _ = _SIZES.unpack_from(record)
+        return bytes(record[HEADER_SIZE : HEADER_SIZE + key_size]) or None
     return None

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from goqueue.core.ledger.attempts import AttemptRun
-from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.core.offsetset import Run
 from goqueue.core.records.batch import ENVELOPE, ENVELOPE_SIZE, Attribute, Envelope, records_of
 from goqueue.core.records.record import (
     EXPIRES_AT,
@@ -154,18 +154,6 @@ def body_at(view: memoryview, position: int, envelope: Envelope) -> memoryview:
 def base_offset(batches: Buffer) -> Offset:
     """The base offset of the first batch."""
     return int(_SHAPE.unpack_from(batches)[2])
-
-
-def records_at(data: Buffer, runs: Sequence[Run]) -> Iterator[tuple[Offset, bytes]]:
-    """Each of these records that is there, as it lies in the log."""
-    view, waiting = memoryview(data), list[Run | AttemptRun](reversed(runs))
-    for position, envelope in batches_in(view):
-        wanted = OffsetSet(those_inside(waiting, envelope))
-        records = memoryview(records_of(envelope, body_at(view, position, envelope))) if wanted else memoryview(b"")
-        for place in walk_records(records, envelope.record_count if wanted else 0):
-            offset = envelope.base_offset + place.relative_offset
-            if offset in wanted:
-                yield offset, bytes(records[place.position : place.end])
 
 
 def those_inside(waiting: list[Run | AttemptRun], envelope: Envelope) -> Iterator[Run]:

@@ -1,4 +1,4 @@
-"""A few records out of large batches. Records of one batch often have one size: then a record is found at once."""
+"""A few records out of batches. Records of one batch often have one size: then a record is found at once."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -7,15 +7,16 @@ from goqueue.core.offsetset import OffsetSet
 from goqueue.core.records.batch import Envelope, records_of
 from goqueue.core.records.record import HEADER_SIZE
 from goqueue.core.slices.deliverable import batches_in, body_at
-from goqueue.types import Offset
+from goqueue.types import Buffer, Offset
 
 _PLACE = Struct(">8xQ10xHI")
 """The fields of a record: its relative offset, the sizes of key and value."""
 _SIZES_AT = 26
 
 
-def picked_records(data: memoryview, wanted: OffsetSet) -> Iterator[tuple[Offset, memoryview]]:
+def picked_records(batches: Buffer, wanted: OffsetSet) -> Iterator[tuple[Offset, memoryview]]:
     """The wanted records in these whole batches, as they lie there."""
+    data = memoryview(batches)
     for position, envelope in batches_in(data):
         runs = list(wanted.runs(envelope.base_offset, envelope.end_offset - 1))
         if runs and envelope.record_count:

@@ -71,7 +71,7 @@ async def read_originals(log: Log, offsets: Sequence[Offset], bytes_max: int) ->
             at = damage.end_offset
             continue
         at = max(data.next_offset, run.first + 1)
-        for offset, record in picked_records(memoryview(data.data), wanted):
+        for offset, record in picked_records(data.data, wanted):
             found[offset] = bytes(record)
             size, each = size + len(record), ENVELOPE_SIZE + len(record)
         if size > bytes_max:

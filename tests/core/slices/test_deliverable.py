@@ -22,8 +22,8 @@ from goqueue.core.slices.deliverable import (
     LastBatch,
     Reader,
     find_deliverable,
-    records_at,
 )
+from goqueue.core.slices.picking import picked_records
 from goqueue.errors import InvalidConfig
 from tests.storage.logs import records_in
 
@@ -136,7 +136,7 @@ def test_cut_down_batches_are_sound_and_hold_just_what_is_wanted(
     indexes.keys_in(data, OffsetSet([Run(0, 40)]))  # what is remembered changes nothing
     kept = records_in(b"".join(indexes.cut_down(data, runs)))
     assert kept == [everything[offset] for offset in sorted(wanted & everything.keys())]
-    assert [offset for offset, _ in records_at(data, runs)] == [record.offset for record in kept]
+    assert [offset for offset, _ in picked_records(data, OffsetSet(runs))] == [record.offset for record in kept]
 
 
 def test_a_run_over_many_batches_is_cut_down_in_all_of_them() -> None:
