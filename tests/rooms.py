@@ -55,11 +55,13 @@ ROOMS: Mapping[str, str] = {
     "storage/log": "storage storage/disk",
     "storage/compaction": "storage/log",
     "storage/journals": "storage/log",
-    "storage/snapshotlog": "storage/log",
+    "storage/snapshotlog": "storage/log storage/journals",
     "storage/delays": "storage/log",
-    "storage/directory": "storage storage/log storage/journals storage/delays",
-    "storage/backup": "storage storage/log storage/journals storage/directory",
-    "storage/verification": "storage storage/disk storage/log storage/journals storage/delays storage/directory",
+    "storage/directory": "storage storage/log storage/snapshotlog storage/delays",
+    "storage/backup": "storage storage/log storage/journals storage/snapshotlog storage/directory",
+    "storage/verification": (
+        "storage storage/disk storage/log storage/journals storage/snapshotlog storage/delays storage/directory"
+    ),
     "net/wire": "",
     "net/session": "net/wire",
     "net/transport": "net/wire",

@@ -24,7 +24,7 @@ from goqueue.storage.delays.index import NAME as DELAYS
 from goqueue.storage.disk.reserve import RESERVE
 from goqueue.storage.journals.file import decode_frame
 from goqueue.storage.journals.groups import GROUPS, REGISTRY
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
+from goqueue.storage.snapshotlog.ledgers import FOLDER as LEDGERS
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
@@ -355,7 +355,7 @@ def is_harmless(harm: Harm, data: bytes) -> bool:
 
 
 def is_of_groups(harm: Harm) -> bool:
-    return harm.path.endswith((f"/{GROUPS}/{REGISTRY}", f"/{LEDGERS}"))
+    return harm.path.endswith(f"/{GROUPS}/{REGISTRY}") or f"/0/{LEDGERS}/" in harm.path
 
 
 def ends_between_entries(harm: Harm, data: bytes) -> bool:
@@ -391,9 +391,10 @@ def may_refuse(harm: Harm) -> bool:
 async def check_kept(before: dict[str, bytes], disk: SimulatedDisk) -> None:
     """G13: the bytes of every log are where they were, or were copied aside when they were cut."""
     after = {path: await bytes_of(disk, path) for path in files_in(disk)}
-    kept = [data for path, data in after.items() if path.endswith(".torn")]
+    kept = [data for path, data in after.items() if path.endswith((".torn", ".damaged"))]
     for path, data in before.items():
         if path.endswith(".log"):
             now = after.get(path, b"")
             rest = data[len(now) :]
-            assert now.startswith(data) or (data.startswith(now) and rest in kept), f"{path} lost bytes"
+            is_kept = (data.startswith(now) and rest in kept) or data in kept
+            assert now.startswith(data) or is_kept, f"{path} lost bytes"

@@ -36,19 +36,28 @@ class JournalDamage:
         if self.place is None:
             return "/data/groups/registry"
         topic, partition = self.place
-        return f"/data/logs/t{topic}/{partition}/ledgers"
+        return f"/data/logs/t{topic}/{partition}/groups"
 
     def strike(self, disk: SimulatedDisk) -> bool:
         """Whether there was anything that a start can miss: what was never claimed was promised to nobody."""
-        if not disk.exists(self.path) or not disk.exists(self.path + ".durable"):
+        path = self._file(disk)
+        if path is None:
             return False
         if self.harm is Harm.GONE:
-            disk.remove(self.path)
+            disk.remove(path)
         elif self.harm is Harm.EMPTY:
-            disk.cut(self.path, 0)
+            disk.cut(path, 0)
         else:
-            disk.damage(self.path)
+            disk.damage(path)
         return True
+
+    def _file(self, disk: SimulatedDisk) -> str | None:
+        """The register, or the last segment of a companion log, if it is claimed."""
+        if self.place is None:
+            return self.path if disk.exists(self.path) and disk.exists(self.path + ".durable") else None
+        names = disk.list(self.path) if disk.is_directory(self.path) else []
+        logs = [name for name in names if name.endswith(".log")]
+        return f"{self.path}/{logs[-1]}" if logs and "recovery-point" in names else None
 
     def __str__(self) -> str:
         return f"{self.path} {self.harm.value} after life {self.life}"
@@ -76,7 +85,7 @@ class Reports(logging.Handler):
 
     def name_loss(self, topic: str, partition: int) -> bool:
         """Whether somebody has been told that progress on this partition was lost."""
-        places = (f"/logs/{topic}/{partition}/ledgers", f"on {topic}/{partition} is lost")
+        places = (f"/logs/{topic}/{partition}/groups", f"on {topic}/{partition} is lost")
         return any(place in text for text in self.texts for place in places)
 
     def __enter__(self) -> "Reports":

@@ -1,10 +1,11 @@
-"""The ledgers of a partition's groups, and their journal, which is written before a change is answered.
+"""The ledgers of a partition's groups, and the companion log that is written before a change is answered.
 
-The first group creates the journal: a partition without groups has none. A write reaches the file at once and so
+The first group creates the log: a partition without groups has none. A write reaches the file at once and so
 survives the end of the process; it is synced within a second, at a stop, and before an answer that promises it.
 """
 
 import logging
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,10 +38,11 @@ from goqueue.core.offsetset import Run
 from goqueue.core.slices.deliverable import NO_BATCH, LastBatch
 from goqueue.environment import WallClock
 from goqueue.errors import Closed, DiskFull, TooManyFiles, UnknownGroup
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import (
-    NAME,
-    LedgerJournal,
+from goqueue.storage.log.log import Log
+from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import (
+    FOLDER,
+    LedgerLog,
     LostProgress,
     Payload,
     WrittenLedger,
@@ -48,16 +50,15 @@ from goqueue.storage.journals.ledgers import (
     forgotten,
     happened,
     reads_here,
-    snapshot_of,
+    snapshot_parts,
 )
-from goqueue.storage.log.log import Log
-from goqueue.storage.log.volume import Volume
-from goqueue.types import Offset
+from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
+from goqueue.types import Microseconds, Offset
 
 logger = logging.getLogger("goqueue.ledgers")
 
 ROUNDS_PER_CLAIM = 5
-"""Under constant writes the journal claims what is durable at every fifth sync."""
+"""Under constant writes a recovery point claims what is durable at every fifth sync."""
 
 
 class StreamPosition(NamedTuple):
@@ -98,8 +99,8 @@ class GroupHere:
     """A task checks whether damaged ranges can be read again."""
     held_letters: Run | None = None
     """Dead letters of a transfer that cannot be read: they wait for a repair."""
-    begun_at_write: int = 0
-    """The number of the journal write that began its ledger; 0 if the journal already had it."""
+    begun_at: int = 0
+    """The offset behind the records that began its ledger; 0 if the log already had it."""
 
     @property
     def name(self) -> str:
@@ -136,8 +137,10 @@ class Ledgers:
         self._clock = clock
         self._directory = directory
         self._random = random
-        self._journal: LedgerJournal | None = None
+        self._log: LedgerLog | None = None
         self._unsynced = trio.Event()
+        self._failed = trio.Event()
+        """A write failed. Its traces are cut off by a commit, and nothing is written before."""
         self.groups: dict[str, GroupHere] = {}
         self.deadlines: Deadlines[str] = Deadlines()
         """When each group's ledger is to be looked at, if it has a deadline. Some looks are for nothing: a
@@ -145,18 +148,18 @@ class Ledgers:
         self.is_doubtful = False
         """Groups may have been lost: an unknown group begins at the earliest offset."""
         self.lost_count = 0
-        """The number of ledgers that lost entries when the journal was opened."""
-        self._compared: tuple[Offset, int] | None = None
-        """The log's start and the journal's end when all ledgers were last compared with the log's start."""
+        """The number of ledgers that lost entries when their log was opened."""
+        self._compared: tuple[Offset, Offset] | None = None
+        """The starts of the partition's log and the end of the companion when all ledgers were last compared."""
 
     @property
     def is_open(self) -> bool:
-        return self._journal is not None
+        return self._log is not None
 
     @property
-    def journal(self) -> LedgerJournal:
-        assert self._journal is not None, "a journal is there before the first group"
-        return self._journal
+    def companion(self) -> SnapshotLog:
+        assert self._log is not None, "the log is there before the first group"
+        return self._log.log
 
     def find(self, group: str) -> GroupHere:
         here = self.groups.get(group)
@@ -166,7 +169,7 @@ class Ledgers:
 
     def is_durable(self, group: str) -> bool:
         here = self.groups.get(group)
-        return here is not None and self.journal.durable >= here.begun_at_write
+        return here is not None and self.companion.durable >= here.begun_at
 
     def holders(self) -> tuple[LedgerHolder, ...]:
         ledgers = [here.written for here in self.groups.values()]
@@ -174,16 +177,17 @@ class Ledgers:
             LedgerHolder(each.group, each.group_id, each.settings, each.group_settings) for each in ledgers
         )
 
-    # The journal's life
+    # The life of the companion log
 
     async def open_if_there(self, log: Log) -> None:
-        if Journal.is_there(self._volume, self._directory, NAME):
-            await self.open()
+        if LedgerLog.is_there(self._volume, self._directory):
+            await self.open(log)
             self._fit_all(log)
 
-    async def open(self) -> None:
+    async def open(self, log: Log) -> None:
+        """The companion is led with the partition's log, under its epoch."""
         now, wall = trio.current_time(), self._clock.now()
-        self._journal, found = await LedgerJournal.open(self._volume, self._directory, now, wall)
+        self._log, found = await LedgerLog.open(self._volume, self._directory, log.leader_epoch, now, wall)
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
         for here in self.groups.values():
@@ -196,17 +200,20 @@ class Ledgers:
             logger.warning(
                 "%s/%s lost entries: its groups fall back to where they stood before, and some messages come again",
                 self._directory,
-                NAME,
+                FOLDER,
             )
         if found.lost or found.torn:
             with suppress(DiskFull):
                 await self._compact()
+        if not self.companion.is_claimed:
+            self._unsynced.set()
         self._volume.journals.enter(self._directory, self._snapshot)
 
     def _snapshot(self) -> bytes:
         """All ledgers as they are now, for a backup."""
         ledgers = [here.written for here in self.groups.values()]
-        return snapshot_of(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
+        now, wall = trio.current_time(), self._clock.now()
+        return snapshot_parts(ledgers, now, wall, self.is_doubtful, math.inf)[0]
 
     def _fit_all(self, log: Log) -> None:
         """Cut progress back that lies outside a log which lost its end or its beginning."""
@@ -219,40 +226,43 @@ class Ledgers:
         self.note_removed_from_all(log.log_start)
 
     async def keep(self) -> None:
-        """Sync the journal, and replace it by a snapshot when it has grown, until closed."""
+        """Sync the log, claim what is durable, and take a snapshot when it has grown, until closed."""
         with suppress(Closed):
             for round_ in count():
                 await self._unsynced.wait()
-                await trio.sleep(UNSYNCED_SECONDS_MAX)
-                self._unsynced = trio.Event()
+                with trio.move_on_after(UNSYNCED_SECONDS_MAX):
+                    await self._failed.wait()
+                self._unsynced, self._failed = trio.Event(), trio.Event()
                 try:
-                    await self.journal.commit()
-                except TooManyFiles:
-                    self._unsynced.set()  # try again, until a descriptor is free
-                    continue
-                if not self._unsynced.is_set() or round_ % ROUNDS_PER_CLAIM == 0:
-                    self.journal.claim()
-                if self.journal.has_grown:
-                    with suppress(DiskFull):
-                        await self._compact()
+                    await self._keep(claims=round_ % ROUNDS_PER_CLAIM == 0)
+                except (TooManyFiles, DiskFull):
+                    self._unsynced.set()  # try again, until there is a free descriptor, or room
+
+    async def _keep(self, *, claims: bool) -> None:
+        await self.companion.commit()
+        if claims or not self._unsynced.is_set():
+            await self.companion.checkpoint()
+        if self.companion.has_grown:
+            await self._compact()
 
     async def _compact(self) -> None:
+        assert self._log is not None
         ledgers = [here.written for here in self.groups.values()]
-        await self.journal.compact(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
+        await self._log.compact(ledgers, trio.current_time(), self._clock.now(), self.is_doubtful)
 
     async def commit(self) -> None:
-        await self.journal.commit()
+        await self.companion.commit()
 
     async def close(self) -> None:
-        if self._journal is not None:
-            await self._journal.close()
+        if self._log is not None:
+            await self._log.log.close()
 
     def abandon(self) -> None:
         self._volume.journals.leave(self._directory, self._snapshot)
-        if self._journal is not None:
-            self._journal.abandon()
+        if self._log is not None:
+            self._log.log.abandon()
 
-    # Changes: journaled, then made
+    # Changes: written, then made
 
     def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         """`DiskFull` changes nothing."""
@@ -260,7 +270,7 @@ class Ledgers:
         renewed = self._renewed_for(written, entries)
         payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
         payloads += [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
-        self._append(payloads)
+        self._append(payloads, wall)
         for producer_id in renewed:
             written.take_producer(producer_id)
         for entry in entries:
@@ -293,12 +303,12 @@ class Ledgers:
         written.group_settings, written.lost = group_settings, lost
         began = written.ledger.begin(offset)
         parting = [forgotten(old.written, wall)] if old is not None else []
-        self._append([*parting, reads_here(written, wall, settings), happened(written, wall, began, 1)])
+        self._append([*parting, reads_here(written, wall, settings), happened(written, wall, began, 1)], wall)
         written.ledger.apply(began, now)
         written.number += 2
         if old is not None:
             old.removals += 1
-        self.groups[group] = here = GroupHere(written, begun_at_write=self.journal.written)
+        self.groups[group] = here = GroupHere(written, begun_at=self.companion.written)
         return here
 
     def change_settings(
@@ -306,7 +316,8 @@ class Ledgers:
     ) -> None:
         if (settings, group_settings) != (here.ledger.settings, here.written.group_settings):
             changed = replace(here.written, group_settings=group_settings)
-            self._append([reads_here(changed, self._clock.now(), settings)])
+            wall = self._clock.now()
+            self._append([reads_here(changed, wall, settings)], wall)
             here.ledger.settings, here.written.group_settings = settings, group_settings
             here.written.number += 1
             here.removals += 1  # which messages may be delivered together has changed
@@ -315,20 +326,27 @@ class Ledgers:
         """An operator has chosen where the group goes on: the earlier loss is no longer reported."""
         if here.written.lost is not None:
             changed = replace(here.written, lost=None)
-            self._append([reads_here(changed, self._clock.now(), here.ledger.settings)])
+            wall = self._clock.now()
+            self._append([reads_here(changed, wall, here.ledger.settings)], wall)
             here.written.lost = None
             here.written.number += 1
 
     def forget(self, here: GroupHere) -> None:
-        self._append([forgotten(here.written, self._clock.now())])
+        wall = self._clock.now()
+        self._append([forgotten(here.written, wall)], wall)
         del self.groups[here.name]
         self.deadlines.drop(here.name)
         here.removals += 1
 
-    def _append(self, payloads: Sequence[Payload]) -> None:
-        self.journal.append(payloads)
+    def _append(self, payloads: Sequence[Payload], wall: Microseconds) -> None:
+        assert self._log is not None
         if not self._unsynced.is_set():
             self._unsynced.set()
+        try:
+            self._log.append(payloads, wall)
+        except DiskFull:
+            self._failed.set()
+            raise
 
     def _note_deadline(self, here: GroupHere) -> None:
         deadline = here.ledger.next_deadline()
@@ -340,12 +358,12 @@ class Ledgers:
     def note_removed_from_all(self, log_start: Offset) -> None:
         """On a full disk it is noted at the group's next request. Idle groups cost nothing: since the last time
         neither the log's start nor any ledger has changed."""
-        if not self.groups or self._compared == (log_start, self.journal.written):
+        if not self.groups or self._compared == (log_start, self.companion.written):
             return
         with suppress(DiskFull):
             for here in self.groups.values():
                 self.note_removed(here, log_start)
-            self._compared = (log_start, self.journal.written)
+            self._compared = (log_start, self.companion.written)
 
     def note_removed(self, here: GroupHere, log_start: Offset) -> None:
         removed = here.ledger.removed_below(log_start)

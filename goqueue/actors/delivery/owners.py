@@ -33,9 +33,9 @@ from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.start import may_miss, parse_start
 from goqueue.environment import WallClock
 from goqueue.storage.directory.namedoffsets import shown_offset
-from goqueue.storage.journals.ledgers import LostProgress
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import LostProgress
 
 logger = logging.getLogger("goqueue.ledgers")
 
@@ -75,7 +75,7 @@ class GroupOwners:
 
     async def _found_or_begun(self, message: AttachGroup) -> GroupHere:
         if not self.ledgers.is_open:
-            await self.ledgers.open()
+            await self.ledgers.open(self.log)
             self.host.background(self.ledgers.keep, endless=True)
         here = self.ledgers.groups.get(message.group)
         if here is not None and here.written.group_id == message.group_id:

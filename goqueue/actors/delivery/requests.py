@@ -17,7 +17,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.views import LaneFigures, Progress
 from goqueue.core.records.batch import Producer
 from goqueue.core.why.facts import PartitionFacts
-from goqueue.storage.journals.ledgers import LostProgress
+from goqueue.storage.snapshotlog.ledgers import LostProgress
 from goqueue.types import Buffer, Offset
 
 

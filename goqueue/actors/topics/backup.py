@@ -12,9 +12,8 @@ from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.storage.backup.groups import GroupsThen
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.journals.groups import GROUPS
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import LedgerLog
 from goqueue.types import Microseconds
 
 
@@ -36,7 +35,7 @@ def snapshot_of(
         for number in topic.numbers:
             folder = folders.partition(topic, number)
             standing, ledgers = volume.logs.standing(folder), volume.journals.snapshot(folder)
-            if standing is None or (ledgers is None and Journal.is_there(volume, folder, LEDGERS)):
+            if standing is None or (ledgers is None and LedgerLog.is_there(volume, folder)):
                 return Absent(topic, number)
             standings.append(standing)
             if ledgers is not None:

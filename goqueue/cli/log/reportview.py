@@ -32,6 +32,7 @@ def write_report_json(report: Report) -> None:
         "damage": len(report.damage()),
         "warnings": len(report.warnings()),
         "partitions": [_with_findings(asdict(each), each.findings) for each in report.partitions],
+        "companions": [_with_findings(asdict(each), each.findings) for each in report.companions],
         "journals": [_with_findings(asdict(each), each.findings) for each in report.journals],
         "others": [finding_fields(finding) for finding in report.others],
     }
@@ -59,7 +60,7 @@ def write_report_table(report: Report) -> None:
 
 
 def _segment_rows(report: Report) -> Iterable[list[str]]:
-    for partition in report.partitions:
+    for partition in (*report.partitions, *report.companions):
         name = _short(report, partition.path)
         if not partition.segments:
             yield [name, str(partition.log_start), str(partition.end_offset), "0", "0", "0", "empty"]

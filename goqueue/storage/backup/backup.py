@@ -23,13 +23,12 @@ from goqueue.core.records.batch import Envelope, seal_envelope
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import DirectoryLock
 from goqueue.errors import DirectoryNotEmpty, IncompleteCopy, UnknownFormat
-from goqueue.storage.backup.groups import write_journal
+from goqueue.storage.backup.groups import write_journal, write_ledgers
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.directory.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.journals.groups import GROUPS, REGISTRY
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import empty_at, write_recovery_point
@@ -68,7 +67,7 @@ class CopiedPartition:
     bytes: int = 0
     lost: list[Lost] = field(default_factory=list)
     ledgers_crc32c: int | None = None
-    """Checksum of the snapshot in its journal of ledgers; None when no group has read from it."""
+    """Checksum of the snapshot of its groups' ledgers; None when no group has read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +245,7 @@ class PartitionCopy:
     async def add_ledgers(self, snapshot: bytes | None) -> None:
         """The progress of groups on it, at the moment at which the copied log ends."""
         if snapshot is not None:
-            self.copied.ledgers_crc32c = await write_journal(self._volume, self._folder, LEDGERS, snapshot)
+            self.copied.ledgers_crc32c = await write_ledgers(self._volume, self._folder, snapshot)
 
     async def _open(self, base: Offset) -> Log:
         """An empty log whose next offset is `base`."""

@@ -8,8 +8,8 @@ At one moment they are what a kill of the broker leaves, and groups can start fr
 nothing is skipped, each dead letter arrives once (G5). The copied logs end at the high watermark. A group that was
 to begin behind that end is cut back to it when the partition opens.
 
-A copied journal is a single frame, the snapshot. Only this frame belongs to the backup: entries that a broker has
-written behind it, when it was started on the backup, are not restored.
+A copy begins with a snapshot, and only that belongs to the backup: entries that a broker has written behind it,
+when it was started on the backup, are not restored. Backups of earlier versions have the ledgers in a journal.
 """
 
 from collections.abc import Iterable
@@ -24,6 +24,8 @@ from goqueue.errors import IncompleteCopy, UnknownFormat
 from goqueue.storage.journals.file import FrameKind, decode_frame, encode_frame
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL, wall_of, write_log
+from goqueue.storage.snapshotlog.reading import read_records
 
 FIELD = "groups"
 """The field for groups in the metadata that the broker sends: [register, [[topic, partition, ledgers] …]]."""
@@ -63,6 +65,23 @@ async def write_journal(volume: Volume, directory: str, name: str, snapshot: byt
     await volume.make_directories(directory)
     await volume.replace(directory, name, [encode_frame(FrameKind.SNAPSHOT, 0, 1, snapshot)])
     return crc32c(snapshot)
+
+
+async def write_ledgers(volume: Volume, partition: str, snapshot: bytes) -> int:
+    """Write the ledgers of a partition's groups beside its log. Returns their checksum."""
+    await write_log(volume, f"{partition}/{FOLDER}", [snapshot], wall_of(snapshot))
+    return crc32c(snapshot)
+
+
+async def read_ledgers(volume: Volume, partition: str, checksum: int | None) -> bytes | None:
+    """The snapshot that was written there with this checksum; None when there is no checksum."""
+    if checksum is None or not volume.disk.is_directory(f"{partition}/{FOLDER}"):
+        return await read_journal(volume, f"{partition}/{JOURNAL}", checksum)
+    found = await read_records(volume, f"{partition}/{FOLDER}")
+    first = found.items[0] if found.items else b""
+    if isinstance(first, bytes) and crc32c(first) == checksum:
+        return first
+    raise IncompleteCopy(f"{partition}/{FOLDER} is not as it was when the backup was made; use another backup")
 
 
 async def read_journal(volume: Volume, path: str, checksum: int | None) -> bytes | None:

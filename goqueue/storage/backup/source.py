@@ -15,11 +15,10 @@ from goqueue.core.records.record import decode_records
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import DamagedData, IncompleteCopy, UnknownFormat
 from goqueue.storage.backup.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPartition, Manifest, parse_manifest
-from goqueue.storage.backup.groups import read_journal
+from goqueue.storage.backup.groups import read_journal, read_ledgers
 from goqueue.storage.directory.datadirectory import INCOMPLETE
 from goqueue.storage.directory.folders import LOGS
 from goqueue.storage.journals.groups import GROUPS, REGISTRY
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.recoverypoint import read_recovery_point
@@ -74,8 +73,8 @@ class BackupSource:
         return await read_journal(self._volume, f"{self.path}/{GROUPS}/{REGISTRY}", manifest.groups_crc32c)
 
     async def ledgers(self, copied: CopiedPartition) -> bytes | None:
-        path = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}/{LEDGERS}"
-        return await read_journal(self._volume, path, copied.ledgers_crc32c)
+        folder = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}"
+        return await read_ledgers(self._volume, folder, copied.ledgers_crc32c)
 
     async def _batches(self, folder: str, start: Offset) -> AsyncGenerator[list[CopiedBatch], None]:
         for base in self._bases(folder, start):

@@ -19,11 +19,11 @@ from goqueue.errors import UnknownFormat
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.delays.index import NAME as DELAYS
 from goqueue.storage.directory.namedoffsets import CommittedOffsets, NamedOffset
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.recovery import SEGMENT_NAME
 from goqueue.storage.log.recoverypoint import NAME as POINT
 from goqueue.storage.log.recoverypoint import empty_at, read_recovery_point, write_recovery_point
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL
 from goqueue.types import Offset
 
 IDENTITY = "topic.json"
@@ -73,7 +73,7 @@ class TopicFolders:
             has_folder=True,
             has_identity=IDENTITY in names,
             has_segments=any(map(SEGMENT_NAME.fullmatch, names)),
-            has_companions=LEDGERS in names or DELAYS in names,
+            has_companions=not {FOLDER, JOURNAL, DELAYS}.isdisjoint(names),
             has_point=POINT in names,
             is_point_sound=point is not None,
             log_start=point.log_start if point is not None else 0,

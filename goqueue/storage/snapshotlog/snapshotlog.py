@@ -109,7 +109,8 @@ class SnapshotLog:
 
     def append(self, payloads: Sequence[bytes], now: Microseconds) -> None:
         """One batch, which survives the end of the process. `DiskFull` changes nothing; commit before the next."""
-        self._log.append([_batch(payloads, now)], now)
+        if payloads:
+            self._log.append([_batch(payloads, now)], now)
 
     async def commit(self) -> None:
         """Make everything written so far durable. Callers whose records another caller's sync covers share it."""

@@ -118,12 +118,14 @@ class JournalReport:
 class Report:
     path: str
     partitions: tuple[PartitionReport, ...]
+    companions: tuple[PartitionReport, ...]
+    """The logs of ledgers beside the partitions' logs."""
     journals: tuple[JournalReport, ...]
     others: tuple[Finding, ...]
     """Findings that concern neither a partition's log nor a journal."""
 
     def findings(self) -> tuple[Finding, ...]:
-        partitions = [finding for each in self.partitions for finding in each.findings]
+        partitions = [finding for each in (*self.partitions, *self.companions) for finding in each.findings]
         journals = [finding for each in self.journals for finding in each.findings]
         return (*partitions, *journals, *self.others)
 

@@ -15,9 +15,9 @@ from goqueue.storage.journals.claim import read_claim
 from goqueue.storage.journals.file import Replay, replay
 from goqueue.storage.journals.groups import GROUPS, REGISTRY, replayed
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
-from goqueue.storage.journals.ledgers import ids_in
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL, ids_in, ids_in_journal
+from goqueue.storage.snapshotlog.reading import read_records
 from goqueue.storage.verification.findings import Finding, FindingKind
 
 
@@ -60,7 +60,9 @@ class _Look:
 
     async def _ledgers(self, folder: str) -> dict[str, int] | None:
         try:
-            return ids_in(await self._journal(f"{folder}/{LEDGERS}"))
+            if self._volume.disk.is_directory(f"{folder}/{FOLDER}"):
+                return ids_in((await read_records(self._volume, f"{folder}/{FOLDER}")).items)
+            return ids_in_journal(await self._journal(f"{folder}/{JOURNAL}"))
         except StorageError:
             return None
 
@@ -84,7 +86,7 @@ class _Look:
                 text = (
                     f"the ledger of group {group.name} is lost; at the next start the group begins at the earliest"
                 )
-                yield Finding(FindingKind.LOST_LEDGER, f"{folder}/{LEDGERS}", text)
+                yield Finding(FindingKind.LOST_LEDGER, f"{folder}/{FOLDER}", text)
 
     def _lost_groups(self, registry: GroupRegistry, folder: str, ledgers: dict[str, int]) -> Iterator[Finding]:
         leaving = {(group.name, group.id) for group in registry.leaving()}

@@ -9,15 +9,15 @@ from goqueue.storage.journals.claim import SUFFIX, is_sound_claim, read_claim
 from goqueue.storage.journals.file import MAGIC, NEW, LostEntries, Replay, replay
 from goqueue.storage.journals.groups import GROUPS, REGISTRY
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import JOURNAL
 from goqueue.storage.verification.findings import Finding, FindingKind, JournalReport
 
 
 def is_known_journal(path: str) -> bool:
-    """The list of groups, or the ledgers of a partition's groups."""
+    """The list of groups, or the ledgers of a partition's groups, as earlier versions wrote them."""
     *_, folder, name = path.removesuffix(NEW).split("/")
-    return name == LEDGERS or (folder, name) == (GROUPS, REGISTRY)
+    return name == JOURNAL or (folder, name) == (GROUPS, REGISTRY)
 
 
 async def check_journal(volume: Volume, path: str) -> JournalReport | None:

@@ -18,6 +18,7 @@ from goqueue.storage.journals.claim import SUFFIX
 from goqueue.storage.journals.journal import DAMAGED, TORN
 from goqueue.storage.log.segment import LOG
 from goqueue.storage.log.volume import TEMPORARY, Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER
 from goqueue.storage.verification.delaycheck import check_delays, is_delay_index
 from goqueue.storage.verification.findings import Finding, FindingKind, JournalReport, PartitionReport, Report
 from goqueue.storage.verification.groupcheck import check_groups
@@ -51,6 +52,7 @@ class _Verification:
         self._progress = progress
         self._volume = Volume(disk, open_files_max=1)
         self._partitions: list[PartitionReport] = []
+        self._companions: list[PartitionReport] = []
         self._journals: list[JournalReport] = []
         self._others: list[Finding] = []
 
@@ -62,7 +64,8 @@ class _Verification:
             await self._check(folders, files)
         finally:
             self._volume.close()
-        return Report(self._path, tuple(self._partitions), tuple(self._journals), tuple(self._others))
+        logs = tuple(self._partitions), tuple(self._companions)
+        return Report(self._path, *logs, tuple(self._journals), tuple(self._others))
 
     def _partition_folders(self) -> list[str]:
         if not self._disk.is_directory(self._path):
@@ -93,15 +96,17 @@ class _Verification:
             await self._check_meta()
             self._others += await check_topics(self._volume, self._path)
         for folder in folders:
-            await self._check_partition(folder)
+            await self._check_log(folder, self._partitions)
+            if self._disk.is_directory(f"{folder}/{FOLDER}"):
+                await self._check_log(f"{folder}/{FOLDER}", self._companions)
         for file in files:
             await self._check_file(file)
         if self._path not in folders:
             self._others += await check_groups(self._volume, self._path, folders)
 
-    async def _check_partition(self, folder: str) -> None:
+    async def _check_log(self, folder: str, reports: list[PartitionReport]) -> None:
         try:
-            self._partitions.append(await check_partition(self._volume, folder, self._progress))
+            reports.append(await check_partition(self._volume, folder, self._progress))
         except FileNotFoundError:
             text = "the folder was removed before it could be read"
             self._others.append(Finding(FindingKind.REMOVED_MEANWHILE, folder, text))

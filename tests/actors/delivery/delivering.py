@@ -36,7 +36,8 @@ from goqueue.types import Acks, Priority
 from tests.storage.logs import DIRECTORY, records_in
 
 GROUP, OTHER = "billing", "audit"
-JOURNAL = f"{DIRECTORY}/ledgers"
+COMPANION = f"{DIRECTORY}/groups"
+LEDGERS = f"{COMPANION}/{0:020d}.log"
 _SEEDS = count()
 """Each process draws other numbers than the one before."""
 

@@ -12,15 +12,14 @@ from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import decode_records, encode_record
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import NAME
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.views import LogSlice
+from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.delivery.delivering import GROUP, JOURNAL, Desk, desk, offsets, run
+from tests.actors.delivery.delivering import COMPANION, GROUP, LEDGERS, Desk, desk, offsets, run
 from tests.storage.journals.crashes import leave_room
-from tests.storage.logs import DIRECTORY, SMALL, mounted, path_of
+from tests.storage.logs import SMALL, mounted, path_of
 
 
 @pytest.fixture
@@ -174,13 +173,13 @@ async def test_a_confirmed_transfer_is_not_repeated_after_a_kill(
 
 
 async def three_transfers(disk: SimulatedDisk) -> tuple[DeadLetters, int, int]:
-    """The first transfer, and where in the journal it is said that it ended. The third is under way."""
+    """The first transfer, and where in the log it is said that it ended. The third is under way."""
     async with desk(disk) as there:
         await publish_and_reject(there, 8, 0, 2, 4, 6)
         first = await some_leaving(there, 1)
-        begin = disk.size(JOURNAL)
+        begin = disk.size(LEDGERS)
         await confirm(there, first)
-        end = disk.size(JOURNAL)
+        end = disk.size(LEDGERS)
         await confirm(there, await some_leaving(there, 2))
         await some_leaving(there)
     return first, begin, end
@@ -192,7 +191,7 @@ async def test_a_transfer_whose_end_was_lost_is_repeated_as_it_was_and_the_next_
 ) -> None:
     """G5: the topic knows the first; the numbers behind it were used by the others, which nobody remembers."""
     first, begin, end = await three_transfers(disk)
-    disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
+    disk.flip_bit(LEDGERS, (begin + end) // 2, 0)
     for _ in range(3):  # it is so still after it was found and a snapshot was written
         async with desk(disk) as after:
             assert await some_leaving(after, 1) == first
@@ -215,7 +214,7 @@ async def test_a_journal_that_could_not_be_replaced_on_a_full_disk_names_the_new
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     first, begin, end = await three_transfers(disk)
-    disk.flip_bit(JOURNAL, (begin + end) // 2, 0)
+    disk.flip_bit(LEDGERS, (begin + end) // 2, 0)
     await kept_aside(disk)
     leave_room(disk, 0)
     async with desk(disk, attached=False) as after:
@@ -230,8 +229,8 @@ async def test_a_journal_that_could_not_be_replaced_on_a_full_disk_names_the_new
 async def kept_aside(disk: SimulatedDisk) -> None:
     """What a start does before it looks at the entries."""
     async with mounted(disk) as volume:
-        journal, _ = await Journal.open(volume, DIRECTORY, NAME)
-        journal.abandon()
+        log, _ = await SnapshotLog.open(volume, COMPANION, leader_epoch=1)
+        log.abandon()
 
 
 async def test_a_transfer_is_bounded_by_messages_and_bytes_but_one_always_goes(

@@ -16,7 +16,7 @@ from goqueue.errors import InvalidConfig, StaleGeneration, StaleReceipt, Unknown
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
-from tests.actors.delivery.delivering import GROUP, JOURNAL, OTHER, desk, held, offsets, run, values
+from tests.actors.delivery.delivering import COMPANION, GROUP, OTHER, desk, held, offsets, run, values
 
 SYNC_SECONDS = 1 / 128
 
@@ -66,13 +66,13 @@ async def test_what_failed_comes_later_than_what_was_handed_out_meanwhile(
         assert offsets(await there.take(3)) == [0, 1, 5]
 
 
-async def test_a_partition_without_groups_has_no_journal(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+async def test_a_partition_without_groups_has_no_companion(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
     async with desk(disk, attached=False) as there:
         await there.publish(b"a")
-        assert not disk.exists(JOURNAL)
+        assert not disk.exists(COMPANION)
         await there.attach()
         await trio.sleep(2)
-        assert disk.exists(JOURNAL)
+        assert disk.exists(COMPANION)
 
 
 async def test_the_number_of_messages_may_end_inside_a_batch(

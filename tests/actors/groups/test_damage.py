@@ -1,4 +1,4 @@
-"""Lost and damaged journals of groups: no progress is lost without a word, and no message is passed (G5, G13)."""
+"""Lost and damaged files of groups: no progress is lost without a word, and no message is passed (G5, G13)."""
 
 import logging
 from functools import cache
@@ -23,7 +23,8 @@ from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupworld import consumer, create, described, partition_of
 from tests.actors.partition.test_partition import publish
 
-REGISTRY, LEDGERS = "/data/groups/registry", "/data/logs/orders/0/ledgers"
+REGISTRY, COMPANION = "/data/groups/registry", "/data/logs/orders/0/groups"
+LEDGERS = f"{COMPANION}/{0:020d}.log"
 COUNT, DONE = 6, 4
 
 
@@ -123,7 +124,7 @@ async def test_a_ledgers_file_that_is_gone_is_named_and_its_groups_begin_at_the_
     disk = await worked(disk)
     disk.remove(LEDGERS)
     if with_claim:
-        disk.remove(LEDGERS + ".durable")
+        disk.remove(f"{COMPANION}/recovery-point")
     async with broker(disk) as after:
         view = await standing(after)
         assert (view.committed, view.shown_before) == (0, DONE)
@@ -149,9 +150,9 @@ async def test_a_group_that_never_began_on_a_partition_begins_where_it_was_told(
         await (await partition_of(running, "orders")).call(publish(b"a", b"b"))
         await join_at_the_end(running)
         image = disk.kill()
-    for name in image.list("/data/logs/orders/0"):
-        if name.startswith("ledgers"):
-            image.remove(f"/data/logs/orders/0/{name}")
+    for name in image.list(COMPANION):
+        image.remove(f"{COMPANION}/{name}")
+    image.remove_directory(COMPANION)
     async with broker(image) as after:
         view = await standing(after)
         assert (view.committed, view.progress_lost_at) == (2, None)
@@ -185,19 +186,17 @@ async def test_verification_finds_sound_groups_sound(
 
 
 @pytest.mark.parametrize("path", [REGISTRY, LEDGERS])
-async def test_verification_names_a_journal_that_is_gone_and_what_the_other_has_of_it(
+async def test_verification_names_a_file_that_is_gone_and_what_the_other_has_of_it(
     disk: SimulatedDisk, autojump_clock: MockClock, path: str
 ) -> None:
     """G13"""
     disk = await worked(disk)
     disk.remove(path)
     lost = FindingKind.LOST_GROUP if path == REGISTRY else FindingKind.LOST_LEDGER
+    gone = FindingKind.LOST_JOURNAL if path == REGISTRY else FindingKind.MISSING_OFFSETS
+    place = REGISTRY if path == REGISTRY else COMPANION
     damage = (await verify(disk, "/data")).damage()
-    assert [(finding.kind, finding.path) for finding in damage] == [
-        (FindingKind.LOST_JOURNAL, path),
-        (lost, path),
-        (lost, path),
-    ]
+    assert [(finding.kind, finding.path) for finding in damage] == [(gone, place), (lost, place), (lost, place)]
     assert "group billing" in f"{damage[1].text}{damage[2].text}"
     async with broker(disk):
         await trio.sleep(15)
@@ -211,8 +210,12 @@ async def test_verification_names_entries_that_a_cut_took_away(
     disk = await worked(disk)
     disk.cut(path, 32)
     damage = (await verify(disk, "/data")).damage()
-    assert damage[0].kind is FindingKind.LOST_ENTRIES
-    assert "not there any more" in damage[0].text
+    if path == REGISTRY:
+        assert damage[0].kind is FindingKind.LOST_ENTRIES
+        assert "not there any more" in damage[0].text
+    else:
+        assert damage[0].kind is FindingKind.CUT_SHORT
+        assert damage[0].path == LEDGERS
 
 
 # Whatever is cut or flipped.
@@ -239,7 +242,9 @@ async def damage_and_start(disk: SimulatedDisk, path: str, cut_at: int | None, f
             for group in ("audit", "billing"):
                 view = await standing(after, group)
                 assert view.committed in (0, DONE // 2, DONE), "no message is passed"
-                is_told = view.progress_lost_at is not None and any(path in text for text in log.texts)
+                is_told = view.progress_lost_at is not None and any(
+                    path in text or COMPANION in text for text in log.texts
+                )
                 assert view.committed == DONE or is_told, "what was acked is not lost without a word"
                 if path == REGISTRY:
                     assert view.committed == DONE

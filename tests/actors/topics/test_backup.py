@@ -10,8 +10,8 @@ from goqueue.actors.topics.backup import Absent, snapshot_of
 from goqueue.actors.topics.requests import SnapshotView, TakeSnapshot
 from goqueue.core.topics.metadata import Metadata
 from goqueue.storage.directory.folders import TopicFolders
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import NAME
+from goqueue.storage.snapshotlog.ledgers import FOLDER
+from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker
 from tests.actors.groups.groupworld import consumer, create
@@ -36,13 +36,13 @@ async def test_ledgers_that_lie_there_and_are_not_open_yet_are_waited_for(
         found = snapshot_of(metadata, folders, volume, 0)
         assert isinstance(found, SnapshotView)
         assert (found.groups.registry, found.groups.ledgers) == (None, {})
-        journal, _ = await Journal.open(volume, DIRECTORY, NAME)
+        companion, _ = await SnapshotLog.open(volume, f"{DIRECTORY}/{FOLDER}", leader_epoch=1)
         assert isinstance(snapshot_of(metadata, folders, volume, 0), Absent)
         volume.journals.enter(DIRECTORY, lambda: b"ledgers")
         found = snapshot_of(metadata, folders, volume, 0)
         assert isinstance(found, SnapshotView)
         assert found.groups.ledgers == {("orders", 0): b"ledgers"}
-        journal.abandon()
+        companion.abandon()
         log.abandon()
 
 

@@ -21,7 +21,7 @@ from tests.storage.logs import mounted
 
 BACKUPS = 8
 LEASE_SECONDS = 31.0
-REGISTRY, LEDGERS = "groups/registry", "logs/orders/0/ledgers"
+REGISTRY, LEDGERS = "groups/registry", f"logs/orders/0/groups/{0:020d}.log"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goqueue.core.log.producerids import BROKER_ID_MAX, NUMBER_BITS, ProducerIds, is_of_broker, issued_at
-from goqueue.storage.journals.ledgers import draw_producer_id
+from goqueue.storage.snapshotlog.ledgers import draw_producer_id
 
 NOW = 1_700_000_000_000_000
 ID_MAX = 2**63 - 1

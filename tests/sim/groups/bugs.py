@@ -26,9 +26,12 @@ from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, SettleRequest
 from goqueue.core.records.batch import Producer
-from goqueue.storage.journals import journal
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import LedgerJournal, Payload, WrittenLedger
+from goqueue.storage.log import recovery
+from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
+from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER, LedgerLog, Payload, WrittenLedger
+from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
+from goqueue.types import Microseconds
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.groups.world import GroupWorld
@@ -60,19 +63,19 @@ class SpeaksTooSoon(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         kind = self.kind
 
-        class Late(LedgerJournal):
-            def __init__(self, journal: Journal) -> None:
-                super().__init__(journal)
+        class Late(LedgerLog):
+            def __init__(self, log: SnapshotLog) -> None:
+                super().__init__(log)
                 self.late: list[Payload] = []
 
-            def append(self, payloads: Sequence[Payload]) -> None:
+            def append(self, payloads: Sequence[Payload], wall: Microseconds) -> None:
                 ready, self.late = [*self.late, *payloads], []
                 while ready and ready[-1][3] and isinstance(Entry.from_plain(ready[-1][3]), kind):
                     self.late.insert(0, ready.pop())
                 if ready:
-                    super().append(ready)
+                    super().append(ready, wall)
 
-        return replaced(ledgers, "LedgerJournal", Late)
+        return replaced(ledgers, "LedgerLog", Late)
 
 
 class AnswersAcksBeforeJournal(SpeaksTooSoon):
@@ -230,17 +233,17 @@ class AdoptsNobody(Buggy):
 
 
 class ForgetsWhatWasClaimed(Buggy):
-    """A journal that is gone, or ends too early, looks as if it had never been more."""
+    """A companion log that is gone, or ends too early, looks as if it had never been more."""
 
     @contextmanager
     def bug(self) -> Iterator[None]:
-        async def read_claim(*_: object) -> int:
-            return 0
+        async def read_point(volume: Volume, directory: str) -> RecoveryPoint | None:
+            return None if directory.endswith(f"/{FOLDER}") else await read_recovery_point(volume, directory)
 
         def introduced(*arguments: Any) -> Any:
             return replace(introduction(*arguments), is_expected=False)
 
-        with replaced(journal, "read_claim", read_claim), replaced(group, "introduction", introduced):
+        with replaced(recovery, "read_recovery_point", read_point), replaced(group, "introduction", introduced):
             yield
 
 

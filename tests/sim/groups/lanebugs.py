@@ -10,6 +10,7 @@ from goqueue.actors.delivery.lanes import GatheredLanes
 from goqueue.actors.delivery.ledgers import Ledgers
 from goqueue.core.ledger.entries import Entry, LanesDelivered, PassedOver
 from goqueue.core.ledger.ledger import Ledger
+from goqueue.storage.log.log import Log
 from goqueue.types import Buffer
 from tests.sim.clients.world import ClientWorld
 from tests.sim.disk.bugs import replaced
@@ -31,8 +32,8 @@ class ForgetsLanesAtRestart(Buggy):
 
     def bug(self) -> AbstractContextManager[None]:
         class Forgetful(Ledgers):
-            async def open(self) -> None:
-                await super().open()
+            async def open(self, log: Log) -> None:
+                await super().open(log)
                 for here in self.groups.values():
                     cut = here.ledger.cut_back(here.ledger.next_fresh)
                     self.write(here, [cut] if cut else [], trio.current_time())

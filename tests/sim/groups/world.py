@@ -179,7 +179,10 @@ class GroupWorld(ClientWorld):
 
     async def _fail_sync(self, disk: SimulatedDisk, failing: FailingSync) -> None:
         await trio.sleep(failing.after)
-        disk.fail_next_sync(f"/data/logs/t{failing.topic}/{failing.partition}/ledgers")
+        folder = f"/data/logs/t{failing.topic}/{failing.partition}/groups"
+        logs = [name for name in disk.list(folder) if name.endswith(".log")] if disk.is_directory(folder) else []
+        if logs:
+            disk.fail_next_sync(f"{folder}/{logs[-1]}")
 
     async def _damage(self, damage: DamagedFile) -> None:
         """What the groups cannot have comes late, so first deliveries do not follow the offsets."""

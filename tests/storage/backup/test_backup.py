@@ -1,5 +1,6 @@
 """A copy of one partition: whatever became of the original meanwhile, its offsets are those of the copy."""
 
+import msgpack
 import pytest
 from crc32c import crc32c
 from trio.testing import MockClock
@@ -9,13 +10,14 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.records.batch import seal_envelope
 from goqueue.errors import IncompleteCopy
 from goqueue.storage.backup.backup import CopiedPartition, Lost, PartitionCopy
-from goqueue.storage.backup.groups import read_journal, write_journal
+from goqueue.storage.backup.groups import read_ledgers, write_journal, write_ledgers
 from goqueue.storage.journals.journal import Journal
-from goqueue.storage.journals.ledgers import NAME as LEDGERS
-from goqueue.storage.journals.ledgers import LedgerJournal, WrittenLedger, snapshot_of
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER as LEDGERS
+from goqueue.storage.snapshotlog.ledgers import JOURNAL, LedgerLog, WrittenLedger, snapshot_parts
+from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.journals.crashes import crashes_of
 from tests.storage.log.test_thrift import copied
@@ -127,20 +129,20 @@ async def test_the_ledgers_of_a_copy_are_read_by_whoever_opens_its_partition(
 ) -> None:
     written = WrittenLedger("billing", 7, 4711, Ledger(LedgerSettings()), number=3, is_spent=True)
     written.ledger.apply(written.ledger.begin(5), 10.0)
-    snapshot = snapshot_of([written], 10.0, NOW, doubtful=True)
+    [snapshot] = snapshot_parts([written], 10.0, NOW, doubtful=True)
     copy = begun(volume)
     await copy.add(await original(volume))
     await copy.add_ledgers(snapshot)
     assert (await copy.finish()).ledgers_crc32c == crc32c(snapshot)
     for image in crashes_of(disk):
         async with mounted(image) as after:
-            journal, found = await LedgerJournal.open(after, FOLDER, 20.0, NOW)
+            log, found = await LedgerLog.open(after, FOLDER, 6, 20.0, NOW)
             [again] = found.ledgers.values()
             assert (again.group_id, again.producer_id, again.number, again.is_spent) == (7, 4711, 3, True)
             assert again.ledger.snapshot(20.0) == written.ledger.snapshot(10.0)
             assert (found.lost, found.torn, found.is_doubtful) == (0, 0, True)
-            await journal.close()
-            assert await read_journal(after, f"{FOLDER}/{LEDGERS}", crc32c(snapshot)) == snapshot
+            await log.log.close()
+            assert await read_ledgers(after, FOLDER, crc32c(snapshot)) == snapshot
 
 
 async def test_a_partition_that_no_group_has_read_from_has_no_ledgers_in_its_copy(
@@ -150,18 +152,28 @@ async def test_a_partition_that_no_group_has_read_from_has_no_ledgers_in_its_cop
     await copy.add_ledgers(None)
     assert (await copy.finish()).ledgers_crc32c is None
     assert not disk.exists(f"{FOLDER}/{LEDGERS}")
-    assert await read_journal(volume, f"{FOLDER}/{LEDGERS}", None) is None
+    assert await read_ledgers(volume, FOLDER, None) is None
 
 
-async def test_a_journal_that_was_replaced_since_it_was_copied_is_not_the_backups(
+async def test_ledgers_that_were_replaced_since_they_were_copied_are_not_the_backups(
     volume: Volume, autojump_clock: MockClock
 ) -> None:
     """A broker that is started on a backup adds to it, and may put a later snapshot in its place."""
-    checksum = await write_journal(volume, FOLDER, LEDGERS, b"then")
-    journal, _ = await Journal.open(volume, FOLDER, LEDGERS)
-    journal.append([b"since"])
-    await journal.commit()
-    assert await read_journal(volume, f"{FOLDER}/{LEDGERS}", checksum) == b"then"
+    then = msgpack.packb([1, NOW, False, []])
+    checksum = await write_ledgers(volume, FOLDER, then)
+    log, _ = await SnapshotLog.open(volume, f"{FOLDER}/{LEDGERS}", leader_epoch=1)
+    log.append([b"since"], NOW)
+    await log.commit()
+    assert await read_ledgers(volume, FOLDER, checksum) == then
+    await log.replace([b"later"], NOW)
+    with pytest.raises(IncompleteCopy, match="use another backup"):
+        await read_ledgers(volume, FOLDER, checksum)
+
+
+async def test_the_ledgers_of_an_earlier_backup_are_in_a_journal(volume: Volume, autojump_clock: MockClock) -> None:
+    checksum = await write_journal(volume, FOLDER, JOURNAL, b"then")
+    assert await read_ledgers(volume, FOLDER, checksum) == b"then"
+    journal, _ = await Journal.open(volume, FOLDER, JOURNAL)
     await journal.compact(b"later")
     with pytest.raises(IncompleteCopy, match="use another backup"):
-        await read_journal(volume, f"{FOLDER}/{LEDGERS}", checksum)
+        await read_ledgers(volume, FOLDER, checksum)

@@ -12,6 +12,7 @@ from goqueue.storage.snapshotlog import snapshotlog
 from goqueue.storage.snapshotlog.snapshotlog import LostRecords, ReplayedRecords, SnapshotLog
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from tests.storage.logs import NOW, mounted
+from tests.storage.snapshotlog.images import images_at
 
 DIRECTORY = "/data/state"
 CRASHES = 20
@@ -88,8 +89,7 @@ async def test_a_crash_during_a_snapshot_loses_nothing(autojump_clock: MockClock
         disk = SimulatedDisk(Random(stop))
         async with mounted(disk) as volume:
             log = await filled(volume, b"a", b"b")
-            images: list[SimulatedDisk] = []
-            _image_at(disk, stop, images)
+            images = images_at(disk, stop)
             await log.replace([b"AB"], NOW)
             log.append([b"c"], NOW)
             await log.commit()
@@ -97,27 +97,6 @@ async def test_a_crash_during_a_snapshot_loses_nothing(autojump_clock: MockClock
             items = (await found_on(image)).items
             after = items[items.index(b"AB") :] if b"AB" in items else items
             assert after in ([b"a", b"b"], [b"AB"], [b"AB", b"c"]), f"{items} at step {stop}"
-
-
-def _image_at(disk: SimulatedDisk, step: int, images: list[SimulatedDisk]) -> None:
-    """Take the image of a power loss when the disk has done so many more steps."""
-    names = ("sync_all", "sync_directory", "put", "rename", "remove", "open")
-    count = 0
-
-    def counted(name: str) -> None:
-        inner = getattr(disk, name)
-
-        def call(*arguments: object, **options: object) -> object:
-            nonlocal count
-            count += 1
-            if count == step:
-                images.append(disk.crash())
-            return inner(*arguments, **options)
-
-        setattr(disk, name, call)
-
-    for name in names:
-        counted(name)
 
 
 async def test_entries_that_come_during_a_snapshot_follow_it(
