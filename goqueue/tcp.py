@@ -24,6 +24,15 @@ class TcpStream(trio.abc.HalfCloseableStream):
         """A socket to a free port of its own machine may connect to itself, and then receives what it sends."""
         return bool(self._inner.socket.getsockname() == self._inner.socket.getpeername())
 
+    @property
+    def peer(self) -> str | None:
+        """The address of the other end; None if it is gone already."""
+        try:
+            host, port = self._inner.socket.getpeername()[:2]
+        except OSError:
+            return None
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         sent = self.send_now(data)
         if sent < len(data):

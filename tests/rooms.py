@@ -50,6 +50,7 @@ ROOMS: Mapping[str, str] = {
     "core/slices": "core core/records core/ledger",
     "core/groups": "core core/records core/ledger core/slices",
     "core/why": "core/ledger",
+    "core/security": "core",
     "storage": "",
     "storage/disk": "",
     "storage/log": "storage storage/disk",

@@ -14,6 +14,7 @@ from contextlib import suppress
 import trio
 
 from goqueue.actors.front.answers import ENDINGS, AnswerWriter, FrameResponder
+from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.node.broker import Broker
@@ -34,19 +35,24 @@ LAST_WORDS_SECONDS_MAX = 1.0
 class Common:
     """The limits that all connections of a broker share."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self.bounds = bounds or Bounds()
         self.leaving = trio.CapacityLimiter(LEAVING_MAX)
         self.room = Room(UNFINISHED_BYTES_MAX)
 
 
 class Connection:
-    def __init__(self, broker: Broker, transport: Transport, common: Common | None = None) -> None:
+    def __init__(
+        self, broker: Broker, transport: Transport, common: Common | None = None, address: str | None = None
+    ) -> None:
         self._common = common or Common()
         self._statistics = broker.statistics
         self._transport = transport
         self._session = ServerSession(broker.cluster, broker.node, room=self._common.room)
         self._answers = AnswerWriter(self._session, transport)
-        self._broker_session = BrokerSession(broker, SERVING, self._answers.wait_for_room)
+        self._broker_session = BrokerSession(
+            broker, SERVING, self._common.bounds, address=address, wait_for_room=self._answers.wait_for_room
+        )
 
     async def run(self) -> None:
         """Runs until either end closes. Never raises for what the other end does."""

@@ -184,6 +184,8 @@ def begin_settle(
 
 
 class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
+    kind = "settle"
+
     __slots__ = ("_group",)
 
     def __init__(self, session: BrokerSession, request: wire.Settle, responder: Responder) -> None:

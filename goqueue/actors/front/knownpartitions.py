@@ -1,6 +1,6 @@
-"""The partitions that a connection has used, so that it need not look them up for each batch.
+"""The partitions that a session has used, so that it need not look them up for each batch.
 
-A connection may outlive thousands of topics: whenever there are twice as many as at the last cleanup, those of
+A session may outlive thousands of topics: whenever there are twice as many as at the last cleanup, those of
 deleted topics are forgotten, so that memory is in proportion to the partitions that exist.
 """
 
@@ -28,6 +28,11 @@ class KnownPartitions:
         if len(self._refs) >= self._look_at:
             self._forget_those_gone()
         self._refs[topic, number] = ref
+
+    def topic_name(self, topic: bytes) -> str | None:
+        """The name of a topic with a partition that was used; a partition's name begins with it."""
+        names = (ref.name.partition("/")[0] for (uuid, _), ref in self._refs.items() if uuid == topic)
+        return next(names, None)
 
     def _forget_those_gone(self) -> None:
         self._refs = {key: each for key, each in self._refs.items() if not each.is_down}

@@ -90,7 +90,7 @@ class WebsocketListener:
             transport = await accept_websocket(stream, self._refusal)
         except GoQueueError:
             return
-        connection = Connection(self._broker, transport, self._common)
+        connection = Connection(self._broker, transport, self._common, getattr(stream, "peer", None))
         self._connections[connection] = transport
         try:
             await connection.run()

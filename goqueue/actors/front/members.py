@@ -18,9 +18,6 @@ from goqueue.errors import GoQueueError
 from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.groups import ReceivePartition
 
-MEMBERS_MAX = 1_024
-"""Limit of members on one connection."""
-
 Name: TypeAlias = tuple[str, str]
 """A group, and a member of it."""
 
@@ -34,8 +31,9 @@ class _MemberSeat:
 
 
 class Members:
-    def __init__(self, counts: GroupCounts) -> None:
+    def __init__(self, counts: GroupCounts, most: int) -> None:
         self._counts = counts
+        self._most = most
         self._seats: dict[Name, _MemberSeat] = {}
 
     def group_of(self, name: Name) -> ActorRef | None:
@@ -49,8 +47,8 @@ class Members:
         if seat is not None:
             seat.group = group
             return False
-        if len(self._seats) >= MEMBERS_MAX:
-            raise TooManyRequests(f"{MEMBERS_MAX:,} members speak over this connection; open another one for more")
+        if len(self._seats) >= self._most:
+            raise TooManyRequests(f"{self._most:,} members speak over this connection; open another one for more")
         self._seats[name] = _MemberSeat(group)
         self._counts.members += 1
         return True

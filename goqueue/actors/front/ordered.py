@@ -8,11 +8,13 @@ is returned as a coroutine, and nothing else is taken from the client until that
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from goqueue.actors.front.bounds import RequestLoad
 from goqueue.actors.front.responders import Responder, Rest
-from goqueue.actors.front.session import BrokerSession, RequestLoad
+from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.runtime.messages import Reply, Request
+from goqueue.core.security.quotas import charge
 from goqueue.errors import GoQueueError
 from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.kinds import Answer
@@ -31,6 +33,8 @@ PieceT = TypeVar("PieceT")
 
 class OrderedRequest(ABC, Generic[ItemT, PieceT]):
     """`size` is what the request adds to a load of its session until it is answered."""
+
+    kind: ClassVar[str]
 
     __slots__ = ("_items", "_load", "_pieces", "_remaining", "_responder", "_size", "session")
 
@@ -66,6 +70,10 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
         """The piece of an item without a question."""
         raise AssertionError("every item of this kind asks something")
 
+    def count(self) -> int:
+        """What the request is charged with, beside its size."""
+        return len(self._items)
+
     @abstractmethod
     def whole(self, pieces: tuple[PieceT, ...]) -> Answer: ...
 
@@ -88,8 +96,9 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
     def _finish(self) -> None:
         load = self._load
         load.remove(self._size)
+        throttle_ms = charge(self.session.principal, self.kind, self._size, self.count())
         answer = self.whole(tuple(self._pieces))  # type: ignore[arg-type]  # each has its piece
-        self._responder.answer(answer, is_last=not load.amount)
+        self._responder.answer(answer, throttle_ms, is_last=not load.amount)
 
     def _pass_at_once(self, number: int, item: ItemT) -> bool:
         """False if it has to wait."""

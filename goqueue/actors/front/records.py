@@ -98,6 +98,8 @@ def begin_produce(
 
 
 class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
+    kind = "produce"
+
     __slots__ = ("_acks",)
 
     def __init__(self, session: BrokerSession, request: wire.Produce, responder: Responder) -> None:
@@ -121,6 +123,9 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
     def refused(self, error: GoQueueError) -> wire.ProducedBatch:
         self.session.statistics.note_refused(error)
         return wire.ProducedBatch(None, 0, error_body(error))
+
+    def count(self) -> int:
+        return sum([batch.record_count for batch in self._items])
 
     def whole(self, pieces: tuple[wire.ProducedBatch, ...]) -> wire.Produced:
         return wire.Produced(pieces)

@@ -9,6 +9,7 @@ for a caller that waits for its answer.
 The other files of this folder have a function for each request, and serving.py says which.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -16,48 +17,27 @@ from uuid import UUID
 
 import trio
 
+from goqueue.actors.front.bounds import Bounds, Polls, RequestLoad
 from goqueue.actors.front.knownpartitions import KnownPartitions
 from goqueue.actors.front.members import Joins, Members
-from goqueue.actors.front.polls import Polls
 from goqueue.actors.front.responders import AwaitedAnswer, Responder, Rest
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
+from goqueue.core.security import audit
+from goqueue.core.security.principals import ANONYMOUS, Principal
+from goqueue.core.security.quotas import charge
+from goqueue.core.security.rights import authorise
 from goqueue.errors import GoQueueError
-from goqueue.net.wire.kinds import Answer, Request
+from goqueue.net.wire.codec import check_bounds
+from goqueue.net.wire.groups import OffsetsCommitted
+from goqueue.net.wire.kinds import KIND_NAMES, Answer, Request
+from goqueue.net.wire.limits import Limits
 from goqueue.nursery import PlainNursery
 
-UNSETTLED_BYTES_MAX = 64 * 1024 * 1024
-"""Limit of batches that are not answered yet; beyond it no more requests are taken from the client."""
-SETTLING_RUNS_MAX = 65_536
-"""Limit of runs that are being settled, in the same way."""
+LIMITS = Limits()
 
-
-class RequestLoad:
-    """The amount of requests that are not answered yet. Adding more than the limit waits."""
-
-    __slots__ = ("_most", "_waiting", "amount")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._waiting = trio.lowlevel.ParkingLot()
-        self.amount = 0
-
-    def add_at_once(self, more: int) -> bool:
-        """False if there is no room. A request larger than the limit has room when it is alone."""
-        if self.amount and self.amount + more > self._most:
-            return False
-        self.amount += more
-        return True
-
-    async def add(self, more: int) -> None:
-        while not self.add_at_once(more):
-            await self._waiting.park()
-
-    def remove(self, amount: int) -> None:
-        self.amount -= amount
-        if self._waiting:
-            self._waiting.unpark_all()
+audit_log = logging.getLogger("goqueue.audit")
 
 
 async def _is_taken_at_once() -> None:
@@ -80,18 +60,28 @@ class Serving:
 
 class BrokerSession:
     def __init__(
-        self, broker: Broker, serving: Serving, wait_for_room: Callable[[], Awaitable[None]] = _is_taken_at_once
+        self,
+        broker: Broker,
+        serving: Serving,
+        bounds: Bounds,
+        *,
+        principal: Principal = ANONYMOUS,
+        address: str | None = None,
+        wait_for_room: Callable[[], Awaitable[None]] = _is_taken_at_once,
     ) -> None:
-        """`wait_for_room` waits until the client takes answers; large ones are not read before."""
+        """`address` is that of the client's socket. `wait_for_room` waits until the client takes answers: none that
+        is large is made before."""
         self.broker = broker
         self.statistics = broker.statistics
         self.number = next(broker.session_numbers)
         """Unique in this broker."""
+        self.principal = principal
+        self.address = address
         self.wait_for_room = wait_for_room
-        self.polls = Polls()
-        self.batches = RequestLoad(UNSETTLED_BYTES_MAX)
-        self.settles = RequestLoad(SETTLING_RUNS_MAX)
-        self.members = Members(self.statistics.groups)
+        self.polls = Polls(bounds)
+        self.batches = RequestLoad(bounds.batch_bytes_max)
+        self.settles = RequestLoad(bounds.settling_runs_max)
+        self.members = Members(self.statistics.groups, bounds.members_max)
         self.joins = Joins()
         self.describing = trio.CapacityLimiter(1)
         self.is_redriving = False
@@ -103,30 +93,38 @@ class BrokerSession:
     def take(self, request: Request, responder: Responder, tasks: trio.Nursery) -> Rest | None:
         """Serve a request. Await the rest, if one is returned, before the next request of this client is taken."""
         self.statistics.requests += 1
-        begin = self._begun.get(type(request))
-        if begin is None:
-            tasks.start_soon(self.serve, request, responder)
-            return None
         try:
-            return begin(self, request, responder, tasks)
+            authorise(self.principal, KIND_NAMES[type(request)], request)
+            begin = self._begun.get(type(request))
+            if begin is not None:
+                return begin(self, request, responder, tasks)
+            tasks.start_soon(self.serve, request, responder)
         except GoQueueError as error:
             responder.refuse(error)
-            return None
+        return None
 
     async def serve(self, request: Request, responder: Responder) -> None:
+        """Answer a request that was taken, when its function returns."""
+        kind, outcome = KIND_NAMES[type(request)], audit.UNKNOWN
         try:
             answer = await self._answered[type(request)](self, request)
+            outcome = _outcome(answer)
+            responder.answer(answer, charge(self.principal, kind, 0, 0), is_last=not self.is_settling)
         except GoQueueError as error:
+            outcome = error.code
             responder.refuse(error)
-        else:
-            responder.answer(answer, is_last=not self.is_settling)
+        finally:
+            if audit.is_audited(kind, request) and audit_log.isEnabledFor(logging.INFO):
+                requester = audit.Requester(self.principal, self.address, self.number, responder.request_id)
+                audit_log.info(audit.line(requester, kind, request, outcome, self._partitions.topic_name))
 
     async def call(self, request: Request, request_id: str = "") -> Answer:
-        """The answer to a request, or its error. A cancelled call ends its long poll; what a partition was given
-        may still be done."""
+        """The answer to a request that came in another way than in a frame, or its error. A cancelled call ends its
+        long poll; what a partition was asked may still be done."""
         awaited = AwaitedAnswer(request_id)
+        checked = check_bounds(request, LIMITS)
         async with PlainNursery() as tasks:
-            rest = self.take(request, awaited, tasks)
+            rest = self.take(checked, awaited, tasks)
             if rest is not None:
                 await rest
             await awaited.wait()
@@ -175,3 +173,10 @@ class BrokerSession:
             ref = await self.broker.topics.call(FindPartition(UUID(bytes=topic), number))
             self._partitions.note(topic, number, ref)
         return ref
+
+
+def _outcome(answer: Answer) -> str:
+    """A commit has an outcome for each partition; the first refusal counts."""
+    if isinstance(answer, OffsetsCommitted):
+        return next((each.error.code for each in answer.partitions if each.error is not None), audit.DONE)
+    return audit.DONE

@@ -37,6 +37,8 @@ def begin_commit(
 
 
 class _CommitRequest(OrderedRequest[wire.CommitPartition, wire.CommittedPartition]):
+    kind = "commit_offsets"
+
     __slots__ = ("_member", "_request")
 
     def __init__(

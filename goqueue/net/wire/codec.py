@@ -9,17 +9,20 @@ A small frame is built at once and looked at (quick.py); a large one, and whatev
 strictly (reading.py).
 """
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgpack
 
 from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
 from goqueue.net.wire.fields import U32
-from goqueue.net.wire.kinds import BODIES, KINDS, Body
+from goqueue.net.wire.kinds import BODIES, KINDS, Body, Request
+from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.quick import Checker, Unfit, body_checker, built_from, checker_of
 from goqueue.net.wire.registry import name_of
 from goqueue.net.wire.strict import UNREADABLE, Reader, Source, body_reader, reader_of, reason_of
 from goqueue.types import Buffer
+
+RequestT = TypeVar("RequestT", bound=Request)
 
 CORRELATION_MAX = 2**32 - 1
 NOBODY = 0
@@ -59,6 +62,19 @@ def encode(body: Body, correlation: int = NOBODY, throttle_ms: int = 0) -> bytes
 
 def decode(data: Buffer, size_max: int) -> Frame:
     return read_body(open_frame(data, size_max))
+
+
+def check_bounds(body: RequestT, limits: Limits) -> RequestT:
+    """The request as the other end would read it, or the error that its reader would raise.
+
+    For requests that do not come in a frame. They are written and read once, so that no bound is declared, or is
+    checked, in a second way.
+    """
+    try:
+        frame = encode(body)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProtocolError(f"{type(body).__name__} cannot be written: {error}") from None
+    return cast(RequestT, read_body(open_frame(frame, limits.message_size_max), limits.items_max).body)
 
 
 def open_frame(data: Buffer, size_max: int) -> Opening:

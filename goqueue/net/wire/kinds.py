@@ -8,7 +8,7 @@ from typing import TypeAlias
 from goqueue.net.wire import delays as delay
 from goqueue.net.wire import groups as group
 from goqueue.net.wire import messages as wire
-from goqueue.net.wire.registry import ANSWER_NAMES, REGISTERED
+from goqueue.net.wire.registry import ANSWER_NAMES, REGISTERED, name_of
 
 Request: TypeAlias = (
     wire.CreateTopic
@@ -75,5 +75,6 @@ _BY_NAME = {body.__name__: body for body in REGISTERED.values()}
 BODIES: dict[int, type[Body]] = dict(sorted(REGISTERED.items()))
 """The class of each kind."""
 KINDS: dict[type[Body], int] = {body: number for number, body in BODIES.items()}
+KIND_NAMES: dict[type[Body], str] = {body: name_of(number) for number, body in BODIES.items()}
 ANSWERS: dict[type[Body], type[Body]] = {request: _BY_NAME[name] for request, name in ANSWER_NAMES.items()}
 """The class that answers each request, unless an `Error` does."""

@@ -11,6 +11,7 @@ import trio
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery import requests as partition
+from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.connection import Common, Connection
 from goqueue.actors.groups import requests as ask
 from goqueue.actors.node.broker import Broker
@@ -277,7 +278,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
+async def staged(partitions: int = 1, bounds: Bounds | None = None) -> AsyncIterator[Stage]:
     """A connection that has been greeted."""
     rows, group = [StagePartition() for _ in range(partitions)], StageGroup()
     async with AsyncExitStack() as stack:
@@ -294,7 +295,7 @@ async def staged(partitions: int = 1) -> AsyncIterator[Stage]:
             node="node-1",
             statistics=Statistics(Volume(disk), "/", CacheBudget()),
         )
-        common, nursery = Common(), await stack.enter_async_context(trio.open_nursery())
+        common, nursery = Common(bounds), await stack.enter_async_context(trio.open_nursery())
         stage = Stage(connected(broker, common, nursery), broker, rows, group, groups, topics, common, nursery)
         await stage.client.greet()
         yield stage

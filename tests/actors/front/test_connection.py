@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.front.answers import BYTES_WAITING_MAX
+from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.connection import UNFINISHED_BYTES_MAX, Connection
-from goqueue.actors.front.polls import QUESTIONS_MAX, READS_MAX
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
@@ -186,7 +186,7 @@ async def test_one_who_asks_for_much_and_takes_nothing_costs_a_bounded_number_of
         await wait_all_tasks_blocked()
         one_answer = 3 * MIB
         assert client.connection.bytes_waiting > BYTES_WAITING_MAX, "it was kept busy"
-        assert client.connection.bytes_waiting < BYTES_WAITING_MAX + (READS_MAX + 1) * one_answer
+        assert client.connection.bytes_waiting < BYTES_WAITING_MAX + (Bounds().reads_max + 1) * one_answer
         for _ in range(200):
             event = await client.next_event()
             assert isinstance(event, AnswerReceived), "and all is answered once it takes"
@@ -241,7 +241,7 @@ async def test_fetches_ask_a_bounded_number_of_partitions_at_once(autojump_clock
     async with connected(SimulatedDisk(Random(0))) as client:
         await client.greet()
         topic = await made(client)
-        asked = (wire.FetchPartition(topic.uuid, 0, 0, 0),) * (QUESTIONS_MAX // 2)
+        asked = (wire.FetchPartition(topic.uuid, 0, 0, 0),) * (Bounds().questions_max // 2)
         for _ in range(2):
             client.session.request(wire.Fetch(30_000, 1_000, asked))
         refused = client.session.request(wire.Fetch(30_000, 1_000, asked[:1]))

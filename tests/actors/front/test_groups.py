@@ -6,7 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.front import groups as servinggroups
-from goqueue.actors.front import members
+from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.groups import HEARTBEAT_SECONDS_MAX
 from goqueue.actors.groups import requests as ask
 from goqueue.core.groups.subscription import Subscription
@@ -261,11 +261,8 @@ async def test_a_member_whose_coming_back_was_refused_is_still_lost_with_its_con
         assert stage.group.heard_of(ask.MemberLost) == [ask.MemberLost("m", 1)]
 
 
-async def test_a_connection_carries_a_bounded_number_of_members(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(members, "MEMBERS_MAX", 2)
-    async with staged() as stage:
+async def test_a_connection_carries_a_bounded_number_of_members(autojump_clock: MockClock) -> None:
+    async with staged(bounds=Bounds(members_max=2)) as stage:
         await stage.client.ask(JOIN)
         await stage.client.ask(JOIN._replace(member="n"))
         assert (await refused(stage, JOIN._replace(member="o"))).code == "too_many_requests"

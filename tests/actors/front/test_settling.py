@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import SettleRuns
-from goqueue.actors.front import session as desk
+from goqueue.actors.front.bounds import Bounds
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.settlements import Action
 from goqueue.errors import PartitionUnavailable
@@ -133,12 +133,9 @@ async def test_what_is_settled_reaches_its_partition_in_the_order_of_the_frames(
         assert sum(len(row.settles()) for row in stage.partitions) == 100
 
 
-async def test_runs_that_are_not_answered_are_bounded(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_runs_that_are_not_answered_are_bounded(autojump_clock: MockClock) -> None:
     """G14: a client that settles faster than its partition can waits, and so do its frames."""
-    monkeypatch.setattr(desk, "SETTLING_RUNS_MAX", 10)
-    async with staged() as stage:
+    async with staged(bounds=Bounds(settling_runs_max=10)) as stage:
         gate = stage.partitions[0].gate = trio.Event()
         for _ in range(8):
             stage.client.session.request(wire.Settle("g", (ACK,)))
@@ -151,11 +148,8 @@ async def test_runs_that_are_not_answered_are_bounded(
         assert stage.client.connection._broker_session.settles.amount == 0
 
 
-async def test_one_settle_that_is_larger_than_the_bound_goes_alone(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(desk, "SETTLING_RUNS_MAX", 1)
-    async with staged() as stage:
+async def test_one_settle_that_is_larger_than_the_bound_goes_alone(autojump_clock: MockClock) -> None:
+    async with staged(bounds=Bounds(settling_runs_max=1)) as stage:
         assert codes(await settled(stage, ACK, ACK)) == [None, None]
 
 

@@ -4,13 +4,13 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.front.polls import QUESTIONS_MAX, Polls
+from goqueue.actors.front.bounds import Bounds, Polls
 from goqueue.net.wire.errors import GoingAway, TooManyRequests
 
 
 async def test_who_begins_to_wait_when_the_broker_goes_is_sent_away_as_well(autojump_clock: MockClock) -> None:
     """G15: a request that was taken just before is served just after."""
-    polls = Polls()
+    polls = Polls(Bounds())
     polls.send_away()
     with pytest.raises(GoingAway), polls.asking(1):
         await trio.sleep(30)
@@ -18,13 +18,13 @@ async def test_who_begins_to_wait_when_the_broker_goes_is_sent_away_as_well(auto
 
 
 async def test_who_is_through_with_waiting_is_not_sent_away(autojump_clock: MockClock) -> None:
-    polls = Polls()
+    polls = Polls(Bounds())
     with polls.asking(1):
         polls.send_away()
 
 
 async def test_what_is_undisturbed_is_ended_and_nothing_is_begun_behind_it(autojump_clock: MockClock) -> None:
-    polls, steps = Polls(), []
+    polls, steps = Polls(Bounds()), []
 
     async def poll() -> None:
         with polls.asking(1) as scope:
@@ -46,11 +46,11 @@ async def test_what_is_undisturbed_is_ended_and_nothing_is_begun_behind_it(autoj
 
 
 async def test_questions_are_counted_while_they_are_asked() -> None:
-    polls = Polls()
-    with polls.asking(QUESTIONS_MAX):
+    polls = Polls(Bounds())
+    with polls.asking(Bounds().questions_max):
         with pytest.raises(TooManyRequests), polls.asking(1):
             pass
         with pytest.raises(TooManyRequests), polls.asking(1):
             pass
-    with polls.asking(QUESTIONS_MAX):
+    with polls.asking(Bounds().questions_max):
         pass

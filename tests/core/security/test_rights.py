@@ -1,0 +1,130 @@
+"""Every kind of request has a rule: what it needs, and whether the audit shows it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from goqueue.core.security.audit import DONE, Requester, line
+from goqueue.core.security.principals import ANONYMOUS
+from goqueue.core.security.rights import RULES, Permission, Resource, Right, authorise
+from goqueue.net.wire import delays, groups, messages
+from goqueue.net.wire.kinds import ANSWERS, KIND_NAMES
+from tests.net import bodies
+from tests.net.strategies import any_request
+
+UUID, OTHER = bytes(16), bytes(range(16))
+REQUESTER = Requester(ANONYMOUS, None, 1, "7")
+
+
+def needs(request: Any) -> list[tuple[str, str, str | bytes | None]]:
+    found = RULES[KIND_NAMES[type(request)]].needs(request)
+    return [(need.right.value, need.resource.value, need.name) for need in found]
+
+
+def test_every_kind_of_request_has_a_rule_and_every_rule_a_kind() -> None:
+    assert set(RULES) == {KIND_NAMES[request] for request in ANSWERS}
+
+
+@given(any_request)
+def test_a_rule_can_be_asked_about_any_request(request: Any) -> None:
+    kind = KIND_NAMES[type(request)]
+    authorise(ANONYMOUS, kind, request)
+    found = list(RULES[kind].needs(request))
+    for need in found:
+        assert isinstance(need, Permission)
+        assert isinstance(need.right, Right)
+        assert isinstance(need.resource, Resource)
+        assert need.name is None or isinstance(need.name, str | bytes)
+    if RULES[kind].is_audited(request):
+        text = line(REQUESTER, kind, request, DONE, lambda _: None)
+        assert text.isascii()
+        assert text.isprintable()
+
+
+def test_a_kind_without_a_rule_is_not_served() -> None:
+    with pytest.raises(AssertionError, match="has no rule"):
+        authorise(ANONYMOUS, "teleport", None)
+
+
+def batch(topic: bytes) -> messages.ProduceBatch:
+    return messages.ProduceBatch(topic, 0, 0, 0, 0, 0, 0, 1, b"")
+
+
+def test_a_publish_needs_each_of_its_topics_once() -> None:
+    request = messages.Produce(1, (batch(UUID), batch(UUID), batch(OTHER)))
+    assert needs(request) == [("publish", "topic", UUID), ("publish", "topic", OTHER)]
+
+
+def test_a_member_of_a_stream_consumes_what_a_reader_reads() -> None:
+    fetch = messages.Fetch(0, 1, (messages.FetchPartition(UUID, 0, 0, 0),))
+    assert needs(fetch) == [("read", "topic", UUID)]
+    assert needs(fetch._replace(group="g", member="m")) == [("consume", "group", "g"), ("consume", "topic", UUID)]
+
+
+def test_a_receipt_is_no_right() -> None:
+    assert needs(groups.Settle("g", ())) == [("consume", "group", "g")]
+
+
+def test_a_redrive_needs_the_dead_letters_and_where_they_go() -> None:
+    assert needs(groups.Redrive("orders", "g")) == [("read", "topic", "orders.dlq"), ("consume", "group", "g")]
+    assert needs(groups.Redrive("orders"))[1] == ("consume", "group", None), "of all groups"
+    assert needs(groups.Redrive("orders", to="other"))[2:] == [("publish", "topic", "other")]
+    assert needs(groups.Redrive("orders", all_groups=True))[2:] == [("publish", "topic", "orders")]
+
+
+COMMIT = bodies.commit("g", None, 0, (groups.CommitPartition(UUID, 0, 5),))
+AUDITED = [
+    messages.CreateTopic("orders", 1, {}),
+    messages.AlterTopic("orders", {}),
+    messages.AddPartitions("orders", 3),
+    messages.DeleteTopic("orders"),
+    messages.Purge("orders"),
+    messages.DeleteBefore("orders", 0, 5),
+    messages.RestorePartition("orders", 0, accept_loss=True),
+    messages.TakeSnapshot(),
+    groups.AlterGroup("g", {}),
+    groups.DeleteGroup("g"),
+    groups.ResetGroup("g", None, None, "latest"),
+    groups.SkipDamaged("g", "orders", 0, 0, 1),
+    groups.Redrive("orders"),
+    COMMIT,
+    delays.CancelDelayed(UUID, 0, 5),
+    delays.MoveDelayed(UUID, 0, 5, 1, None),
+]
+DRY = [
+    messages.RestorePartition("orders", 0, accept_loss=False),
+    groups.ResetGroup("g", None, None, "latest", dry_run=True),
+    groups.SkipDamaged("g", "orders", 0, 0, 1, dry_run=True),
+    groups.Redrive("orders", dry_run=True),
+    COMMIT._replace(member="m"),
+]
+
+
+def is_audited(request: Any) -> bool:
+    return RULES[KIND_NAMES[type(request)]].is_audited(request)
+
+
+def test_the_audit_shows_what_operators_change_and_not_how_messages_flow() -> None:
+    assert all(map(is_audited, AUDITED))
+    assert not any(map(is_audited, DRY))
+    shown = {type(request) for request in AUDITED}
+    others = {KIND_NAMES[kind] for kind in ANSWERS if kind not in shown}
+    assert others == {
+        "describe_topics",
+        "init_producer",
+        "produce",
+        "fetch",
+        "offset_at_time",
+        "stats",
+        "join_group",
+        "heartbeat",
+        "leave_group",
+        "receive",
+        "settle",
+        "describe_groups",
+        "ask_offsets",
+        "why",
+        "list_delayed",
+        "count_delayed",
+    }
