@@ -139,8 +139,9 @@ class Ledgers:
         self._random = random
         self._log: LedgerLog | None = None
         self._unsynced = trio.Event()
-        self._failed = trio.Event()
-        """A write failed. Its traces are cut off by a commit, and nothing is written before."""
+        self._before_sync: trio.CancelScope | None = None
+        """The wait for more before the next sync. A write that failed ends it: its traces are cut off by a commit,
+        and nothing is written before."""
         self.groups: dict[str, GroupHere] = {}
         self.deadlines: Deadlines[str] = Deadlines()
         """When each group's ledger is to be looked at, if it has a deadline. Some looks are for nothing: a
@@ -230,9 +231,9 @@ class Ledgers:
         with suppress(Closed):
             for round_ in count():
                 await self._unsynced.wait()
-                with trio.move_on_after(UNSYNCED_SECONDS_MAX):
-                    await self._failed.wait()
-                self._unsynced, self._failed = trio.Event(), trio.Event()
+                with trio.move_on_after(UNSYNCED_SECONDS_MAX) as self._before_sync:
+                    await trio.sleep_forever()
+                self._unsynced, self._before_sync = trio.Event(), None
                 try:
                     await self._keep(claims=round_ % ROUNDS_PER_CLAIM == 0)
                 except (TooManyFiles, DiskFull):
@@ -345,7 +346,8 @@ class Ledgers:
         try:
             self._log.append(payloads, wall)
         except DiskFull:
-            self._failed.set()
+            if self._before_sync is not None:
+                self._before_sync.cancel()
             raise
 
     def _note_deadline(self, here: GroupHere) -> None:

@@ -18,6 +18,7 @@ from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, StorageErr
 from goqueue.storage.log.index import BEGINNING
 from goqueue.storage.log.producersnapshot import EncodedProducers, ProducerTail, encode_producers, write_producers
 from goqueue.storage.log.recovery import Recovered, recover
+from goqueue.storage.log.recoverypoint import NAME as RECOVERY_POINT
 from goqueue.storage.log.recoverypoint import RecoveryPoint, write_recovery_point
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.segment import ClosedIndex, Segment
@@ -39,6 +40,38 @@ class CopiedBatch(NamedTuple):
 
 class GrowingLog:
     """Opened by `open`. Use it from one task at a time; only reads and commits may run in others."""
+
+    # A node has a log for each partition, and one for its groups: slots take half the memory.
+    __slots__ = (
+        "_append_time",
+        "_appended_batches",
+        "_appended_bytes",
+        "_appended_records",
+        "_checkpointed",
+        "_closed",
+        "_commits",
+        "_damage",
+        "_durable",
+        "_end",
+        "_failure",
+        "_high_watermark",
+        "_history",
+        "_is_closing",
+        "_log_start",
+        "_names_synced",
+        "_producer_tail",
+        "_scanned_bytes",
+        "_segments",
+        "_torn",
+        "_turn",
+        "_volume",
+        "compacted_to",
+        "config",
+        "damage_met",
+        "directory",
+        "is_as_left",
+        "leader_epoch",
+    )
 
     def __init__(
         self,
@@ -74,7 +107,8 @@ class GrowingLog:
         Without a leader epoch it is one above the last, and recorded at once. The epoch of a log that follows
         another one is recorded there.
         """
-        await volume.make_directories(directory)
+        if leader_epoch is None or not volume.disk.exists(f"{directory}/{RECOVERY_POINT}"):  # else it is durable
+            await volume.make_directories(directory)
         log = cls(volume, directory, config or LogConfig(), await recover(volume, directory), leader_epoch)
         try:
             await log.commit()

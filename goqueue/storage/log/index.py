@@ -50,6 +50,8 @@ BEGINNING = IndexEntry(0, 0)
 
 
 class SparseIndex:
+    __slots__ = ("_lanes", "_places", "_times")
+
     def __init__(self) -> None:
         self._places = array("Q")
         self._times = array("Q")

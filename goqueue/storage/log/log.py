@@ -46,6 +46,8 @@ DAMAGE_MET_MAX = 100
 class Log(GrowingLog):
     """Opened by `Log.open`. Appends and commits are in its base class; reads and removal are here."""
 
+    __slots__ = ("_compaction", "past_changes")
+
     def __init__(
         self,
         volume: Volume,
@@ -55,7 +57,7 @@ class Log(GrowingLog):
         leader_epoch: int | None = None,
     ) -> None:
         super().__init__(volume, directory, config, recovered, leader_epoch)
-        self._compaction = trio.Lock()
+        self._compaction: trio.Lock | None = None
         self.past_changes = 0
         """The number of changes that removed something readers could see: what was read before may be gone."""
 
@@ -258,12 +260,17 @@ class Log(GrowingLog):
         filled = [each for each in self._segments if each.summary.size]
         return [each for each in filled if each.summary.last_append_time >= append_time]
 
+    def _compacting(self) -> trio.Lock:
+        """Held by the one compaction that runs. Most logs never have one."""
+        self._compaction = self._compaction or trio.Lock()
+        return self._compaction
+
     async def compact(self, segment: Segment, keeps: Keeps) -> bool:
         """Rewrite a finished segment with only some of its records; offsets, order and readers stay.
 
         Returns whether only these are left: a damaged segment stays as it is.
         """
-        async with self._compaction:
+        async with self._compacting():
             await self._prepare_rewrite(segment.end_offset)
             copy = await rewrite(segment, keeps)
             if isinstance(copy, Untouched):
@@ -278,7 +285,7 @@ class Log(GrowingLog):
 
     async def merge(self, run: list[Segment]) -> None:
         """Join finished neighbours into one file; offsets, records and readers stay. Damaged ones are left."""
-        async with self._compaction:
+        async with self._compacting():
             await self._prepare_rewrite(run[-1].end_offset)
             if self._segments.hold(run):
                 copy = await joined(run)

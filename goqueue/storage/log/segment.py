@@ -60,6 +60,8 @@ class ClosedIndex:
 
 
 class Segment:
+    __slots__ = ("_index", "_stem", "_writer", "mark", "sealed", "summary", "unsynced_cut", "volume")
+
     def __init__(self, volume: Volume, directory: str, summary: Summary) -> None:
         self.volume = volume
         self.summary = summary

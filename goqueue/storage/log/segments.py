@@ -12,6 +12,17 @@ from goqueue.types import Offset
 
 
 class Segments:
+    __slots__ = (
+        "_directory",
+        "_masks",
+        "_masks_of",
+        "_segments",
+        "_unsealed",
+        "_volume",
+        "growing",
+        "name_changes",
+    )
+
     def __init__(self, volume: Volume, directory: str, recovered: Recovered) -> None:
         self._volume = volume
         self._directory = directory

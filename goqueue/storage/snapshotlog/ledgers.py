@@ -119,6 +119,8 @@ def draw_producer_id(random: Random) -> int:
 
 
 class LedgerLog:
+    __slots__ = ("log",)
+
     def __init__(self, log: SnapshotLog) -> None:
         self.log = log
 

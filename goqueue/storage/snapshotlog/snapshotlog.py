@@ -67,6 +67,8 @@ class ReplayedRecords:
 
 
 class SnapshotLog:
+    __slots__ = ("_claimed", "_log", "_snapshot_size")
+
     def __init__(self, log: Log) -> None:
         self._log = log
         self._snapshot_size = 0

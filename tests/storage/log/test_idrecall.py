@@ -13,11 +13,13 @@ from goqueue.core.delays.events import cancel_batch, move_batch
 from goqueue.core.log.messageids import REMEMBERED_FOR, MessageIds
 from goqueue.core.records.batch import Attribute
 from goqueue.core.records.record import Flag
+from goqueue.environment import File
 from goqueue.errors import DiskFailed
 from goqueue.storage.compaction.bykey import compact_by_key
 from goqueue.storage.log.idrecall import recall_ids
+from goqueue.storage.log.index import SparseIndex
 from goqueue.storage.log.log import Log
-from goqueue.storage.log.segment import read_head
+from goqueue.storage.log.segment import Segment, read_head
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import (
@@ -123,10 +125,14 @@ async def test_a_disk_that_cannot_be_read_does_not_hold_up_the_start(
     await publish(log, batch(bytes(1_500), ids=[b"found"]))
     [first, _] = log.segments_since(0)
 
-    async def unreadable(*_: object) -> None:
-        raise DiskFailed("input/output error")
+    index = Segment.index
 
-    monkeypatch.setattr(first, "index", unreadable)
+    async def unreadable(segment: Segment, file: File) -> SparseIndex:
+        if segment is first:
+            raise DiskFailed("input/output error")
+        return await index(segment, file)
+
+    monkeypatch.setattr(Segment, "index", unreadable)
     assert await recalled(log) == {b"found": 1}
 
 
