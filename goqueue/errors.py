@@ -25,6 +25,12 @@ class GoQueueError(Exception):
 # What a client sent.
 
 
+class ProtocolError(GoQueueError):
+    """What the other end sent breaks the protocol; docs/protocol.md says how it should look."""
+
+    code = "protocol_error"
+
+
 class InvalidMessage(GoQueueError):
     """A record or batch breaks the format or a limit."""
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 import trio
 
-from goqueue.errors import Closed, GoQueueError
+from goqueue.errors import Closed, GoQueueError, ProtocolError
 from goqueue.net.session.server import ServerSession
 from goqueue.net.transport.transport import Transport, post_lone_frame
-from goqueue.net.wire.errors import ConnectionLost, ProtocolError
+from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.kinds import Answer
 
 BYTES_WAITING_MAX = 2 * 1024 * 1024

@@ -5,8 +5,7 @@ from typing import Any
 
 from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedView, ListDelayed, MoveDelayed
 from goqueue.actors.front.session import BrokerSession
-from goqueue.core.records.record import DELAY_BIT, DELAY_MAX, TIMESTAMP_MAX
-from goqueue.errors import InvalidMessage
+from goqueue.core.delays.duetimes import check_edges, moved_due
 from goqueue.net.wire import delays as wire
 
 
@@ -37,23 +36,11 @@ async def cancel_delayed(session: BrokerSession, request: wire.CancelDelayed) ->
 
 async def move_delayed(session: BrokerSession, request: wire.MoveDelayed) -> wire.DelayChanged:
     ref = await session.partition(request.topic, request.partition)
-    return wire.DelayChanged(await ref.call(MoveDelayed(request.offset, _due(request))))
-
-
-def _due(request: wire.MoveDelayed) -> int:
-    """In the format of records."""
-    if (request.due is None) == (request.delay is None):
-        raise InvalidMessage("a delayed message is moved to a time or by a delay; give one of them")
-    if request.due is not None and request.due <= TIMESTAMP_MAX:
-        return request.due
-    if request.delay is not None and request.delay <= DELAY_MAX:
-        return request.delay | DELAY_BIT
-    raise InvalidMessage("the delay is too long, or ends beyond the year 3111")
+    return wire.DelayChanged(await ref.call(MoveDelayed(request.offset, moved_due(request.due, request.delay))))
 
 
 async def count_delayed(session: BrokerSession, request: wire.CountDelayed) -> wire.DelayedCounts:
-    if any(late < early for early, late in zip(request.edges, request.edges[1:], strict=False)):
-        raise InvalidMessage("the times between which is counted have to rise")
+    check_edges(request.edges)
     ref = await session.partition(request.topic, request.partition)
     async with session.describing:
         return wire.DelayedCounts(tuple(await ref.call(CountDelayed(request.edges))))

@@ -29,24 +29,21 @@ from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.groups.member import check_member_id
-from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, AttemptSets
+from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.ledger.ledger import REASON_LENGTH_MAX
-from goqueue.core.ledger.settlements import Action
+from goqueue.core.ledger.settlements import (
+    MESSAGES_MAX,
+    Action,
+    check_lease,
+    check_settlement,
+    named_messages,
+)
 from goqueue.core.names import check_group_name
-from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet
-from goqueue.core.receipts import OFFSET_MAX
+from goqueue.core.offsetset import OffsetSet
 from goqueue.core.waiting.turns import ReceiveLimits
 from goqueue.errors import GoQueueError
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.errors import ProtocolError
 from goqueue.net.wire.failures import error_body
-from goqueue.net.wire.groups import count_named
-
-MESSAGES_MAX = 10_000
-"""Maximum number of messages of one receive."""
-LEASE_MS_MAX = 12 * 60 * 60 * 1_000
-DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
-
 
 # Receiving
 
@@ -54,7 +51,7 @@ DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 async def receive(session: BrokerSession, request: wire.Receive) -> wire.Received:
     check_group_name(request.group)
     check_member_id(request.member)
-    _check_lease("visibility_ms", request.visibility_ms)
+    check_lease("visibility_ms", request.visibility_ms)
     deadline, given = trio.current_time() + request.max_wait_ms / 1_000, session.members.turns(_name(request)).given
     with session.polls.asking(len(request.partitions)) as poll:
         places = await session.partitions(request.partitions)
@@ -212,40 +209,11 @@ class _SettleRequest(OrderedRequest[wire.SettleDelivery, wire.SettledDelivery]):
 
 
 def _question(group: str, delivery: wire.SettleDelivery) -> SettleRuns:
-    action, delay = Action(delivery.action), delivery.delay_ms
-    if action is Action.EXTEND:
-        _check_lease("delay_ms", delay or 0)
-    elif delay is not None and delay > DELAY_MS_MAX:
-        raise ProtocolError(f"delay_ms is {delay}; a retry waits {DELAY_MS_MAX} at most")
-    if delivery.whole and (delivery.runs or delivery.sets or action is not Action.ACK):
-        raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
-    runs = tuple(sorted((*map(AttemptRun._make, delivery.runs), *_runs_in(delivery.sets))))
-    _check_runs(runs)
+    action, delay, whole = Action(delivery.action), delivery.delay_ms, delivery.whole
+    check_settlement(action, delay, is_whole=bool(whole), is_named=bool(delivery.runs or delivery.sets))
+    runs = named_messages(delivery.runs, delivery.sets)
     seconds, reason = None if delay is None else delay / 1_000, delivery.reason[:REASON_LENGTH_MAX]
-    return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, delivery.whole)
-
-
-def _runs_in(sets: Sequence[wire.DeliverySet]) -> AttemptRuns:
-    """A few bytes may name millions: more than any delivery has is refused before it is unpacked (G14)."""
-    for chunk in (chunk for each in sets for chunk in each.chunks):
-        if len(chunk.mask) > CHUNK_SIZE // 8 or chunk.number > OFFSET_MAX >> CHUNK_BITS:
-            raise ProtocolError(f"chunk {chunk.number} is not one of {CHUNK_SIZE} offsets, a bit for each")
-    if count_named((), sets) > MESSAGES_MAX:
-        raise ProtocolError(f"a delivery has {MESSAGES_MAX} messages at most; name those that it has")
-    return AttemptSets((each.attempt, OffsetSet.from_chunks(each.chunks)) for each in sets).runs()
-
-
-def _check_runs(runs: AttemptRuns) -> None:
-    end = -1
-    for run in runs:
-        if run.first <= end or run.last < run.first:
-            raise ProtocolError(f"runs do not overlap and do not end before they begin, as {tuple(run)} does")
-        end = run.last
-
-
-def _check_lease(name: str, milliseconds: int) -> None:
-    if not 1 <= milliseconds <= LEASE_MS_MAX:
-        raise ProtocolError(f"{name} is {milliseconds}; a lease lasts 1 to {LEASE_MS_MAX}")
+    return SettleRuns(group, delivery.nonce, action, runs, seconds, reason, whole)
 
 
 def _settled(

@@ -28,21 +28,28 @@ from goqueue.actors.groups.requests import (
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import DescribeTopics
-from goqueue.core.groups.member import check_member_id
-from goqueue.core.groups.start import check_start
+from goqueue.core.groups.member import HEARTBEAT_SECONDS_MAX, check_member_id
+from goqueue.core.groups.redrive import check_redrive
+from goqueue.core.groups.start import check_reset, check_start
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedGroup, DescribedPartition, MemberState, OwnedPartition
-from goqueue.core.names import check_group_name, check_publishable
+from goqueue.core.ledger.damage import check_skip
+from goqueue.core.names import check_group_name
 from goqueue.core.why.rules import explain
-from goqueue.errors import ActorDied, GoQueueError, GroupConflict, TooLarge, UnknownGroup, UnknownMember
+from goqueue.errors import (
+    ActorDied,
+    GoQueueError,
+    GroupConflict,
+    TooLarge,
+    UnknownGroup,
+    UnknownMember,
+)
 from goqueue.net.wire import groups as wire
-from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
 
-HEARTBEAT_SECONDS_MAX = 10.0
-"""Limit of the wait of a heartbeat, whatever it asks for: the next one is a sign of life, too."""
 ROWS_MAX = 100_000
 """Limit of members and partitions of all groups in one answer."""
 
@@ -198,20 +205,14 @@ async def delete_group(session: BrokerSession, request: wire.DeleteGroup) -> Don
 
 
 async def reset_group(session: BrokerSession, request: wire.ResetGroup) -> wire.GroupReset:
-    check_start(request.start)
-    if request.topic is not None:
-        check_publishable(request.topic)
-    elif request.partition is not None:
-        raise ProtocolError("a partition was named without its topic; name both, or neither")
+    check_reset(request.topic, request.partition, request.start)
     group = await _find(session, request.group)
     reset = ResetOffsets(request.topic, request.partition, request.start, request.dry_run, request.force)
     return wire.GroupReset(tuple(wire.ResetPartition(*each) for each in await group.call(reset)))
 
 
 async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wire.DamagedSkipped:
-    check_publishable(request.topic)
-    if request.first > request.last:
-        raise ProtocolError("the first offset lies behind the last; name them in order")
+    check_skip(request.topic, request.first, request.last)
     group = await _describe(session, request.group)
     is_stream = group.settings.get("mode") == "stream"
     members = sum(not member.is_away for member in group.members)
@@ -227,7 +228,9 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
 
 async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redriven:
     """A redrive may take long, so there is one at a time on a connection."""
-    _check_redrive(request)
+    check_redrive(
+        request.topic, request.group, request.to, all_groups=request.all_groups, per_second=request.per_second
+    )
     if session.is_redriving:
         raise TooManyRequests("a redrive is under way on this connection; wait for its answer")
     session.is_redriving = True
@@ -235,18 +238,6 @@ async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redrive
         return wire.Redriven(*await session.broker.dead_letters.call(RedriveDeadLetters(*request)))
     finally:
         session.is_redriving = False
-
-
-def _check_redrive(request: wire.Redrive) -> None:
-    check_publishable(request.topic)
-    if request.group is not None:
-        check_group_name(request.group)
-    if request.to is not None:
-        check_publishable(request.to)
-        if request.all_groups:
-            raise ProtocolError("a redrive goes to another topic or to all groups of this one, not both")
-    if request.per_second == 0:
-        raise ProtocolError("per_second is 0, at which nothing is ever sent; leave it out for no limit")
 
 
 async def why(session: BrokerSession, request: wire.Why) -> wire.Because:

@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 import trio
 
-from goqueue.errors import Closed, GoQueueError, InvalidMessage
+from goqueue.errors import Closed, GoQueueError, InvalidMessage, ProtocolError
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import AnswerReceived, GoAwayReceived, RequestFailed, SessionClosed, Welcomed
 from goqueue.net.session.machine import HIGHEST_VERSION
 from goqueue.net.transport.transport import Transport, post_lone_frame
-from goqueue.net.wire.errors import ConnectionLost, ProtocolError
+from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.groups import Heartbeat, Receive, Why
 from goqueue.net.wire.kinds import Answer, Request
 from goqueue.net.wire.messages import Fetch, Hello, Produce, Welcome

@@ -8,13 +8,31 @@ whatever the total. Offsets mostly come in rising order, and then an addition is
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from operator import lt
 
+from goqueue.core.records.record import DELAY_BIT, DELAY_MAX, TIMESTAMP_MAX
+from goqueue.errors import InvalidMessage
 from goqueue.types import Microseconds, Offset
 
 CHUNK_BITS = 12
 LOW_BITS = (1 << CHUNK_BITS) - 1
+
+
+def moved_due(due: Microseconds | None, delay: Microseconds | None) -> int:
+    """When a moved message is due, in the format of records: at a time, or after a delay."""
+    if (due is None) == (delay is None):
+        raise InvalidMessage("a delayed message is moved to a time or by a delay; give one of them")
+    if due is not None and due <= TIMESTAMP_MAX:
+        return due
+    if delay is not None and delay <= DELAY_MAX:
+        return delay | DELAY_BIT
+    raise InvalidMessage("the delay is too long, or ends beyond the year 3111")
+
+
+def check_edges(edges: Sequence[Microseconds]) -> None:
+    if any(late < early for early, late in pairwise(edges)):
+        raise InvalidMessage("the times between which is counted have to rise")
 
 
 class _Chunk:

@@ -21,6 +21,8 @@ SESSION_SECONDS_MIN = 1.0
 SESSION_SECONDS_MAX = 1800.0
 HEARTBEATS_PER_SESSION = 3
 """A heartbeat is answered early enough for so many in a session, however long it would wait."""
+HEARTBEAT_SECONDS_MAX = 10.0
+"""Limit of the wait of a heartbeat, whatever it asks for: the next one is a sign of life, too."""
 RECONNECT_SECONDS = 5.0
 """How long a member without a connection stays in the group. A static member has its whole session, unless it
 closed."""

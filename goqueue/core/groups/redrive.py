@@ -5,7 +5,23 @@ from dataclasses import dataclass
 
 from goqueue.core.groups.deadletter import Story
 from goqueue.core.ledger.deadletters import Destination
+from goqueue.core.names import check_group_name, check_publishable
+from goqueue.errors import ProtocolError
 from goqueue.types import Offset
+
+
+def check_redrive(
+    topic: str, group: str | None, to: str | None, *, all_groups: bool, per_second: int | None
+) -> None:
+    check_publishable(topic)
+    if group is not None:
+        check_group_name(group)
+    if to is not None:
+        check_publishable(to)
+        if all_groups:
+            raise ProtocolError("a redrive goes to another topic or to all groups of this one, not both")
+    if per_second == 0:
+        raise ProtocolError("per_second is 0, at which nothing is ever sent; leave it out for no limit")
 
 
 def wanted_destination(to: str | None, all_groups: bool) -> Destination:

@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from reprlib import repr as shortened
 
-from goqueue.errors import InvalidConfig
+from goqueue.core.names import check_publishable
+from goqueue.errors import InvalidConfig, ProtocolError
 from goqueue.types import Microseconds, Offset
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -35,6 +36,15 @@ def parse_start(text: object) -> Start:
 def check_start(start: object) -> str:
     parse_start(start)
     return str(start)
+
+
+def check_reset(topic: str | None, partition: int | None, start: str) -> None:
+    """Checks what a reset of a group is for: all of it, a topic, or a partition of a topic."""
+    check_start(start)
+    if topic is not None:
+        check_publishable(topic)
+    elif partition is not None:
+        raise ProtocolError("a partition was named without its topic; name both, or neither")
 
 
 def may_miss(start: str) -> bool:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from goqueue.core.ledger.attempts import Attempts, StandingRun
 from goqueue.core.ledger.deadletters import DeadLetterQueue, DeadRun
+from goqueue.core.names import check_publishable
 from goqueue.core.offsetset import OffsetSet, Run
+from goqueue.errors import ProtocolError
 from goqueue.types import Microseconds, Offset
 
 NAMES_MAX = 100
@@ -25,6 +27,13 @@ counted."""
 LATE_TIDY_FROM = 64
 
 Timed = tuple[Run, Microseconds]
+
+
+def check_skip(topic: str, first: Offset, last: Offset) -> None:
+    """Checks which offsets an operator gives up."""
+    check_publishable(topic)
+    if first > last:
+        raise ProtocolError("the first offset lies behind the last; name them in order")
 
 
 class DamagedRun(NamedTuple):

@@ -4,18 +4,25 @@ A delivery under way notes its settlements. One that has ended is remembered in 
 were settled whole, and a run or two say all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from goqueue.core.ledger.attempts import AttemptRuns, Attempts, Standing
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, Attempts, AttemptSets, Standing
 from goqueue.core.ledger.deadletters import Destination
-from goqueue.core.offsetset import Run
+from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet, Run
+from goqueue.core.receipts import OFFSET_MAX
+from goqueue.errors import ProtocolError
 from goqueue.types import Offset
 
 SETTLED_REMEMBERED = 256
 FEW = 8
+MESSAGES_MAX = 10_000
+"""Limit of the messages of one delivery."""
+LEASE_MS_MAX = 12 * 60 * 60 * 1_000
+DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
+"""Limit of the wait before a retry."""
 
 
 class Settlement(IntEnum):
@@ -140,3 +147,48 @@ class SettleRequest(Protocol):
     @property
     def whole(self) -> int:
         """An ack of a whole delivery that had this number of messages, without naming them; 0: they are named."""
+
+
+# The rules for what a consumer asks. What breaks them would never reach a ledger unharmed (G14).
+
+
+def check_lease(name: str, milliseconds: int) -> None:
+    if not 1 <= milliseconds <= LEASE_MS_MAX:
+        raise ProtocolError(f"{name} is {milliseconds}; a lease lasts 1 to {LEASE_MS_MAX}")
+
+
+def check_settlement(action: Action, delay_ms: int | None, *, is_whole: bool, is_named: bool) -> None:
+    """`is_whole`: it is for all messages of a delivery; `is_named`: it names messages."""
+    if action is Action.EXTEND:
+        check_lease("delay_ms", delay_ms or 0)
+    elif delay_ms is not None and delay_ms > DELAY_MS_MAX:
+        raise ProtocolError(f"delay_ms is {delay_ms}; a retry waits {DELAY_MS_MAX} at most")
+    if is_whole and (is_named or action is not Action.ACK):
+        raise ProtocolError("whole is for acks that have no runs; name the messages by runs, or leave it out")
+
+
+Chunk: TypeAlias = tuple[int, bytes]
+"""The number of a chunk of offsets, and a bit for each; no bytes at all stand for all of them."""
+
+
+def named_messages(runs: Iterable[Sequence[int]], sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
+    """The messages that a consumer names, in order, each once. Sets are chunks of one attempt."""
+    named = tuple(sorted((*map(AttemptRun._make, runs), *_scattered(sets))))
+    end = -1
+    for run in named:
+        if run.first <= end or run.last < run.first:
+            raise ProtocolError(f"runs do not overlap and do not end before they begin, as {tuple(run)} does")
+        end = run.last
+    return named
+
+
+def _scattered(sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
+    """A few bytes may name millions: more than any delivery has is refused before it is unpacked."""
+    count = 0
+    for number, mask in (chunk for _, chunks in sets for chunk in chunks):
+        if len(mask) > CHUNK_SIZE // 8 or number > OFFSET_MAX >> CHUNK_BITS:
+            raise ProtocolError(f"chunk {number} is not one of {CHUNK_SIZE} offsets, a bit for each")
+        count += int.from_bytes(mask, "little").bit_count() if mask else CHUNK_SIZE
+    if count > MESSAGES_MAX:
+        raise ProtocolError(f"a delivery has {MESSAGES_MAX} messages at most; name those that it has")
+    return AttemptSets((attempt, OffsetSet.from_chunks(chunks)) for attempt, chunks in sets).runs()

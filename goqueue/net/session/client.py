@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import cast
 
-from goqueue.errors import Closed, GoQueueError
+from goqueue.errors import Closed, GoQueueError, ProtocolError
 from goqueue.net.session.events import AnswerReceived, Event, GoAwayReceived, Refused, RequestFailed, Welcomed
 from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, SessionState, Step
 from goqueue.net.wire.codec import CORRELATION_MAX, Frame, Opening, read_body
-from goqueue.net.wire.errors import GoingAway, ProtocolError, TooManyRequests, UnsupportedVersion
+from goqueue.net.wire.errors import GoingAway, TooManyRequests, UnsupportedVersion
 from goqueue.net.wire.failures import error_of
 from goqueue.net.wire.kinds import ANSWERS, Answer, Request
 from goqueue.net.wire.messages import Error, GoAway, Hello, Welcome

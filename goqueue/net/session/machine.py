@@ -11,10 +11,10 @@ that is still in use, anything but hello at the start: an error with correlation
 from abc import ABC, abstractmethod
 from enum import Enum, auto
 
-from goqueue.errors import Closed, GoQueueError
+from goqueue.errors import Closed, GoQueueError, ProtocolError
 from goqueue.net.session.events import Event, SessionClosed
 from goqueue.net.wire.codec import NOBODY, Frame, Opening, encode, open_frame, read_body
-from goqueue.net.wire.errors import ProtocolError, TooManyRequests
+from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.failures import error_body, error_of
 from goqueue.net.wire.kinds import KINDS, Body
 from goqueue.net.wire.limits import Limits

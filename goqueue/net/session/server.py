@@ -2,18 +2,11 @@
 
 from typing import cast
 
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, ProtocolError
 from goqueue.net.session.events import Event, HelloReceived, Refused, RequestReceived
 from goqueue.net.session.machine import HIGHEST_VERSION, LOWEST_VERSION, Session, SessionState, Step
 from goqueue.net.wire.codec import Frame, Opening, read_body
-from goqueue.net.wire.errors import (
-    FrameTooLarge,
-    GoingAway,
-    ProtocolError,
-    TooManyRequests,
-    UnsupportedVersion,
-    WrongCluster,
-)
+from goqueue.net.wire.errors import FrameTooLarge, GoingAway, TooManyRequests, UnsupportedVersion, WrongCluster
 from goqueue.net.wire.kinds import ANSWERS, Answer, Request
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import Error, GoAway, Hello, Welcome

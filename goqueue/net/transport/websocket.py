@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import trio
 
-from goqueue.errors import Closed
+from goqueue.errors import Closed, ProtocolError
 from goqueue.net.transport.frames import (
     BINARY,
     CLOSE,
@@ -30,7 +30,7 @@ from goqueue.net.transport.frames import (
     encode_frame,
 )
 from goqueue.net.transport.handshake import HANDSHAKE_TIMEOUT, Headers, shake_hands_as_client, shake_hands_as_server
-from goqueue.net.wire.errors import ConnectionLost, ProtocolError
+from goqueue.net.wire.errors import ConnectionLost
 from goqueue.net.wire.limits import FRAME_SIZE_MAX
 
 __all__ = ["HANDSHAKE_TIMEOUT", "Headers", "WebsocketTransport", "accept_websocket", "connect_websocket"]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgpack
 
-from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
+from goqueue.errors import ProtocolError
+from goqueue.net.wire.errors import FrameTooLarge, UnknownKind
 from goqueue.net.wire.fields import U32
 from goqueue.net.wire.kinds import BODIES, KINDS, Body, Request
 from goqueue.net.wire.limits import Limits

@@ -1,12 +1,6 @@
 """What can go wrong between two ends of a connection."""
 
-from goqueue.errors import GoQueueError, Unavailable
-
-
-class ProtocolError(GoQueueError):
-    """What the other end sent breaks the protocol; docs/protocol.md says how it should look."""
-
-    code = "protocol_error"
+from goqueue.errors import GoQueueError, ProtocolError, Unavailable
 
 
 class FrameTooLarge(ProtocolError):

@@ -7,8 +7,9 @@ message come in order; other frames may come between them, so that a large answe
 from collections import deque
 from dataclasses import dataclass, field
 
+from goqueue.errors import ProtocolError
 from goqueue.net.wire.codec import encode
-from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, TooManyRequests
+from goqueue.net.wire.errors import FrameTooLarge, TooManyRequests
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import Part
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_t
 import msgpack
 from msgpack.exceptions import OutOfData, StackError, UnpackException
 
-from goqueue.net.wire.errors import ProtocolError
+from goqueue.errors import ProtocolError
 from goqueue.net.wire.fields import NAME_SIZE_MAX, SCALAR_SIZE_MAX, Count, Range, Size, is_scalar
 from goqueue.types import Buffer, Scalar
 

@@ -7,8 +7,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.front import groups as servinggroups
 from goqueue.actors.front.bounds import Bounds
-from goqueue.actors.front.groups import HEARTBEAT_SECONDS_MAX
 from goqueue.actors.groups import requests as ask
+from goqueue.core.groups.member import HEARTBEAT_SECONDS_MAX
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedMember, DescribedPartition, OwnedPartition
 from goqueue.core.ledger.damage import DamagedRun

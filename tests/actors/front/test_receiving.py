@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AwaitDeliverable, SettleRuns, Take, Taken
-from goqueue.actors.front.deliveries import MESSAGES_MAX
 from goqueue.actors.front.receiving import (
     NOTHING,
     Outcome,
@@ -20,7 +19,7 @@ from goqueue.actors.front.receiving import (
     take_what_is_there,
 )
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.core.ledger.settlements import Action
+from goqueue.core.ledger.settlements import MESSAGES_MAX, Action
 from goqueue.core.waiting.turns import FIRST_SECONDS_MAX, TOGETHER_BYTES_MAX, ReceiveLimits, ReceiveShare
 from goqueue.errors import GoQueueError, StaleGeneration, Unavailable
 from goqueue.net.wire import groups as wire

@@ -14,9 +14,9 @@ from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups import requests as ask
 from goqueue.core.ledger.settlements import Action
-from goqueue.errors import GoQueueError, UnknownGroup
+from goqueue.errors import GoQueueError, ProtocolError, UnknownGroup
 from goqueue.net.wire.delays import CancelDelayed
-from goqueue.net.wire.errors import GoingAway, ProtocolError
+from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.groups import (
     CommitPartition,
     DeleteGroup,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from goqueue.errors import Closed, OffsetOutOfRange
+from goqueue.errors import Closed, OffsetOutOfRange, ProtocolError
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import (
     AnswerReceived,
@@ -18,14 +18,7 @@ from goqueue.net.session.events import (
 )
 from goqueue.net.session.machine import TRANSITIONS, Session, SessionState, Step
 from goqueue.net.wire.codec import CORRELATION_MAX, encode
-from goqueue.net.wire.errors import (
-    GoingAway,
-    ProtocolError,
-    TooManyRequests,
-    UnknownKind,
-    UnsupportedVersion,
-    WrongCluster,
-)
+from goqueue.net.wire.errors import GoingAway, TooManyRequests, UnknownKind, UnsupportedVersion, WrongCluster
 from goqueue.net.wire.groups import DeliveryRun, Settle
 from goqueue.net.wire.limits import Limits
 from goqueue.net.wire.messages import (

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from goqueue.errors import Closed
+from goqueue.errors import Closed, ProtocolError
 from goqueue.net.session.client import ClientSession
 from goqueue.net.session.events import AnswerReceived, HelloReceived, RequestReceived, SessionClosed, Welcomed
 from goqueue.net.session.machine import Session
@@ -17,7 +17,7 @@ from goqueue.net.transport.frames import TEXT, encode_frame
 from goqueue.net.transport.origin import Address, refusal_of
 from goqueue.net.transport.transport import Transport
 from goqueue.net.transport.websocket import Headers, WebsocketTransport, accept_websocket, connect_websocket
-from goqueue.net.wire.errors import ConnectionLost, HandshakeRefused, ProtocolError
+from goqueue.net.wire.errors import ConnectionLost, HandshakeRefused
 from goqueue.net.wire.limits import FRAME_SIZE_MAX
 from goqueue.net.wire.messages import Produce, ProduceBatch, Produced, ProducedBatch
 from tests.net.ends import CLUSTER, HELLO, new_server

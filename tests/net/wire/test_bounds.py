@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goqueue.errors import ProtocolError
 from goqueue.net.wire.codec import check_bounds, open_strictly, read_body
-from goqueue.net.wire.errors import ProtocolError
 from goqueue.net.wire.fields import SCALAR_SIZE_MAX, Count, Range, Size
 from goqueue.net.wire.groups import AlterGroup, CommitOffsets, CommitPartition, DeliveryRun, Settle
 from goqueue.net.wire.kinds import ANSWERS, KINDS

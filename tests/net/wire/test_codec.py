@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from goqueue.errors import ProtocolError
 from goqueue.net.wire.codec import decode, encode, open_frame, read_body
-from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, UnknownKind
+from goqueue.net.wire.errors import FrameTooLarge, UnknownKind
 from goqueue.net.wire.fields import LIST_COUNT_MAX
 from goqueue.net.wire.groups import AlterGroup, JoinGroup, Receive, Received, Settle, Settled
 from goqueue.net.wire.kinds import ANSWERS, BODIES, KINDS, Answer, Body, Request

@@ -5,12 +5,12 @@ from itertools import islice
 
 import pytest
 
-from goqueue.errors import GoQueueError
+from goqueue.errors import GoQueueError, ProtocolError
 from goqueue.net.session.events import AnswerReceived, Event, Refused, RequestFailed, RequestReceived, SessionClosed
 from goqueue.net.session.machine import SessionState
 from goqueue.net.session.server import ServerSession
 from goqueue.net.wire.codec import decode, encode
-from goqueue.net.wire.errors import FrameTooLarge, ProtocolError, TooManyRequests
+from goqueue.net.wire.errors import FrameTooLarge, TooManyRequests
 from goqueue.net.wire.limits import FRAME_SIZE_MAX, Limits
 from goqueue.net.wire.messages import (
     AlterTopic,

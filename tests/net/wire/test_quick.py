@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from goqueue.errors import ProtocolError
 from goqueue.net.wire.codec import Frame, encode, open_frame, open_strictly, read_body
-from goqueue.net.wire.errors import ProtocolError
 from goqueue.net.wire.kinds import BODIES, KINDS, Body
 from goqueue.net.wire.messages import DescribeTopics, Produce, ProduceBatch
 from goqueue.net.wire.quick import SMALL_SIZE_MAX, built_from
