@@ -40,6 +40,8 @@ LOADED_AT_ONCE = 4_000
 TOLD_AT_ONCE = 1_000
 """Limit of index entries and of timer changes in one step: a few milliseconds of work."""
 CHUNKS_AT_ONCE = 32
+STALE_MAX = 10_000
+"""Limit of the timers beyond twice the pending messages."""
 
 
 class DelayedMessages:
@@ -61,10 +63,12 @@ class DelayedMessages:
         """Messages that have fired, or were cancelled or moved, by records that are not durable yet: when they were
         due before that."""
         self._entries: list[DelayChange] = []
-        self._timer_changes: list[tuple[Offset, Microseconds | None]] = []
-        self._gone = OffsetSet()
-        """Originals that are gone and may still have timers. Nothing waits for their removal: only pending messages
-        fire."""
+        self._unset: list[Timer] = []
+        """Timers that are yet to be set."""
+        self._timers_set = 0
+        """The number of timers in the wheel, of pending messages and of others."""
+        self._counted = 0
+        """The number of pending messages that the broker's counters have of this partition."""
         self._reached: Offset = 0
         """The offset of the record that was applied last, or a later one with nothing about delays in between."""
         self._compacted_at = -math.inf
@@ -105,7 +109,8 @@ class DelayedMessages:
             return
         applied_to = await self._load()
         await apply_delays(log, applied_to, self._apply_found)
-        self._let_go(self.delays.forget_below(log.log_start))
+        self.delays.forget_below(log.log_start)
+        self._count_pending(len(self.pending))
         await self.settle()
 
     async def _load(self) -> Offset:
@@ -126,6 +131,7 @@ class DelayedMessages:
             dues.set_all(*some)
             if self._timers is not None and owner is not None:
                 await self._timers.call(LoadTimers(owner, *some, more=end < count))
+        self._timers_set += count
         return dues
 
     async def _apply_found(self, events: Sequence[DelayEvent]) -> None:
@@ -143,6 +149,7 @@ class DelayedMessages:
                 await self._timers.call(CloseTimers(self._owner))
 
     def abandon(self) -> None:
+        self._count_pending(0)
         if self._index is not None:
             self._index.abandon()
 
@@ -174,11 +181,7 @@ class DelayedMessages:
         if changes:
             self._entries += changes
             self._reached = changes[-1].at
-            self._timer_changes += [
-                (offset, time if state is DelayState.PENDING else None)
-                for state, offset, time, _ in changes
-                if state is not DelayState.DELIVERED or offset not in self._decided  # else the timer was taken
-            ]
+            self._unset += [(offset, time) for state, offset, time, _ in changes if state is DelayState.PENDING]
             self.has_news.set()
         return changes
 
@@ -193,30 +196,32 @@ class DelayedMessages:
             counts.note_ended(state)
             if state is DelayState.DELIVERED and due is not None:
                 counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
+        self._count_pending(len(self.pending))
+
+    def _count_pending(self, count: int) -> None:
+        self._counts.pending += count - self._counted
+        self._counted = count
 
     def remove_below(self, log_start: Offset) -> None:
-        """The originals below `log_start` are gone."""
+        """The originals below `log_start` are gone. The index needs no entry for most of them: whatever is older
+        than the log's start does not count."""
         gone, entries = self.delays.removed_below(log_start, self._clock.now(), self._reached)
         self._counts.expired += len(gone)
-        self._entries += entries
-        self._let_go(gone)
-
-    def _let_go(self, gone: OffsetSet) -> None:
-        """The index needs no entry for them: whatever is older than the log's start does not count."""
-        if len(gone):
-            for times in (self._decided, self._asked_at):
-                for offset in [offset for offset in times if offset in gone]:
-                    del times[offset]
-            self._gone.update(gone)
+        self._count_pending(len(self.pending))
+        if entries:
+            self._entries += entries
             self.has_news.set()
+        for times in (self._decided, self._asked_at):
+            for offset in [offset for offset in times if offset in gone]:
+                del times[offset]
 
     # Due times
 
     def still_due(self, named: Iterable[Timer], now: Microseconds) -> list[Timer]:
-        """Those of the named timers that may fire: the others were cancelled or moved. Never before the wall clock
-        has reached the due time, even if it was set back just now (G8): such a timer is set again."""
+        """Those of the named timers that may fire, each once: the others were cancelled or moved. Never before the
+        wall clock has reached the due time, even if it was set back just now (G8): such a timer is set again."""
         dues, decided, due, early = self.delays.dues, self._decided, list[Timer](), list[Timer]()
-        for timer in named:
+        for timer in dict.fromkeys(named):
             if dues.get(timer[0]) == timer[1] and timer[0] not in decided:
                 (due if timer[1] <= now else early).append(timer)
         self.set_again(early)
@@ -225,7 +230,7 @@ class DelayedMessages:
     def set_again(self, timers: Sequence[Timer]) -> None:
         """These timers were taken, and their messages still have to fire."""
         if timers:
-            self._timer_changes += timers
+            self._unset += timers
             self.has_news.set()
 
     async def next_due(self) -> Microseconds | None:
@@ -240,7 +245,9 @@ class DelayedMessages:
         """The timers that have fallen due, as far as the wheel knows, and no more than may fire now."""
         if self._timers is None or self._owner is None:
             return ()
-        return await self._timers.call(TakeDue(self._owner, count_max))
+        taken = await self._timers.call(TakeDue(self._owner, count_max))
+        self._timers_set -= len(taken)
+        return taken
 
     # Index and timers
 
@@ -248,9 +255,9 @@ class DelayedMessages:
         """Pass all waiting updates to index and timers."""
         if self.has_news.is_set():  # else a task may be waiting for this event
             self.has_news = trio.Event()
-        while self._entries or self._timer_changes:  # some of each in turn: more may come as fast
+        while self._entries or self._unset:  # some of each in turn: more may come as fast
             self._write_some()
-            await self._set_timers(_taken_from(self._timer_changes))
+            await self._set_timers(_taken_from(self._unset))
 
     async def _write_all(self) -> None:
         """Write all entries to the index, some at a time so that others can run. It ends without a pause."""
@@ -273,18 +280,20 @@ class DelayedMessages:
             self._owner = await self._timers.call(OpenTimers(self._name, self._listener))
         return self._owner
 
-    async def _set_timers(self, changes: Sequence[tuple[Offset, Microseconds | None]]) -> None:
-        owner = await self._open_timers() if changes else None
+    async def _set_timers(self, timers: Sequence[Timer]) -> None:
+        owner = await self._open_timers() if timers else None
         if self._timers is not None and owner is not None:
-            await self._timers.call(SetTimers(owner, changes))
+            self._timers_set += len(timers)
+            await self._timers.call(SetTimers(owner, timers))
         else:
             await trio.lowlevel.checkpoint()  # others want to run
 
-    async def _drop_timers(self) -> None:
-        """Remove the timers of originals that are gone, some at a time."""
-        while some := list(islice(self._gone.offsets(), TOLD_AT_ONCE)):
-            self._gone.take_below(some[-1] + 1)
-            await self._set_timers([(offset, None) for offset in some])
+    async def _drop_stale_timers(self) -> None:
+        """When most timers are of messages that were cancelled, moved or removed, begin anew as another owner."""
+        if self._timers_set > 2 * len(self.pending) + STALE_MAX:
+            self._owner, self._timers_set = None, 0
+            for timers in self.delays.dues.chunks():
+                await self._set_timers(timers)
 
     async def sync_index(self) -> None:
         """Make everything that the log says so far durable in the index: then the log may lose those records."""
@@ -303,7 +312,7 @@ class DelayedMessages:
         while True:
             await self.has_news.wait()
             await self.settle()
-            await self._drop_timers()
+            await self._drop_stale_timers()
             if self._index is not None and self._wants_compaction(self._index):
                 with suppress(DiskFull, Closed):  # a stop may come in between
                     await self._compact(self._index)

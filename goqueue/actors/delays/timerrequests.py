@@ -1,6 +1,6 @@
 """The requests of the timer wheel, and its news.
 
-Timers belong to a partition, which gets an owner number when it opens. A timer is named by its owner and an offset.
+Timers belong to a partition, which gets an owner number when it opens. A timer is an offset and a due time.
 """
 
 from array import array
@@ -14,7 +14,8 @@ from goqueue.types import Microseconds, Offset
 
 @dataclass(frozen=True, slots=True)
 class OpenTimers(Request[int]):
-    """Tell this owner from now on what falls due. The timers of an earlier owner of this name are forgotten."""
+    """Tell this owner from now on what falls due. The timers of an earlier owner of this name are forgotten: so an
+    owner may begin anew, when most of its timers are of messages that are no longer pending."""
 
     name: str
     listener: ActorRef
@@ -41,10 +42,10 @@ class LoadTimers(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class SetTimers(Request[None]):
-    """Changes in order: each sets a timer, moves it, or with None removes it."""
+    """Set timers. Nothing is ever moved or removed: the owner ignores what it hears of and does not wait for."""
 
     owner: int
-    changes: Sequence[tuple[Offset, Microseconds | None]]
+    timers: Sequence[tuple[Offset, Microseconds]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The timers of a broker: one wheel for the delayed messages of all its partitions.
 
 It only hints: it names offsets that have fallen due, and the partition knows whether they are pending and when they
-are due. So partitions set and remove timers in their own time. The wheel holds nothing that the logs do not say: a
-partition that starts sets its timers anew.
+are due. So partitions set timers in their own time, and remove none. The wheel holds nothing that the logs do not
+say: a partition that starts sets its timers anew.
 
 A timer is due when the wall clock, read at that moment, has reached it. When the clock is set back, the wheel is
 rebuilt; when it is set forward, or after a long stop, many fall due at once and fire in the order of due times, at
@@ -10,9 +10,9 @@ a limited rate.
 """
 
 import math
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import trio
 
@@ -27,7 +27,6 @@ from goqueue.actors.delays.timerrequests import (
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.core.delays.wheel import TICK, TimerWheel
 from goqueue.core.tokens import Tokens
 from goqueue.environment import WallClock
@@ -44,35 +43,34 @@ REST_SECONDS = 0.005
 partition and a reader one to two milliseconds of processor time, however few messages are in it."""
 LOOK_SECONDS_MAX = 1.0
 """Limit of the time for which a jump of the wall clock may go unnoticed."""
-FORGOTTEN_AT_ONCE = 1_000
-"""Limit of timers of former owners that are removed in one turn."""
+SWEPT_AT_ONCE = 4_000
+"""Limit of slots of the wheel that are swept in one turn."""
 
 
 @dataclass(slots=True, eq=False)
 class TimerOwner:
     name: str
     listener: ActorRef
-    due: OrderedDict[Offset, Microseconds] = field(default_factory=OrderedDict)
+    due: list[tuple[Offset, Microseconds]] = field(default_factory=list)
     """Timers that have fallen due and were not taken yet."""
     is_in_order: bool = True
 
     def fell_due(self, offset: Offset, due: Microseconds) -> None:
         """Mostly in the order of due times; but a partition that starts sets some timers when others are due."""
-        if self.due and due < self.due[next(reversed(self.due))]:
-            self.is_in_order = False
-        self.due[offset] = due
+        self.is_in_order &= not self.due or self.due[-1][1] <= due
+        self.due.append((offset, due))
 
     def take(self, count: int) -> list[tuple[Offset, Microseconds]]:
         if not self.is_in_order:
-            self.due = OrderedDict(sorted(self.due.items(), key=lambda timer: timer[1]))
+            self.due.sort(key=itemgetter(1))
             self.is_in_order = True
-        return [self.due.popitem(last=False) for _ in range(count)]
+        taken, self.due = self.due[:count], self.due[count:]
+        return taken
 
 
 class Timers(Actor):
-    def __init__(self, clock: WallClock, counts: DelayCounts) -> None:
+    def __init__(self, clock: WallClock) -> None:
         self._clock = clock
-        self._counts = counts
         self._wheel = TimerWheel(clock.now())
         self._reached = clock.now()
         self._look_at = trio.current_time() + LOOK_SECONDS_MAX
@@ -80,8 +78,6 @@ class Timers(Actor):
         self._owners: dict[int, TimerOwner] = {}
         self._numbers: dict[str, int] = {}
         self._next_number = 1
-        self._forgotten: list[int] = []
-        """Former owners that still have timers in the wheel: some of these are removed in each turn."""
         self._loading: set[int] = set()
         """Owners that still have timers to load. Nothing falls due until they are done, or dead."""
         self._queued = 0
@@ -111,17 +107,7 @@ class Timers(Actor):
         self._hungry.discard(number)
         self._loading.discard(number)
         self._queued -= len(owner.due)
-        if self._wheel.count(number):
-            self._forgotten.append(number)
-        self._count()
-
-    def _forget_some(self) -> None:
-        if self._forgotten and not self._wheel.forget(self._forgotten[-1], FORGOTTEN_AT_ONCE):
-            self._forgotten.pop()
-
-    def _count(self) -> None:
-        forgotten = sum(map(self._wheel.count, self._forgotten))
-        self._counts.pending = len(self._wheel) - forgotten + self._queued
+        self._wheel.forget(number)
 
     # Timers
 
@@ -129,7 +115,6 @@ class Timers(Actor):
     async def load(self, message: LoadTimers) -> None:
         if message.owner in self._owners:
             self._wheel.load(message.owner, message.offsets, message.dues)
-            self._count()
             if message.more:
                 self._loading.add(message.owner)
             else:
@@ -137,25 +122,8 @@ class Timers(Actor):
 
     @answers(SetTimers)
     async def set(self, message: SetTimers) -> None:
-        if message.owner not in self._owners:
-            return
-        wheel, owner = self._wheel, message.owner
-        for offset, due in message.changes:
-            if due is None:
-                self._remove(owner, offset)
-            elif not wheel.reschedule(owner, offset, due):
-                self._remove_fallen(owner, offset)  # its earlier due time no longer counts
-                wheel.add(owner, offset, due)
-        self._count()
-
-    def _remove(self, number: int, offset: Offset) -> None:
-        """Also a timer that has fallen due and was not taken yet."""
-        if self._wheel.cancel(number, offset) is None:
-            self._remove_fallen(number, offset)
-
-    def _remove_fallen(self, number: int, offset: Offset) -> None:
-        if self._owners[number].due.pop(offset, None) is not None:
-            self._queued -= 1
+        for offset, due in message.timers if message.owner in self._owners else ():
+            self._wheel.add(message.owner, offset, due)
 
     @answers(TakeDue)
     async def take_due(self, message: TakeDue) -> Sequence[tuple[Offset, Microseconds]]:
@@ -168,14 +136,13 @@ class Timers(Actor):
             self._hungry.add(message.owner)
         taken = owner.take(count)
         self._queued -= count
-        self._count()
         return taken
 
     # Time
 
     def next_deadline(self) -> float | None:
         now = trio.current_time()
-        if self._forgotten:
+        if self._wheel.wants_sweep:
             return now
         if self._hungry:
             return self._tokens.ready_at(now)
@@ -195,17 +162,17 @@ class Timers(Actor):
             self._wheel.step_back(wall)
             self._reached = wall
         self._reached = max(self._reached, wall)
-        self._forget_some()
+        if self._wheel.wants_sweep:
+            self._wheel.sweep(SWEPT_AT_ONCE)
         self._loading = {number for number in self._loading if not self._owners[number].listener.is_down}
         fed, self._hungry = self._hungry, set()
         if self._queued >= QUEUED_MAX:
             fed.update(number for number, owner in self._owners.items() if owner.due)
         elif not self._loading:
             for number, offset, due in self._wheel.advance(wall, WORK_MAX):
-                if number in self._owners:  # and not forgotten
-                    self._owners[number].fell_due(offset, due)
-                    self._queued += 1
-                    fed.add(number)
+                self._owners[number].fell_due(offset, due)
+                self._queued += 1
+                fed.add(number)
         if fed:
             self._rests_until = now + REST_SECONDS
         for number in sorted(fed):

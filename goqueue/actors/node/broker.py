@@ -128,7 +128,7 @@ async def running_broker(
         log_report(child)
 
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
-    timers = ChildSpec("timers", lambda: Timers(environment.clock, statistics.delays))
+    timers = ChildSpec("timers", lambda: Timers(environment.clock))
     dead_letters = ChildSpec("deadletters", lambda: DeadLetterService(topics.ref, register.ref, environment.random))
     topics = ChildSpec(
         "topics",

@@ -123,8 +123,14 @@ class DueTimes:
             if not chunk.lows:
                 del self._chunks[last]
 
+    def chunks(self) -> Iterator[list[tuple[Offset, Microseconds]]]:
+        """The offsets and due times of each chunk that there is now, so that the caller may let others run."""
+        for number, chunk in list(self._chunks.items()):
+            base = number << CHUNK_BITS
+            yield [(base + low, due) for low, due in zip(chunk.lows, chunk.dues, strict=True)]
+
     def earliest_of_each(self) -> Iterator[Microseconds]:
-        """The earliest due time of each chunk that there is now, so that the caller may let others run."""
+        """The earliest due time of each of them."""
         return (min(chunk.dues) for chunk in list(self._chunks.values()) if chunk.dues)
 
     def _chunk(self, number: int) -> _Chunk:

@@ -1,8 +1,12 @@
-"""The timer wheel: which delayed messages are due, for all partitions of a broker at once (SPEC §7).
+"""The timer wheel: which delayed messages may be due, for all partitions of a broker at once (SPEC §7).
 
-A timer has a name, (owner, offset), and a due time; the owner stands for a partition. Time runs in ticks of 10 ms.
-Level 0 has a bucket for each of 256 ticks, level 1 for each of 64 times 256 ticks, and so on: 2.56 s, 163.84 s,
-10,485.76 s. Timers that are due later wait in six more levels of the same kind, so there is no cap.
+A timer is an owner, which stands for a partition, an offset and a due time. It only hints: the partition knows
+which of its messages are pending, and when each is due. So no timer is removed or moved by itself. That of a
+message that was cancelled or moved stays and fires for nothing, and timers go with their owner.
+
+Time runs in ticks of 10 ms. Level 0 has a bucket for each of 256 ticks, level 1 for each of 64 times 256 ticks, and
+so on: 2.56 s, 163.84 s, 10,485.76 s. Timers that are due later wait in six more levels of the same kind, so there
+is no cap.
 
 A timer lies in the lowest level whose span, aligned to multiples of itself, holds both its tick and the wheel's.
 So everything in a level is due before everything in the level above, the next occupied bucket is found by a look at
@@ -11,12 +15,9 @@ first tick of a bucket, the bucket is opened: its timers move to lower levels, t
 of ready ones. Timers that are added with a due time of this tick or an earlier one go there too. The heap alone
 decides what fires, by the exact due time: never early, and in order.
 
-Every step leaves the rings whole: a cancel between two calls can orphan nothing, and what it has unlinked is in no
-ring that a cascade could bring back. Only the heap keeps the key of a timer that was cancelled or moved; a key
-counts while a timer has that name and that due time.
-
 There is no object per timer. A timer is a slot in five columns (28 bytes), and buckets are rings through the slots;
-the first slots are the rings' heads. With the index of names a million pending timers take 34 bytes each.
+the first slots are the rings' heads. The timers of an owner that was forgotten are skipped when they are ready. If
+they are many, all slots are swept.
 """
 
 from array import array
@@ -24,10 +25,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import islice, repeat
+from itertools import compress, islice
 from operator import le
 
-from goqueue.core.delays.slotindex import NO_SLOT, SlotIndex
 from goqueue.types import Microseconds, Offset
 
 TICK: Microseconds = 10_000
@@ -46,11 +46,13 @@ _LEVEL_OF = bytes(next(level for level in range(_LEVELS) if bits <= _SHIFTS[leve
 
 _KEPT_MAX = 100_000
 """Limit of the memory that is kept without timers, in slots: beyond it all memory is freed with the last timer."""
+_FORGOTTEN_MAX = 10_000
+"""Limit of the timers of forgotten owners beyond those of all others; with more, all slots are swept."""
 _LINKED_AT_ONCE = 16_384
 """The number of timers to sort and link at a time: such a sort stays within a processor's cache, and a million
 timers in such steps take half the time of one sort."""
-_READY = (1 << 32) - 1
-"""Stands in the column `before`: the slot is in no ring, but in the heap."""
+_NOBODY = 0
+"""The owner of a free slot."""
 _NOTHING = -1
 
 _DUE_SHIFT, _OWNER_SHIFT = 96, 64
@@ -66,7 +68,8 @@ class TimerWheel:
         self._tick = now // TICK
         """Timers due in earlier ticks are fired or in the heap, and so are those due in this tick, but for the
         opened bucket."""
-        self._names: dict[int, SlotIndex] = {}
+        self._counts: dict[int, int] = {}
+        """The number of timers of each owner."""
         self._size = 0
         self._clear()
 
@@ -81,52 +84,55 @@ class TimerWheel:
         self._free = 0
         """The free slots are a chain too; a ring's head, which is never free, ends it."""
         self._ready: list[int] = []
+        self._forgotten = 0
+        """The number of timers whose owners were forgotten since the last sweep began."""
+        self._swept = _BUCKETS
+        """The slot at which the sweep goes on."""
 
     def __len__(self) -> int:
         return self._size
 
     def count(self, owner: int) -> int:
-        names = self._names.get(owner)
-        return 0 if names is None else len(names)
+        return self._counts.get(owner, 0)
 
-    def due_of(self, owner: int, offset: Offset) -> Microseconds | None:
-        slot = self._find(owner, offset)
-        return None if slot == NO_SLOT else self._dues[slot]
-
-    # Adding and taking away.
+    # Adding and forgetting.
 
     def add(self, owner: int, offset: Offset, due: Microseconds) -> None:
-        """Its name must not be pending."""
-        assert 0 <= owner <= OWNER_MAX, f"{owner} cannot name an owner"
-        _check_due(due)
-        names = self._names.get(owner)
-        if names is None:
-            names = self._names[owner] = SlotIndex(self._offsets)
-        assert names.find(offset) == NO_SLOT, f"timer {offset} of {owner} is pending already"
-        slot = self._take_slot(owner, offset)
-        names.insert(slot)
-        self._size += 1
-        self._place(slot, due)
+        assert _NOBODY < owner <= OWNER_MAX, f"{owner} cannot name an owner"
+        assert 0 <= due <= DUE_MAX, f"{due} is no due time"
+        self._count(owner, 1)
+        self._put(owner, offset, due)
 
     def load(self, owner: int, offsets: "array[int]", dues: "array[int]") -> None:
-        """Add many timers, none of them pending; quick in order of due time or of offset, and quickest in both.
+        """Add many timers; quick in order of due time.
 
         They take new consecutive slots, and rings are linked by whole columns, some thousands at a time. A caller
-        that must not hold others up gives a few thousand in each call, in order of offset.
+        that must not hold others up gives a few thousand in each call.
         """
-        assert 0 <= owner <= OWNER_MAX, f"{owner} cannot name an owner"
+        assert _NOBODY < owner <= OWNER_MAX, f"{owner} cannot name an owner"
         assert len(offsets) == len(dues), "timers are loaded without a due time"
         if dues:
+            self._count(owner, len(dues))
+            offsets, dues = self._without_ready(owner, offsets, dues)
             first = len(self._dues)
-            self._append_columns(owner, offsets, dues)
-            self._load_names(owner, first)
+            self._dues += dues
+            self._offsets += offsets
+            self._owners += array("I", [owner]) * len(dues)
             for begin in range(0, len(dues), _LINKED_AT_ONCE):
                 self._load_rings(self._link(first + begin, dues[begin : begin + _LINKED_AT_ONCE]))
 
-    def _load_names(self, owner: int, first: int) -> None:
-        names = self._names.setdefault(owner, SlotIndex(self._offsets))
-        names.load(first, len(self._dues))
-        self._size += len(self._dues) - first
+    def _without_ready(
+        self, owner: int, offsets: "array[int]", dues: "array[int]"
+    ) -> tuple["array[int]", "array[int]"]:
+        """The timers that belong into rings; the others go to the heap."""
+        end = (self._tick + 1) * TICK
+        if min(dues) >= end:
+            return offsets, dues
+        ready = [_key(due, owner, offset) for offset, due in zip(offsets, dues, strict=True) if due < end]
+        for key in sorted(ready):  # so a key mostly stays where it is pushed
+            heappush(self._ready, key)
+        is_later = [due >= end for due in dues]
+        return array("Q", compress(offsets, is_later)), array("Q", compress(dues, is_later))
 
     def _link(self, first: int, dues: "array[int]") -> Sequence[int]:
         """Link the slots from `first` on in order of their due times, and return them in that order."""
@@ -143,49 +149,41 @@ class TimerWheel:
         return slots
 
     def _load_rings(self, slots: Sequence[int]) -> None:
-        due_of = self._dues.__getitem__
-        begin = bisect_left(slots, (self._tick + 1) * TICK, key=due_of)
-        self._load_ready(slots[:begin])
+        due_of, begin = self._dues.__getitem__, 0
         while begin < len(slots):
             bucket, end_tick = self._bucket_of(due_of(slots[begin]) // TICK)
             end = bisect_left(slots, end_tick * TICK, begin, key=due_of)
             self._append_ring(bucket, slots[begin], slots[end - 1])
             begin = end
 
-    def cancel(self, owner: int, offset: Offset) -> Microseconds | None:
-        """When it was due; None when it is not pending."""
-        slot = self._find(owner, offset)
-        if slot == NO_SLOT:
-            return None
-        due = self._dues[slot]
-        self._unlink(slot)
-        self._forget_found(owner)
-        self._give_slot(slot)
-        return due
+    def forget(self, owner: int) -> None:
+        """Its timers count no more, and never fire. Its number is never used again."""
+        count = self._counts.pop(owner, 0)
+        self._size -= count
+        self._forgotten += count
+        if not self._size:
+            self._clear()
 
-    def reschedule(self, owner: int, offset: Offset, due: Microseconds) -> bool:
-        """False when it is not pending."""
-        _check_due(due)
-        slot = self._find(owner, offset)
-        if slot == NO_SLOT:
-            return False
-        self._unlink(slot)
-        self._place(slot, due)
-        return True
+    @property
+    def wants_sweep(self) -> bool:
+        return self._swept > _BUCKETS or self._forgotten > self._size + _FORGOTTEN_MAX
 
-    def forget(self, owner: int, count_min: int) -> bool:
-        """Drop timers of an owner, at least `count_min` and hardly more; returns whether it still has others."""
-        names = self._names.get(owner)
-        while names and count_min > 0:
-            page = names.pop_page()
-            count_min -= len(page)
-            if not names:
-                del self._names[owner]
-            for slot in page:
+    def sweep(self, slots_max: int) -> None:
+        """Free the slots of forgotten owners among the next `slots_max`."""
+        if self._swept == _BUCKETS:
+            self._forgotten = 0
+        end = min(self._swept + slots_max, len(self._dues))
+        for slot in range(self._swept, end):
+            if self._owners[slot] != _NOBODY and self._owners[slot] not in self._counts:
                 self._unlink(slot)
-                self._size -= 1
                 self._give_slot(slot)
-        return bool(names)
+        self._swept = _BUCKETS if end == len(self._dues) else end
+
+    def _count(self, owner: int, change: int) -> None:
+        self._counts[owner] = self._counts.get(owner, 0) + change
+        self._size += change
+        if not self._counts[owner]:
+            del self._counts[owner]
 
     # Time.
 
@@ -213,7 +211,7 @@ class TimerWheel:
 
     def next_deadline(self) -> Microseconds | None:
         """When to call `advance` next: never later than the first due time. The call may fire nothing, when it only
-        opens a bucket, or when the timer was cancelled."""
+        opens a bucket, or when the timer's owner was forgotten."""
         tick, bucket = self._next_bucket()
         deadlines = [] if bucket == _NOTHING else [tick * TICK]
         if self._opened != _NOTHING:
@@ -285,28 +283,31 @@ class TimerWheel:
         return moved
 
     def _fire(self, fired: list[Fired], work_max: int) -> int:
-        """Take up to `work_max` due keys from the heap; returns how many."""
+        """Take up to `work_max` due keys from the heap; returns how many. With the last of many timers all memory
+        is freed."""
         ready, end, looked_at = self._ready, (self._now + 1) << _DUE_SHIFT, 0
         while ready and ready[0] < end and looked_at < work_max:
             key = heappop(ready)
             looked_at += 1
-            slot = self._slot_of(key)
-            if slot != NO_SLOT:
-                owner, offset = self._owners[slot], self._offsets[slot]
-                fired.append((owner, offset, self._dues[slot]))
-                self._forget_found(owner)
-                self._give_slot(slot)
-                ready = self._ready  # with the last timer the heap is another
+            owner = key >> _OWNER_SHIFT & OWNER_MAX
+            if owner in self._counts:
+                fired.append((owner, key & _OFFSET_MASK, key >> _DUE_SHIFT))
+                self._count(owner, -1)
+        if not self._size and len(self._dues) >= _KEPT_MAX:
+            self._clear()
         return looked_at
 
     # Rings: each bucket's slots in a circle with its head.
 
-    def _place(self, slot: int, due: Microseconds) -> None:
-        self._dues[slot] = due
-        self._place_chain(slot, slot, due)
+    def _put(self, owner: int, offset: Offset, due: Microseconds) -> None:
+        if due // TICK <= self._tick:
+            heappush(self._ready, _key(due, owner, offset))
+        else:
+            slot = self._take_slot(owner, offset, due)
+            self._place_chain(slot, slot, due)
 
     def _place_chain(self, first: int, last: int, due: Microseconds) -> None:
-        """Place a chain of slots, all with this due time."""
+        """Place a chain of slots, all with this due time; those that are ready leave their slots."""
         tick, before, after = due // TICK, self._before, self._after
         if tick <= self._tick:
             self._make_ready(first, last, due)
@@ -320,16 +321,15 @@ class TimerWheel:
 
     def _make_ready(self, slot: int, last: int, due: Microseconds) -> None:
         while True:
-            self._before[slot] = _READY
+            following = self._after[slot]
             heappush(self._ready, _key(due, self._owners[slot], self._offsets[slot]))
+            self._give_slot(slot)
             if slot == last:
                 return
-            slot = self._after[slot]
+            slot = following
 
     def _unlink(self, slot: int) -> None:
         before, after = self._before[slot], self._after[slot]
-        if before == _READY:
-            return
         self._after[before], self._before[after] = after, before
         if before == after:  # only the head is left
             self._vacate(before)
@@ -360,66 +360,24 @@ class TimerWheel:
             self._vacate(bucket)
             self._append_ring(target, first, last)
 
-    # Slots and names.
+    # Slots.
 
-    def _find(self, owner: int, offset: Offset) -> int:
-        names = self._names.get(owner)
-        return NO_SLOT if names is None else names.find(offset)
-
-    def _forget_found(self, owner: int) -> None:
-        """Remove the name that was just found."""
-        names = self._names[owner]
-        names.remove()
-        if not names:
-            del self._names[owner]
-        self._size -= 1
-
-    def _take_slot(self, owner: int, offset: Offset) -> int:
+    def _take_slot(self, owner: int, offset: Offset, due: Microseconds) -> int:
         slot = self._free
         if not slot:
-            return self._append_slot(owner, offset)
+            self._dues.append(due)
+            self._offsets.append(offset)
+            self._owners.append(owner)
+            self._after.append(0)
+            self._before.append(0)
+            return len(self._dues) - 1
         self._free = self._after[slot]
-        self._owners[slot], self._offsets[slot] = owner, offset
+        self._owners[slot], self._offsets[slot], self._dues[slot] = owner, offset, due
         return slot
 
-    def _append_slot(self, owner: int, offset: Offset) -> int:
-        self._dues.append(0)
-        self._offsets.append(offset)
-        self._owners.append(owner)
-        self._after.append(0)
-        self._before.append(0)
-        return len(self._dues) - 1
-
     def _give_slot(self, slot: int) -> None:
-        """Free a slot. With the last of many timers all memory is freed."""
-        if self._size or len(self._dues) < _KEPT_MAX:
-            self._after[slot], self._free = self._free, slot
-        else:
-            self._clear()
-
-    def _append_columns(self, owner: int, offsets: "array[int]", dues: "array[int]") -> None:
-        """All columns but the links."""
-        self._dues += dues
-        self._offsets += offsets
-        self._owners += array("I", [owner]) * len(dues)
-
-    # The heap.
-
-    def _slot_of(self, key: int) -> int:
-        """The slot of a key, or `NO_SLOT` when its timer is gone or was moved."""
-        slot = self._find(key >> _OWNER_SHIFT & OWNER_MAX, key & _OFFSET_MASK)
-        if slot != NO_SLOT and self._dues[slot] == key >> _DUE_SHIFT:
-            return slot
-        return NO_SLOT
-
-    def _load_ready(self, slots: Sequence[int]) -> None:
-        """The slots come in order of due time, so a key mostly stays where it is pushed."""
-        dues, offsets, before = self._dues, self._offsets, self._before
-        if slots:
-            owner = self._owners[slots[0]]
-            for slot in slots:
-                heappush(self._ready, _key(dues[slot], owner, offsets[slot]))
-            _exhaust(map(before.__setitem__, slots, repeat(_READY)))
+        self._owners[slot] = _NOBODY
+        self._after[slot], self._free = self._free, slot
 
     def _place_ready_anew(self) -> None:
         end = (self._tick + 1) * TICK << _DUE_SHIFT
@@ -427,18 +385,12 @@ class TimerWheel:
         self._ready = [key for key in self._ready if key < end]
         heapify(self._ready)
         for key in later:
-            slot = self._slot_of(key)
-            if slot != NO_SLOT:
-                self._place(slot, key >> _DUE_SHIFT)
+            self._put(key >> _OWNER_SHIFT & OWNER_MAX, key & _OFFSET_MASK, key >> _DUE_SHIFT)
 
 
 def _key(due: Microseconds, owner: int, offset: Offset) -> int:
     """Orders timers: the one that fires first has the lower key."""
     return due << _DUE_SHIFT | owner << _OWNER_SHIFT | offset
-
-
-def _check_due(due: Microseconds) -> None:
-    assert 0 <= due <= DUE_MAX, f"{due} is no due time"
 
 
 def _exhaust(calls: Iterable[object]) -> None:
