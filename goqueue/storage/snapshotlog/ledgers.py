@@ -239,6 +239,10 @@ def _part(ledgers: Sequence[bytes], head: list[Any], number: int, count: int) ->
     return b"".join((packer.bytes(), *ledgers, msgpack.packb(number), msgpack.packb(count)))
 
 
+def is_snapshot(record: bytes) -> bool:
+    return not isinstance(msgpack.unpackb(record)[0], str)
+
+
 def wall_of(snapshot: bytes) -> Microseconds:
     """When a snapshot was taken."""
     wall: Microseconds = msgpack.unpackb(snapshot)[1]

@@ -25,10 +25,13 @@ from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, SettleRequest
-from goqueue.core.records.batch import Producer
+from goqueue.core.records.batch import Batch, Producer
 from goqueue.storage.log import recovery
+from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog import ledgers as ledgerlog
+from goqueue.storage.snapshotlog import snapshotlog
 from goqueue.storage.snapshotlog.ledgers import FOLDER, LedgerLog, Payload, WrittenLedger
 from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
 from goqueue.types import Microseconds
@@ -247,6 +250,35 @@ class ForgetsWhatWasClaimed(Buggy):
             yield
 
 
+class ClaimsBeforeTheSync(Buggy):
+    """A companion log says of its records that they are durable as soon as they are written."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        class Hasty(Log):
+            __slots__ = ()
+
+            def append(self, batches: Sequence[Batch], now: Microseconds) -> list[int]:
+                offsets = super().append(batches, now)
+                self._durable = self._end
+                return offsets
+
+        return replaced(snapshotlog, "Log", Hasty)
+
+
+class ReplacesTooMuch(Buggy):
+    """A snapshot takes the place of all records that are there when it is durable, not only of those before it."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        class Greedy(SnapshotLog):
+            __slots__ = ()
+
+            async def replace(self, snapshot: Sequence[bytes], now: Microseconds) -> None:
+                await super().replace(snapshot, now)
+                await self._log.delete_before(self._log.high_watermark)
+
+        return replaced(ledgerlog, "SnapshotLog", Greedy)
+
+
 class SkipsWhatIsDamaged(LedgerBug):
     """What the log cannot read is passed over, and forgotten."""
 
@@ -263,6 +295,8 @@ class Unnoticed(LedgerDamage):
 
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
+    "claims-before-the-sync": ClaimsBeforeTheSync,
+    "replaces-too-much": ReplacesTooMuch,
     "hands-out-before-journal": HandsOutBeforeJournal,
     "loses-what-expires": LosesWhatExpires,
     "accepts-stale-receipts": AcceptsStaleReceipts,

@@ -20,6 +20,7 @@ import goqueue
 from goqueue.client.consuming import membership
 from goqueue.client.groups import Group
 from goqueue.errors import LogStopped
+from goqueue.storage.snapshotlog import snapshotlog
 from goqueue.testing.disk import CAPACITY, SimulatedDisk
 from goqueue.testing.network import SimulatedNetwork
 from goqueue.testing.stream import Conditions
@@ -37,6 +38,7 @@ from tests.sim.groups.members import Circumstances, Member, QueueMember, StreamM
 from tests.sim.groups.plan import DamagedFile, FailingSync, GroupPlan, Habit, MemberPlan
 from tests.sim.groups.shifts import Shift, Site
 from tests.sim.journaldamage import Reports
+from tests.sim.oldfiles import make_older
 from tests.sim.streams.history import StreamHistory
 from tests.sim.streams.plan import StreamHabit, StreamMemberPlan
 from tests.sim.streams.shifts import StreamShift
@@ -48,6 +50,10 @@ DRAIN_SECONDS_MAX = 90.0
 TRIES_MAX = 3
 LOOK_SECONDS = (0.05, 1.5)
 PAUSES = (0.0, 0.2, 0.5, 1.5)
+OLDER_ODDS = 0.1
+"""The share of lives that begin with files of an earlier version."""
+GROWN_BYTES = (2_000, 20_000, snapshotlog.GROWN_BYTES)
+"""Sizes of a companion log from which on it gets a snapshot."""
 YEAR_SECONDS = 365 * 24 * 3_600.0
 
 
@@ -91,13 +97,26 @@ class GroupWorld(ClientWorld):
 
     async def run(self) -> ClientTally:
         names = self._generator("member names")
-        with replaced(membership, "uuid4", lambda: UUID(bytes=names.randbytes(16))), self._reports:
+        grown = self._generator("snapshots").choice(GROWN_BYTES)
+        with (
+            replaced(membership, "uuid4", lambda: UUID(bytes=names.randbytes(16))),
+            replaced(snapshotlog, "GROWN_BYTES", grown),
+            self._reports,
+        ):
             tally = await super().run()
+        self._check_reports()
         for group in self.groups:
             letters = of_group(self.letters.letters, group.setup.name)
             group.check_end(letters)
             tally.counts["dead letters"] = tally.counts.get("dead letters", 0) + len(letters)
         return tally
+
+    def _check_reports(self) -> None:
+        """What a power loss takes was promised to nobody: only damage is reported as a loss."""
+        struck = any(str(damage) in self.tally.counts for damage in self.plan.damage)
+        lost = [text for text in self._reports.texts if "lost its records" in text]
+        if lost and not struck:
+            raise Violation(f"G13: nothing was damaged, and the broker says: {lost[0]}")
 
     # Who is there
 
@@ -223,6 +242,8 @@ class GroupWorld(ClientWorld):
             await super()._live(clients, number)
         except* LogStopped:
             self._end_by_itself()
+        if self._generator(f"older files {number}").random() < OLDER_ODDS:
+            self.tally.counts["older files"] = self.tally.counts.get("older files", 0) + await make_older(self.disk)
 
     def _end_by_itself(self) -> None:
         """A broker whose disk could not write stops. The disk is to be trusted once the machine starts anew."""
