@@ -2,8 +2,7 @@
 
 import pytest
 
-from goqueue.core.groups.goneconsumers import LEFT_SECONDS
-from goqueue.core.groups.tenure import Tenure
+from goqueue.core.groups.tenure import GONE_MAX, LEFT_SECONDS, Tenure
 from goqueue.errors import Fenced, StaleGeneration
 
 
@@ -89,3 +88,51 @@ def test_in_a_shared_group_everybody_may_who_is_not_gone() -> None:
     tenure.note_replaced("cid", 1, 2, 0.0)
     assert [may(tenure, member) for member in ("ann", "bob", "cid")] == [True, False, False]
     assert may(tenure, "bob", instance=2)
+
+
+# Who is gone is known for as long as it matters, and no longer
+
+
+def shared() -> Tenure:
+    tenure = Tenure()
+    tenure.is_shared = True
+    return tenure
+
+
+def leave(tenure: Tenure, member: str, instance: int, now: float) -> None:
+    tenure.note_left(member, instance, now, keeps_place=False)
+
+
+def test_who_left_is_known_for_ten_minutes() -> None:
+    tenure = shared()
+    leave(tenure, "ann", 1, 0.0)
+    leave(tenure, "bob", 2, LEFT_SECONDS - 1)
+    assert not tenure.is_held_by("ann", 1)
+    leave(tenure, "cid", 3, LEFT_SECONDS)
+    assert tenure.is_held_by("ann", 1)
+    assert not tenure.is_held_by("bob", 2)
+
+
+def test_who_was_replaced_is_known_for_good() -> None:
+    tenure = shared()
+    tenure.note_replaced("ann", 1, 9, 0.0)
+    leave(tenure, "bob", 2, 100 * LEFT_SECONDS)
+    assert not tenure.is_held_by("ann", 1)
+    tenure.note_replaced("ann", 9, 1, 100 * LEFT_SECONDS)
+    assert tenure.is_held_by("ann", 1)
+
+
+def test_the_newest_are_known() -> None:
+    tenure = shared()
+    for instance in range(GONE_MAX + 2):
+        tenure.note_replaced("ann", instance, -1, 0.0)
+    assert [tenure.is_held_by("ann", instance) for instance in (1, 2, GONE_MAX + 1)] == [True, False, False]
+
+
+def test_one_that_leaves_again_counts_from_then_on() -> None:
+    tenure = shared()
+    leave(tenure, "ann", 0, 0.0)
+    leave(tenure, "bob", 0, 1.0)
+    leave(tenure, "ann", 0, LEFT_SECONDS)
+    assert not tenure.is_held_by("ann", 0)
+    assert not tenure.is_held_by("bob", 0)
