@@ -92,8 +92,6 @@ class Deadlines(Generic[Key]):
         heapify(self._heap)
 
 
-def earlier(one: float | None, other: float | None) -> float | None:
-    """The earlier of two deadlines, each of which may be missing."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one if one < other else other
+def earliest(*deadlines: float | None) -> float | None:
+    """The earliest of these, each of which may be missing."""
+    return min([deadline for deadline in deadlines if deadline is not None], default=None)

@@ -31,7 +31,7 @@ from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.parts import PartHost
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
-from goqueue.core.deadlines import earlier
+from goqueue.core.deadlines import earliest
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.slices.cachebudget import CacheBudget
@@ -112,7 +112,7 @@ class GroupDelivery:
     # Time, and the log
 
     def next_deadline(self) -> float | None:
-        return earlier(self.ledgers.deadlines.next(), self.waiters.next_deadline())
+        return earliest(self.ledgers.deadlines.next(), self.waiters.next_deadline())
 
     def tick(self, now: float) -> None:
         self.waiters.tick(now)

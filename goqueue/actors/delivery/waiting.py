@@ -16,7 +16,7 @@ from goqueue.actors.delivery.requests import AwaitDeliverable
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost
-from goqueue.core.deadlines import earlier
+from goqueue.core.deadlines import earliest
 from goqueue.core.ledger.views import Plan
 from goqueue.core.waiting.members import MemberWaits
 from goqueue.storage.log.log import Log
@@ -97,7 +97,7 @@ class Waiters:
     # Time
 
     def next_deadline(self) -> float | None:
-        return earlier(self.waits.next_deadline(), min(self.turns.values(), default=None))
+        return earliest(self.waits.next_deadline(), *self.turns.values())
 
     def tick(self, now: float) -> None:
         """Wake the members whose deadline has passed, and the next ones of groups whose woken member did not

@@ -29,7 +29,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.config import LogConfig
-from goqueue.core.deadlines import earlier
+from goqueue.core.deadlines import earliest
 from goqueue.core.log.admission import DISK_FREE_MIN, Admission
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.environment import WallClock
@@ -172,8 +172,9 @@ class Partition(Actor):
     # Turns
 
     def next_deadline(self) -> float | None:
-        readers = earlier(self.reading.waiting.next_deadline(), self.delivery.next_deadline())
-        return earlier(readers, self.keeper.next_deadline())
+        return earliest(
+            self.reading.waiting.next_deadline(), self.delivery.next_deadline(), self.keeper.next_deadline()
+        )
 
     async def tick(self, now: float) -> None:
         self.reading.tick(now)

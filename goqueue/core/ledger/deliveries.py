@@ -66,7 +66,8 @@ class Deliveries:
         self._deliveries: dict[int, Delivery] = {}
         self._held: dict[str, Held] = {}
         self._settled = SettledDeliveries()
-        self._deadlines: Deadlines[Lease] = Deadlines()
+        self.deadlines: Deadlines[Lease] = Deadlines()
+        """The ends of the leases."""
 
     # What is under way
 
@@ -112,12 +113,9 @@ class Deliveries:
         """Members that hold a message that was delivered alone."""
         return frozenset(member for member, held in self._held.items() if held.is_alone)
 
-    def next_deadline(self) -> float | None:
-        return self._deadlines.next()
-
     def due(self, now: float) -> list[tuple[Delivery, Lease]]:
         """The leases whose time has come, earliest first."""
-        return [(self._deliveries[lease.nonce], lease) for lease in self._deadlines.passed(now)]
+        return [(self._deliveries[lease.nonce], lease) for lease in self.deadlines.passed(now)]
 
     # Receipts
 
@@ -199,7 +197,7 @@ class Deliveries:
         """Remove the messages of this range, whichever member holds them. Looks at every delivery, so only for rare
         events."""
         for nonce, delivery in list(self._deliveries.items()):
-            taken = delivery.leases.take_within(first, last, self._deadlines.drop)
+            taken = delivery.leases.take_within(first, last, self.deadlines.drop)
             self._held[delivery.member].count -= taken
             self._close_if_empty(nonce)
 
@@ -215,14 +213,14 @@ class Deliveries:
     def _take(self, nonce: int, runs: AttemptRuns | None) -> Attempts:
         """Take these, or all that are in flight."""
         delivery = self._deliveries[nonce]
-        taken = delivery.leases.take(runs, self._deadlines.drop)
+        taken = delivery.leases.take(runs, self.deadlines.drop)
         self._held[delivery.member].count -= len(taken)
         return taken
 
     def _note_deadline(self, delivery: Delivery, lease: Lease) -> None:
         lease.nonce = delivery.nonce
         if lease.out:  # a lease without messages would never end
-            self._deadlines.note(lease, lease.deadline)
+            self.deadlines.note(lease, lease.deadline)
 
     def _close_if_empty(self, nonce: int) -> None:
         delivery = self._deliveries[nonce]

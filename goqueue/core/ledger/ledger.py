@@ -31,7 +31,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from goqueue.core.deadlines import earlier
+from goqueue.core.deadlines import earliest
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
 from goqueue.core.ledger.deadletters import DeadLetterTransfer, DeadRun, Destination
 from goqueue.core.ledger.deliveries import Delivery
@@ -181,7 +181,7 @@ class Ledger(Planning):
 
     def next_deadline(self) -> float | None:
         """When a lease ends or a retry comes due next: time for a `tick`."""
-        return earlier(self._state.deliveries.next_deadline(), self._state.retries.next_due())
+        return earliest(self._state.deliveries.deadlines.next(), self._state.retries.next_due())
 
     # Delivering
 

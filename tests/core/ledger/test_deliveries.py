@@ -225,7 +225,7 @@ def test_deadlines_that_were_moved_a_thousand_times_are_not_kept() -> None:
     nonce = desk.receive(2)
     for _ in range(1_000):
         desk.extend(nonce, run(0))
-    assert len(desk.ledger._state.deliveries._deadlines._heap) <= 2 * 2 + OUTDATED_MAX
+    assert len(desk.ledger._state.deliveries.deadlines._heap) <= 2 * 2 + OUTDATED_MAX
 
 
 def steps_of(work: Callable[[], object]) -> int:
