@@ -127,8 +127,6 @@ class Life:
         refusal = lone_error(error)
         if not isinstance(refusal, GoQueueError) or never_restarts(refusal):
             return False
-        if not reply.wanted:
-            self.mailbox.counts.refusals_unheard += 1
         if self._holds_answers:
             self._held[reply] = (None, refusal)
         else:

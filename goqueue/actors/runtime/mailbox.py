@@ -48,13 +48,12 @@ class MailboxCounts:
     """The counters of a mailbox since it was made, over all restarts."""
 
     depth: int = 0
+    """Letters not yet taken: in the mailbox, or with a caller that waits for room in it."""
     depth_highest: int = 0
     turns: int = 0
     handled: int = 0
     hints: int = 0
     starts: int = 0
-    news_replaced: int = 0
-    refusals_unheard: int = 0
 
 
 @dataclass(slots=True)
@@ -159,10 +158,7 @@ class Mailbox:
     def post_news(self, sender: str, news: News) -> None:
         if self.state is MailboxState.DOWN:
             return
-        key = (sender, type(news))
-        if key in self._news:
-            self.counts.news_replaced += 1
-        self._news[key] = news
+        self._news[sender, type(news)] = news
         self.wake()
 
     def wake(self) -> None:

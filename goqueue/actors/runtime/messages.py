@@ -56,29 +56,22 @@ class Reply(CallWait, Generic[ReplyT]):
 
     def resolve(self, value: ReplyT) -> bool:
         """Answer. False if nobody wants the answer any more: the caller was cancelled, or it was a cast."""
-        self._check_unsettled()
-        self._value = value
-        self._settle()
-        return self.wanted
+        return self._settle(value, None)
 
     def fail(self, error: BaseException) -> bool:
         """Answer with an error that the caller's `call` raises."""
-        self._check_unsettled()
-        self._error = error
-        self._settle()
-        return self.wanted
+        return self._settle(None, error)
 
-    def _check_unsettled(self) -> None:
+    def _settle(self, value: ReplyT | None, error: BaseException | None) -> bool:
         if self._settled:
             raise RuntimeError("a reply is settled once")
-
-    def _settle(self) -> None:
-        self._settled = True
+        self._settled, self._value, self._error = True, value, error
         self._unsettled.pop(self, None)
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
         elif self._hear is not None:
             self._hear(self)
+        return self.wanted
 
     def then(self, hear: "Callable[[Reply[ReplyT]], None]") -> None:
         """The caller's side, without a task: `hear` is called when the reply is settled.

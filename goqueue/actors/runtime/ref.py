@@ -1,32 +1,12 @@
 """References to actors. A ref is all that others hold of an actor; it stays good over restarts."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import trio
 
 from goqueue.actors.runtime.cycles import Party, current_party, refuse_cycle
-from goqueue.actors.runtime.mailbox import Mailbox, MailboxState
+from goqueue.actors.runtime.mailbox import Mailbox, MailboxCounts, MailboxState
 from goqueue.actors.runtime.messages import Letter, News, Reply, ReplyT, Request
-
-
-@dataclass(frozen=True, slots=True)
-class ActorStatistics:
-    """An actor at a glance. Counts run since the ref was made, over all restarts."""
-
-    name: str
-    state: MailboxState
-    depth: int
-    """Letters not yet taken: in the mailbox, or with a caller that waits for room in it."""
-    depth_highest: int
-    turns: int
-    handled: int
-    unsettled: int
-    background_tasks: int
-    restarts: int
-    news_replaced: int
-    refusals_unheard: int
-    """Refusals of casts, and of calls whose caller was cancelled."""
 
 
 class ActorRef:
@@ -125,25 +105,8 @@ class ActorRef:
             mailbox.hinted.set()
 
     @property
-    def hints(self) -> int:
-        """The hints so far, over all restarts: while it is the same the actor need not look."""
-        return self._mailbox.counts.hints
-
-    def statistics(self) -> ActorStatistics:
-        mailbox, counts = self._mailbox, self._mailbox.counts
-        return ActorStatistics(
-            name=self.name,
-            state=mailbox.state,
-            depth=counts.depth,
-            depth_highest=counts.depth_highest,
-            turns=counts.turns,
-            handled=counts.handled,
-            unsettled=len(mailbox.unsettled),
-            background_tasks=mailbox.party.background_tasks,
-            restarts=self.restarts,
-            news_replaced=counts.news_replaced,
-            refusals_unheard=counts.refusals_unheard,
-        )
+    def counts(self) -> MailboxCounts:
+        return self._mailbox.counts
 
     async def _ask(self, message: Request[ReplyT], reply: Reply[ReplyT]) -> ReplyT:
         await self._mailbox.post(Letter(message, reply))

@@ -304,7 +304,7 @@ class Topics(Actor):
     @answers(CountTopics)
     async def count(self, _: CountTopics) -> TopicCounts:
         partitions = sum(topic.partitions for topic in self._metadata)
-        deepest = max((ref.statistics().depth_highest for ref in self._opening.refs.values()), default=0)
+        deepest = max((ref.counts.depth_highest for ref in self._opening.refs.values()), default=0)
         return TopicCounts(
             len(self._metadata), partitions, len(self._opening.unavailable), len(self._lost), deepest
         )

@@ -23,6 +23,7 @@ from goqueue.types import Priority
 from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience, records
 from tests.actors.partition.test_partition import publish
+from tests.actors.runtime.troupe import background_tasks
 from tests.storage.journals.crashes import leave_room
 
 DEPARTED = TransferDone(0).to_plain()[0]
@@ -242,19 +243,19 @@ async def test_the_topic_goes_while_its_dead_letters_wait(disk: SimulatedDisk, a
         await create(running, "orders")
         who = await consumer(running, "orders")
         service = running.dead_letters
-        tasks = service.statistics().background_tasks
+        tasks = background_tasks(service)
         await (await partition_of(running, "orders")).call(publish(b"a"))
         await who.settle("orders", 0, await who.take("orders"), Action.REJECT, "poison")
         leave_room(disk, 0)
         await patience(0.1)
-        assert service.statistics().background_tasks == tasks + 1, "somebody waits for better times"
+        assert background_tasks(service) == tasks + 1, "somebody waits for better times"
         leave_room(disk, 10**9)
         await running.topics.call(DeleteTopic("orders"))
         await patience(60)
         with pytest.raises(UnknownTopic):
             await who.take("orders")
         assert (await described(running)).partitions == ()
-        assert service.statistics().background_tasks == tasks
+        assert background_tasks(service) == tasks
 
 
 async def test_dead_letters_that_wait_are_found_after_the_service_crashed(

@@ -55,9 +55,9 @@ async def test_a_look_at_a_group_sends_its_partitions_no_message(
         for count in (0, 1):
             if count:
                 await there.publish(b"a")
-            expected, before = await there.view(), there.ref.statistics().handled
+            expected, before = await there.view(), there.ref.counts.handled
             assert await looked_at(there.ref) == expected
-            assert there.ref.statistics().handled == before
+            assert there.ref.counts.handled == before
 
 
 async def test_a_partition_that_has_ended_shows_nothing(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

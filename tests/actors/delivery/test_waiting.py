@@ -12,6 +12,7 @@ from goqueue.errors import StaleGeneration, UnknownGroup
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
 from tests.actors.delivery.delivering import GROUP, OTHER, Desk, desk, offsets, run
+from tests.actors.runtime.troupe import unsettled
 from tests.storage.logs import SMALL
 
 SYNC_SECONDS = 1 / 128
@@ -211,4 +212,4 @@ async def test_a_wait_that_its_caller_gave_up_leaves_nothing_behind(
         for _ in range(20):
             with trio.move_on_after(0.1):
                 await there.wait(30)
-        assert there.ref.statistics().unsettled <= 1
+        assert unsettled(there.ref) <= 1

@@ -188,10 +188,10 @@ async def test_partitions_that_are_busy_for_other_groups_are_not_looked_at(
         idle = await running.groups.call(FindGroup("idle"))
         busy = await running.groups.call(FindGroup("billing"))
         await partition.call(Produce(encode_record(0, 1, b"one"), 1))
-        hints, hints_of_busy = idle.hints, busy.hints
+        hints, hints_of_busy = idle.counts.hints, busy.counts.hints
         await ann.settle("orders", 0, await ann.take("orders"), Action.ACK)
-        assert idle.hints == hints
-        assert busy.hints > hints_of_busy
+        assert idle.counts.hints == hints
+        assert busy.counts.hints > hints_of_busy
 
 
 async def test_a_topic_that_is_made_again_is_shown_anew(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -237,12 +237,12 @@ async def test_a_partition_hints_at_entries_of_a_ledger_and_at_nothing_else(
         await create(running, "orders")
         ann = await consumer(running, "orders")
         partition, group = await partition_of(running, "orders"), await running.groups.call(FindGroup("billing"))
-        before = group.hints
+        before = group.counts.hints
         await partition.call(Produce(encode_record(0, 1, b"one"), 1))
         await described(running)
         await partition.call(Maintain(compact=False))
-        assert group.hints == before
+        assert group.counts.hints == before
         taken = await ann.take("orders")
-        held = group.hints
+        held = group.counts.hints
         await ann.settle("orders", 0, taken, Action.ACK)
-        assert before < held < group.hints
+        assert before < held < group.counts.hints

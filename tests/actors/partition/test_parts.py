@@ -203,7 +203,7 @@ async def test_delivery_hands_out_and_settles(autojump_clock: MockClock) -> None
         assert part.next_deadline() == trio.current_time() + 30
         assert await asked.call(SettleRuns("billing", taken.nonce, Action.ACK, taken.runs)) == ()
         assert part.ledgers.find("billing").ledger.committed == 2
-        assert listener.hints, "its group can see that something has changed"
+        assert listener.counts.hints, "its group can see that something has changed"
 
 
 async def test_delays_fire_what_is_due_and_cancel_what_is_not(autojump_clock: MockClock) -> None:

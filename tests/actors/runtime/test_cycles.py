@@ -195,7 +195,7 @@ async def test_no_alarm_over_a_question_of_the_same_batch_that_a_background_task
         await wait_all_tasks_blocked()
         a.cast(in_background(settle_later))
         asker = start_call(nursery, a, calling(b, Do(nothing)))
-    assert a.statistics().turns <= 4  # the three letters made one batch
+    assert a.counts.turns <= 4  # the three letters made one batch
     assert (held.answer, asker.error) == ("on disk", None)
 
 
@@ -288,7 +288,7 @@ async def test_a_child_may_call_an_earlier_sibling_while_it_starts(autojump_cloc
     early = puppet("early")
     later = ChildSpec("later", lambda: Starter(early.ref))
     async with running(supervised("top", lambda: Supervisor([early, later]))):
-        assert early.ref.statistics().handled == 1
+        assert early.ref.counts.handled == 1
 
 
 async def test_a_child_that_asks_for_its_own_removal_is_told(autojump_clock: MockClock) -> None:

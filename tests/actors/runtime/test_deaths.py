@@ -16,6 +16,7 @@ from tests.actors.runtime.troupe import (
     Do,
     Keep,
     Puppet,
+    background_tasks,
     crash,
     crashing,
     hang,
@@ -23,6 +24,7 @@ from tests.actors.runtime.troupe import (
     puppet,
     rest,
     start_call,
+    unsettled,
 )
 
 
@@ -63,7 +65,7 @@ async def test_a_crash_tells_every_caller_wherever_it_waits(autojump_clock: Mock
         assert isinstance(caller.error, ActorDied)
         assert isinstance(caller.error.__cause__, Bug)
         assert "p crashed: Bug('crash')" in str(caller.error)
-    assert scene.spec.ref.statistics().unsettled == 0
+    assert unsettled(scene.spec.ref) == 0
 
 
 async def test_each_caller_gets_an_error_of_its_own(autojump_clock: MockClock) -> None:
@@ -176,8 +178,8 @@ async def test_a_failed_start_is_closed_and_raised_bare_and_callers_are_told(aut
         with pytest.raises(Closed, match="no disk"):
             await _run_for(spec, 1)
     assert journal == ["p starts", "p closes"]
-    assert spec.ref.statistics().depth_highest == 1
-    assert spec.ref.statistics().depth == 0
+    assert spec.ref.counts.depth_highest == 1
+    assert spec.ref.counts.depth == 0
 
 
 async def test_a_call_during_the_start_waits_for_it(autojump_clock: MockClock) -> None:
@@ -209,7 +211,7 @@ async def test_a_factory_that_fails_is_a_failed_start() -> None:
     with pytest.raises(Bug, match="no settings"):
         async with running(spec):
             pytest.fail("it never started")
-    assert spec.ref.statistics().state.value == "down"
+    assert spec.ref.is_down
 
 
 async def test_an_error_in_stop_is_raised_after_everybody_was_told() -> None:
@@ -344,10 +346,10 @@ async def test_an_actor_may_cancel_a_background_task(autojump_clock: MockClock) 
     async with running(puppet("p")) as ref:
         scope: trio.CancelScope = await ref.call(in_background(hang))
         await wait_all_tasks_blocked()
-        assert ref.statistics().background_tasks == 1
+        assert background_tasks(ref) == 1
         scope.cancel()
         await wait_all_tasks_blocked()
-        assert ref.statistics().background_tasks == 0
+        assert background_tasks(ref) == 0
 
 
 async def test_after_the_end_no_task_is_left(autojump_clock: MockClock) -> None:

@@ -182,4 +182,4 @@ async def test_an_actor_that_calls_a_crashing_one_gets_a_refusal_and_lives() -> 
         with pytest.raises(ActorDied, match="lower crashed"):
             await upper.ref.call(calling(lower.ref, Do(crash)))
         await upper.ref.call(Do(nothing))
-        assert upper.ref.statistics().restarts == 0
+        assert upper.ref.restarts == 0

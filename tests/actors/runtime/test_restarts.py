@@ -80,7 +80,7 @@ async def test_state_is_built_anew_by_the_factory() -> None:
         specs[0].ref.cast(Do(crash))
         await settle()
         assert await specs[0].ref.call(Do(itself)) is not before
-        assert specs[0].ref.statistics().restarts == 1
+        assert specs[0].ref.restarts == 1
 
 
 async def test_children_added_later_are_the_rest_of_those_before_them() -> None:
@@ -141,7 +141,7 @@ async def test_crashes_far_apart_never_exhaust_the_budget(autojump_clock: MockCl
         for _ in range(20):
             specs[1].ref.cast(Do(crash))
             await trio.sleep(5.1)
-        assert specs[1].ref.statistics().restarts == 20
+        assert specs[1].ref.restarts == 20
 
 
 async def test_a_supervisor_that_gave_up_is_restarted_by_the_one_above_with_all_below_it(
@@ -158,7 +158,7 @@ async def test_a_supervisor_that_gave_up_is_restarted_by_the_one_above_with_all_
         assert without_closes(journal) == ["a stops", "a starts", "b starts"]
         await a.ref.call(Do(nothing))
         await b.ref.call(Do(nothing))
-        assert (b.ref.statistics().restarts, inner.ref.statistics().restarts) == (1, 1)
+        assert (b.ref.restarts, inner.ref.restarts) == (1, 1)
 
 
 async def test_children_added_to_a_supervisor_that_was_restarted_are_gone_and_say_so(
@@ -236,7 +236,7 @@ async def test_a_child_that_builds_on_another_crashed_one_is_started_after_it(au
         upper.ref.cast(Do(crash))
         lower.ref.cast(Do(crash))
         await settle()
-        assert (lower.ref.statistics().restarts, upper.ref.statistics().restarts) == (1, 1)
+        assert (lower.ref.restarts, upper.ref.restarts) == (1, 1)
         await upper.ref.call(Do(nothing))
 
 

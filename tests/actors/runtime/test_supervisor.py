@@ -150,7 +150,7 @@ async def test_an_upper_child_may_call_a_lower_one_while_it_stops() -> None:
 
     async with running(supervised("top", lambda: Supervisor([lower, ChildSpec("upper", Upper)]))):
         pass
-    assert lower.ref.statistics().handled == 1
+    assert lower.ref.counts.handled == 1
 
 
 @pytest.mark.parametrize("worst", [LogStopped("fsync"), NeverRestart("invariant")])

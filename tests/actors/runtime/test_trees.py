@@ -12,14 +12,25 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from goqueue.actors.runtime.child import ChildSpec, supervised
-from goqueue.actors.runtime.mailbox import MailboxState
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.restarts import Strategy, TooManyRestarts, never_restarts
 from goqueue.actors.runtime.root import running
 from goqueue.actors.runtime.supervisor import AddChildren, RemoveChildren, Supervisor
 from goqueue.errors import CallCycle, GoQueueError, LogStopped
-from tests.actors.runtime.troupe import Bug, Caller, Do, Keep, Puppet, calling, crash, nothing, rest
+from tests.actors.runtime.troupe import (
+    Bug,
+    Caller,
+    Do,
+    Keep,
+    Puppet,
+    background_tasks,
+    calling,
+    crash,
+    nothing,
+    rest,
+    unsettled,
+)
 
 
 @dataclass(frozen=True)
@@ -202,9 +213,8 @@ class Play:
             assert caller.done, "a caller hangs"
             assert caller.error is None or isinstance(caller.error, GoQueueError)
         for spec in self.leaves + self.added:
-            seen = spec.ref.statistics()
-            assert (seen.state, seen.depth, seen.unsettled) == (MailboxState.DOWN, 0, 0)
-            assert seen.background_tasks == 0
+            assert (spec.ref.is_down, spec.ref.counts.depth, unsettled(spec.ref)) == (True, 0, 0)
+            assert background_tasks(spec.ref) == 0
 
     def check_lives(self) -> None:
         """One life after the other: it starts, may stop, and closes, always."""
@@ -275,8 +285,7 @@ def test_any_tree_may_be_cancelled_at_any_time(root: Branch, trouble: list[Event
     trio.run(cancelled, clock=MockClock(autojump_threshold=0))
     play.check_lives()
     for spec in play.leaves:
-        seen = spec.ref.statistics()
-        assert (seen.state, seen.unsettled, seen.background_tasks) == (MailboxState.DOWN, 0, 0)
+        assert (spec.ref.is_down, unsettled(spec.ref), background_tasks(spec.ref)) == (True, 0, 0)
 
 
 @given(root=roots, trouble=st.lists(some(["call"]), max_size=14))

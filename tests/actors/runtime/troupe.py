@@ -123,6 +123,15 @@ async def add_child(supervisor: ActorRef, spec: ChildSpec) -> ActorRef:
     return outcome
 
 
+def unsettled(ref: ActorRef) -> int:
+    """How many callers wait for an answer that the actor owes them."""
+    return len(ref._mailbox.unsettled)
+
+
+def background_tasks(ref: ActorRef) -> int:
+    return ref._mailbox.party.background_tasks
+
+
 def those_up(*specs: ChildSpec) -> list[str]:
     return [spec.name for spec in specs if not spec.ref.is_down]
 
