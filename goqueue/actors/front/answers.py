@@ -1,7 +1,7 @@
 """Sends the answers of a connection to the client.
 
-Answers are put into the session; one task sends them. When the client does not take them, tasks that would add more
-wait for room, so that memory stays bounded.
+Answers are put into the session; one task sends those of a turn in one write. When the client does not take them,
+tasks that would add more wait for room, so that memory stays bounded.
 """
 
 from contextlib import suppress
@@ -16,6 +16,8 @@ from goqueue.net.wire.kinds import Answer
 
 BYTES_WAITING_MAX = 2 * 1024 * 1024
 """Limit of answers that the client has not taken; beyond it nothing more is read from the client."""
+WRITE_SIZE = 64 * 1024
+"""Limit of the answers that are sent in one write, unless the last one makes it more."""
 ENDINGS = (ConnectionLost, ProtocolError, Closed)
 
 
@@ -94,11 +96,19 @@ class AnswerWriter:
 
     async def flush(self) -> None:
         await self._transport.drain()
-        while (frame := self._session.next_frame()) is not None:
+        while frames := self._next_frames():
             self._is_sending = True
-            await self._transport.send(frame)
+            await self._transport.send(*frames)
             self._is_sending = False
             self._waiting_for_sent.unpark_all()
+
+    def _next_frames(self) -> list[bytes]:
+        """The answers that wait, in one write; a large one goes alone, or ends it."""
+        frames, size = list[bytes](), 0
+        while size < WRITE_SIZE and (frame := self._session.next_frame()) is not None:
+            frames.append(frame)
+            size += len(frame)
+        return frames
 
     def end(self) -> None:
         self._has_ended = True

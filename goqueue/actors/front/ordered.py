@@ -36,7 +36,7 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
 
     kind: ClassVar[str]
 
-    __slots__ = ("_items", "_load", "_pieces", "_remaining", "_responder", "_size", "session")
+    __slots__ = ("_items", "_load", "_pieces", "_remaining", "_responder", "_size", "count", "session")
 
     def __init__(
         self,
@@ -47,6 +47,8 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
         responder: Responder,
     ) -> None:
         self.session = session
+        self.count = len(items)
+        """What the request is charged with, beside its size."""
         self._items = items
         self._load = load
         self._size = size
@@ -70,10 +72,6 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
         """The piece of an item without a question."""
         raise AssertionError("every item of this kind asks something")
 
-    def count(self) -> int:
-        """What the request is charged with, beside its size."""
-        return len(self._items)
-
     @abstractmethod
     def whole(self, pieces: tuple[PieceT, ...]) -> Answer: ...
 
@@ -96,7 +94,7 @@ class OrderedRequest(ABC, Generic[ItemT, PieceT]):
     def _finish(self) -> None:
         load = self._load
         load.remove(self._size)
-        throttle_ms = charge(self.session.principal, self.kind, self._size, self.count())
+        throttle_ms = charge(self.session.principal, self.kind, self._size, self.count)
         answer = self.whole(tuple(self._pieces))  # type: ignore[arg-type]  # each has its piece
         self._responder.answer(answer, throttle_ms, is_last=not load.amount)
 

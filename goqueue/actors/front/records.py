@@ -8,6 +8,7 @@ answer.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import trio
@@ -103,8 +104,12 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
     __slots__ = ("_acks",)
 
     def __init__(self, session: BrokerSession, request: wire.Produce, responder: Responder) -> None:
-        size = sum([len(batch.body) for batch in request.batches])
+        size = count = 0
+        for batch in request.batches:
+            size += len(batch.body)
+            count += batch.record_count
         super().__init__(session, request.batches, session.batches, size, responder)
+        self.count = count
         self._acks = _ACKS[request.acks]
 
     def question(self, item: wire.ProduceBatch) -> Produce:
@@ -116,7 +121,7 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
         statistics = self.session.statistics
         if question.acks is Acks.NONE:
             self.settle(number, _UNKNOWN)
-            reply.then(lambda settled: _note_outcome(statistics, settled))
+            reply.then(partial(_note, statistics))
         else:
             reply.then(lambda settled: self.settle(number, _produced(statistics, settled)))
 
@@ -124,27 +129,23 @@ class _ProduceRequest(OrderedRequest[wire.ProduceBatch, wire.ProducedBatch]):
         self.session.statistics.note_refused(error)
         return wire.ProducedBatch(None, 0, error_body(error))
 
-    def count(self) -> int:
-        return sum([batch.record_count for batch in self._items])
-
     def whole(self, pieces: tuple[wire.ProducedBatch, ...]) -> wire.Produced:
         return wire.Produced(pieces)
 
 
-def _note_outcome(statistics: Statistics, reply: Reply[Produced]) -> None:
-    outcome = reply.outcome
-    if isinstance(outcome, Produced):
-        statistics.repeats += not outcome.append_time
-    elif isinstance(outcome, GoQueueError):
-        statistics.note_refused(outcome, reply.target.name)
+def _note(statistics: Statistics, reply: Reply[Produced]) -> None:
+    """Nobody waits for the outcome, and it is counted all the same."""
+    _produced(statistics, reply)
 
 
 def _produced(statistics: Statistics, reply: Reply[Produced]) -> wire.ProducedBatch:
-    _note_outcome(statistics, reply)
+    """What became of a batch, which is counted."""
     outcome = reply.outcome
     if isinstance(outcome, Produced):
+        statistics.repeats += not outcome.append_time
         return wire.ProducedBatch(outcome.base_offset, outcome.append_time)
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
+    statistics.note_refused(outcome, reply.target.name)
     return wire.ProducedBatch(None, 0, error_body(outcome))
 
 

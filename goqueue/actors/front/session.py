@@ -87,6 +87,7 @@ class BrokerSession:
         self.is_redriving = False
         self._begun, self._answered = serving.begun, serving.answered
         self._partitions = KnownPartitions()
+        self.known_partition = self._partitions.find
 
     # The way in
 
@@ -145,10 +146,6 @@ class BrokerSession:
     def is_settling(self) -> bool:
         """Answers to batches or settlements are about to follow."""
         return bool(self.batches.amount or self.settles.amount)
-
-    def known_partition(self, topic: bytes, number: int) -> ActorRef | None:
-        """The partition, if this client has used it before."""
-        return self._partitions.find(topic, number)
 
     async def partitions(self, wanted: Sequence[tuple[bytes, int]]) -> list[ActorRef | GoQueueError]:
         """Each partition, or its error; unknown ones are looked up in one request."""

@@ -11,8 +11,8 @@ from goqueue.net.wire.errors import ConnectionLost
 class Transport(Protocol):
     """One end of a connection. One task may send while another receives; two may not do the same."""
 
-    async def send(self, frame: bytes) -> None:
-        """Send a frame; waits while the other end takes nothing. `ConnectionLost`, or `Closed` by this end.
+    async def send(self, *frames: bytes) -> None:
+        """Send frames; waits while the other end takes nothing. `ConnectionLost`, or `Closed` by this end.
 
         A cancelled call may have sent half a frame, so the transport is lost after it.
         """
@@ -69,9 +69,10 @@ class MemoryTransport:
         self._outgoing, self._incoming, self._cut = outgoing, incoming, cut
         self._is_closed = False
 
-    async def send(self, frame: bytes) -> None:
+    async def send(self, *frames: bytes) -> None:
         try:
-            await self._outgoing.send(frame)
+            for frame in frames:
+                await self._outgoing.send(frame)
         except trio.ClosedResourceError:
             raise self._ending() from None
         except trio.BrokenResourceError:

@@ -72,12 +72,12 @@ class WebsocketTransport:
         self._taken_at = -math.inf
         """When the other end last took a part of a large frame."""
 
-    async def send(self, frame: bytes) -> None:
+    async def send(self, *frames: bytes) -> None:
         if self._is_closed:
             raise Closed("the connection was closed")
         if self._has_ended.is_set():
             raise self._loss or ConnectionLost("the other end has closed the connection")
-        await self._send(encode_frame(BINARY, frame, masked=self._masks))
+        await self._send(b"".join([encode_frame(BINARY, frame, masked=self._masks) for frame in frames]))
 
     @property
     def is_clear(self) -> bool:

@@ -15,7 +15,7 @@ from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.net.session.events import AnswerReceived, RequestFailed, SessionClosed
-from goqueue.net.transport.transport import memory_transport_pair
+from goqueue.net.transport.transport import MemoryTransport, memory_transport_pair
 from goqueue.net.wire import groups as group
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.codec import encode
@@ -92,6 +92,31 @@ async def test_batches_reach_their_partition_in_the_order_of_the_frames(
                 assert isinstance(event.answer, wire.Produced)
                 assert event.answer.batches[0].error is None
         assert await fetched(client, topic) == [b"%d" % sequence for sequence in range(100)]
+
+
+async def test_answers_of_one_turn_are_sent_together(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connected(disk) as client:
+        await client.greet()
+        topic = await made(client)
+        sent: list[int] = []
+        transport = client.connection._transport
+        assert isinstance(transport, MemoryTransport)
+        send = transport.send
+
+        async def noting(*frames: bytes) -> None:
+            sent.append(len(frames))
+            await send(*frames)
+
+        monkeypatch.setattr(transport, "send", noting)
+        for sequence in range(6):
+            client.session.request(wire.Produce(2, (batch(topic, b"x", sequence=sequence),)))
+        await client.flush()
+        for _ in range(6):
+            assert isinstance(await client.next_event(), AnswerReceived)
+        assert sum(sent) >= 5, "at most the last one is posted"
+        assert len(sent) < 3
 
 
 async def test_errors_go_to_their_request_and_the_connection_lives(

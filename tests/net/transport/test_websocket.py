@@ -61,6 +61,25 @@ async def test_frames_of_every_size_arrive_whole_and_in_order(autojump_clock: tr
         assert [await client.receive() for _ in frames] == frames
 
 
+async def test_frames_that_are_sent_together_are_one_write(autojump_clock: trio.testing.MockClock) -> None:
+    frames = [b"one", b"", b"x" * 70_000]
+    async with over_memory() as (client, server):
+        writes: list[bytes] = []
+        stream = server._stream
+        assert isinstance(stream, trio.StapledStream)
+        assert isinstance(stream.send_stream, trio.testing.MemorySendStream)
+        send_all = stream.send_stream.send_all
+
+        async def noting(data: bytes) -> None:
+            writes.append(bytes(data))
+            await send_all(data)
+
+        stream.send_stream.send_all = noting  # type: ignore[method-assign,assignment]
+        await server.send(*frames)
+        assert [await client.receive() for _ in frames] == frames
+        assert len(writes) == 1
+
+
 async def test_an_orderly_close_ends_both_without_an_error(autojump_clock: trio.testing.MockClock) -> None:
     async with over_memory() as (client, server), trio.open_nursery() as nursery:
         await client.send(b"last")
