@@ -97,7 +97,17 @@ def _record(row: RecordRow) -> Fields:
         "key": json_bytes(record.key) if record.key is not None else None,
         "headers": {name: json_bytes(value) for name, value in record.headers.items()},
         "value": json_bytes(record.value),
+        **({} if row.entry is None else {"entry": _plain(row.entry)}),
     }
+
+
+def _plain(entry: Any) -> Any:
+    """What msgpack holds as JSON can say it: bytes as elsewhere, and the keys of maps as text."""
+    if isinstance(entry, bytes):
+        return json_bytes(entry)
+    if isinstance(entry, dict):
+        return {str(key): _plain(value) for key, value in entry.items()}
+    return [_plain(each) for each in entry] if isinstance(entry, list | tuple) else entry
 
 
 def _due(record: Record) -> Fields:

@@ -11,7 +11,7 @@ from goqueue.cli.program.output import PREVIEW_WIDTH, Column, preview, printable
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.log.producers import ProducerState
 from goqueue.core.records.batch import Attribute, Envelope
-from goqueue.core.records.record import DELAY_BIT, Record
+from goqueue.core.records.record import DELAY_BIT
 from goqueue.storage.journals.file import JournalFrame
 from goqueue.storage.verification.delaycheck import DelayRow
 from goqueue.storage.verification.dump import (
@@ -141,7 +141,7 @@ def _cells(row: BatchRow | RecordRow | PlaceRow | TimeRow | FrameRow | DelayRow 
         case BatchRow():
             return [str(row.position), *_batch_cells(row.envelope)]
         case RecordRow():
-            return _record_cells(row.record)
+            return _record_cells(row)
         case PlaceRow():
             return [str(row.number), str(row.offset), str(row.position)]
         case DelayRow():
@@ -172,14 +172,15 @@ def _batch_cells(envelope: Envelope) -> list[str]:
     ]
 
 
-def _record_cells(record: Record) -> list[str]:
+def _record_cells(row: RecordRow) -> list[str]:
+    record = row.record
     headers = (f"{printable(name)}={preview(value)}" for name, value in record.headers.items())
     return [
         str(record.offset),
         readable(record.timestamp),
         record.priority.name.lower(),
         preview(record.key, KEY_WIDTH) if record.key is not None else "-",
-        preview(record.value),
+        preview(record.value if row.entry is None else repr(row.entry).encode()),
         ",".join(flag_names(record.flags)) or "-",
         _due_cell(record.due),
         " ".join(headers) or "-",

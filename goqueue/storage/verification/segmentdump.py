@@ -6,13 +6,18 @@ The file is read alone. So its damaged end is damage here: only the folder tells
 import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import msgpack
+
+from goqueue.core.names import METADATA_LOG
 from goqueue.core.records.batch import ENVELOPE_SIZE, Envelope, parse_envelope, records_of
 from goqueue.core.records.record import Record, decode_records
 from goqueue.environment import File
 from goqueue.errors import UnknownFormat
 from goqueue.storage.log.scan import Damage, FoundBatch
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import FOLDER
 from goqueue.storage.verification.batchcheck import fault_in_batch
 from goqueue.storage.verification.findings import Finding, FindingKind
 from goqueue.storage.verification.segmentcheck import PatientScanner
@@ -43,6 +48,14 @@ class RecordRow:
     batch_position: int
     batch_offset: Offset
     record: Record
+    entry: Any = None
+    """The value unpacked, in a log that holds entries and snapshots."""
+
+
+def holds_entries(path: str) -> bool:
+    """Whether a segment belongs to a snapshot log: the metadata, or the companion log of a partition."""
+    folders = path.split("/")[:-1]
+    return folders[-1:] == [FOLDER] or METADATA_LOG in folders[-2:]
 
 
 def base_offset_in(path: str) -> Offset | None:
@@ -91,7 +104,7 @@ def _rows_of(
         if not selection.records:
             yield BatchRow(item.position, item.envelope)
         elif fault is None:
-            yield from _records(item, selection.from_offset)
+            yield from _records(path, item, selection.from_offset)
 
 
 def _damage(damage: Damage, from_offset: Offset) -> Iterator[Finding]:
@@ -101,9 +114,17 @@ def _damage(damage: Damage, from_offset: Offset) -> Iterator[Finding]:
         yield Finding(FindingKind.DAMAGED_BATCHES, damage.path, "these bytes are no sound batches", *span)
 
 
-def _records(found: FoundBatch, from_offset: Offset) -> Iterator[RecordRow]:
-    envelope = found.envelope
+def _records(path: str, found: FoundBatch, from_offset: Offset) -> Iterator[RecordRow]:
+    envelope, has_entries = found.envelope, holds_entries(path)
     records = records_of(envelope, found.body)
     for record in decode_records(records, envelope.record_count, envelope.base_offset):
         if record.offset >= from_offset:
-            yield RecordRow(found.position, envelope.base_offset, record)
+            entry = _unpacked(record.value) if has_entries else None
+            yield RecordRow(found.position, envelope.base_offset, record, entry)
+
+
+def _unpacked(value: bytes) -> Any:
+    try:
+        return msgpack.unpackb(value)
+    except (ValueError, msgpack.UnpackException):
+        return None

@@ -5,13 +5,17 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 import trio
 
 from goqueue.core.delays.pending import DelayChange, DelayState
 from goqueue.core.log.producers import ProducerStates, WrittenBatch
 from goqueue.storage.delays.entries import encode_entries, encode_header
+from goqueue.storage.disk.disk import RealDisk
 from goqueue.storage.log.producersnapshot import encode_producers
+from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.ledgers import write_log
 from tests.cli.directories import BATCHES, NOW, RECORDS_PER_BATCH, everything_in, flip, goqueue, segments
 
 
@@ -257,3 +261,25 @@ def test_the_producers_of_a_partition_are_dumped_one_by_one(data: Path) -> None:
     assert shown.split() == [str(2**62 + 7), "1", "2023-11-14T22:13:20.000000Z", "0-4@10", "5-5@20"]
     flip(path, 20)
     assert goqueue("log", "dump", path).exit_code == 1
+
+
+@pytest.mark.parametrize("folder", ["groups", "__metadata/0"])
+def test_the_entries_of_a_snapshot_log_are_shown_unpacked(data: Path, folder: str) -> None:
+    """Elsewhere a value is a message's, and shown as it is."""
+    entry = ["billing", 7, NOW, [1, b"\xff"], {"n": 1}]
+
+    async def write() -> None:
+        async with trio.open_nursery() as nursery:
+            volume = Volume(RealDisk())
+            await nursery.start(volume.run)
+            await write_log(volume, str(data / folder), [msgpack.packb(entry), b"\xc1"], NOW)
+            volume.close()
+            nursery.cancel_scope.cancel()
+
+    trio.run(write)
+    [path] = (data / folder).glob("*.log")
+    first, second = lines_of(path, "--records")
+    assert first["entry"] == ["billing", 7, NOW, [1, {"base64": "/w=="}], {"n": 1}]
+    assert "entry" not in second, "no goqueue has written it"
+    assert "['billing', 7" in goqueue("log", "dump", path, "--records").stdout
+    assert "entry" not in lines_of(segments(data)[0], "--records")[0]
