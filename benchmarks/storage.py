@@ -122,7 +122,7 @@ async def alternated(sizes: Sizes, folder: Path, *works: Callable[[Sizes, Path],
 
 
 async def fill(log: Log, size: int, batch: Batch, tick: Callable[[int], None] = lambda _: None) -> None:
-    while log.statistics().appended_bytes < size:
+    while log.appended.bytes < size:
         log.append([batch] * 4, NOW)
         await log.commit()
         tick(4 * batch.size)

@@ -81,7 +81,8 @@ ROOMS: Mapping[str, str] = {
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
     "actors/topics": "actors/runtime actors/statistics actors/partition",
     "actors/deadletters": "actors/runtime actors/register actors/delivery actors/partition actors/topics",
-    "actors/groups": "actors/runtime actors/statistics actors/register actors/delivery actors/topics",
+    "actors/groups": "actors/runtime actors/statistics actors/register actors/delivery actors/partition "
+    "actors/topics",
     "actors/node": "actors/runtime actors/statistics actors/register actors/delays actors/topics "
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "

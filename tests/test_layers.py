@@ -131,7 +131,6 @@ SAME_CLASS_NAMES = {
     "CreateTopic",
     "DeleteBefore",
     "DeleteTopic",
-    "DescribeTopics",
     "Fetch",
     "ListDelayed",
     "MoveDelayed",

@@ -12,7 +12,8 @@ from goqueue.actors.delays.requests import CancelDelayed, ListDelayed, MoveDelay
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Fetch, Produce
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import CreateTopic, DescribeTopics, TopicView
+from goqueue.actors.topics.board import described_topics
+from goqueue.actors.topics.requests import CreateTopic, TopicView
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.names import METADATA_LOG
 from goqueue.core.records.batch import ENVELOPE_SIZE, NO_PRODUCER, Attribute, compress, parse_envelope
@@ -213,7 +214,7 @@ async def _delivered(running: Broker) -> set[int] | GoQueueError:
 
 
 async def _partitions(running: Broker) -> list[tuple[Place, ActorRef]]:
-    topics: tuple[TopicView, ...] = await running.topics.call(DescribeTopics())
+    topics: tuple[TopicView, ...] = await described_topics(running.topics)
     return [
         ((topic.name, view.partition), await partition_of(running, topic, view.partition))
         for topic in topics

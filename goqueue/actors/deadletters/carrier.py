@@ -14,7 +14,6 @@ from contextlib import suppress
 
 import trio
 
-from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.requests import (
     ConfirmDeadLetters,
     DeadLetter,
@@ -22,6 +21,7 @@ from goqueue.actors.delivery.requests import (
     DeadLettersWait,
     TakeDeadLetters,
 )
+from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.handlers import hears
 from goqueue.actors.runtime.parts import PartHost
@@ -59,8 +59,9 @@ class DeadLetterCarrier:
             wanted = FindPartitions([(topic.uuid, number) for number in range(topic.partitions)])
             for number, ref in enumerate(await self._topics.call(wanted)):
                 board = ref.board if isinstance(ref, ActorRef) else None
-                for group in board.groups_with_dead_letters() if isinstance(board, LedgerBoard) else ():
-                    self._call_for(DeadLettersWait(group, topic.name, number))
+                if isinstance(board, PartitionBoard):
+                    for group in board.ledgers.groups_with_dead_letters():
+                        self._call_for(DeadLettersWait(group, topic.name, number))
 
     @hears(DeadLettersWait)
     async def dead_letters_wait(self, _sender: str, news: DeadLettersWait) -> None:

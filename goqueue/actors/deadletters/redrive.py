@@ -23,15 +23,14 @@ from goqueue.actors.delivery.requests import (
     AttachGroup,
     ConfirmDeadLetters,
     DeadLetters,
-    DescribeLedger,
-    LedgerView,
     ReleaseMember,
     SettleRuns,
     Take,
     TakeDeadLetters,
     Taken,
 )
-from goqueue.actors.partition.requests import Describe, Produce
+from goqueue.actors.partition.board import board_of
+from goqueue.actors.partition.requests import Produce
 from goqueue.actors.register.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
 from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import defers
@@ -183,15 +182,15 @@ class Redriver:
         return ref
 
     async def _lag(self, place: ActorRef) -> int:
-        view = await _ask(place, DescribeLedger(REDRIVE))
-        return view.lag if isinstance(view, LedgerView) else 0
+        view = await (await board_of(place)).ledgers.view(REDRIVE)
+        return 0 if view is None else view.lag
 
     # One partition
 
     async def _go_through(self, place: ActorRef, round_: "_Round") -> None:
         """Up to the current end of the log: messages that come later may be those that were just sent back."""
         await self._carry(place)
-        end = (await _ask(place, Describe())).end_offset
+        end = (await board_of(place)).log.end_offset
         while round_.wants_more:
             taken = await _ask(place, round_.take())
             await self._send_back(place, taken, round_.choose(taken, end), round_)

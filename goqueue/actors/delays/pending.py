@@ -52,7 +52,8 @@ class DelayedMessages:
         self._clock = clock
         self._directory = directory
         self._timers = timers
-        self._counts = counts
+        self._counts = counts.of.begin(directory.split("/")[-2])
+        self._lateness = counts.lateness
         self._index: DelayIndex | None = None
         self._owner: int | None = None
         self._listener: ActorRef | None = None
@@ -195,7 +196,7 @@ class DelayedMessages:
             asked_at = self._asked_at.pop(offset, 0)
             counts.note_ended(state)
             if state is DelayState.DELIVERED and due is not None:
-                counts.lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
+                self._lateness.add(max(0.0, (now - max(due, asked_at)) / 1_000_000))
         self._count_pending(len(self.pending))
 
     def _count_pending(self, count: int) -> None:

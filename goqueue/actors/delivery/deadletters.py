@@ -75,7 +75,7 @@ class DeadLetterTransfers:
         under_way = here.ledger.transfer_under_way
         if under_way is not None and under_way.sequence == message.sequence:
             self.writer.write(here, [here.ledger.transferred(under_way.sequence)], trio.current_time())
-            self.counts.dead_letters += under_way.size
+            self.counts.of[message.group].dead_letters += under_way.size
 
 
 async def under_way(here: GroupHere, log: Log) -> DeadLetters | None:

@@ -8,7 +8,7 @@ Each request is decided by the group's ledger, journaled, applied, and then answ
     settling       receipts; it is here
     streams        commits of members that read by themselves
     dead letters   what leaves for the dead-letter topic
-    questions      what operators ask and order
+    orders         resets, and damage that operators give up
 """
 
 from collections.abc import Callable
@@ -16,11 +16,12 @@ from random import Random
 
 import trio
 
+from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.deadletters import DeadLetterTransfers
 from goqueue.actors.delivery.facts import PendingDelays
 from goqueue.actors.delivery.ledgers import Ledgers
+from goqueue.actors.delivery.orders import LedgerOrders
 from goqueue.actors.delivery.owners import GroupOwners
-from goqueue.actors.delivery.questions import LedgerQuestions
 from goqueue.actors.delivery.repair import Mending
 from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.delivery.streams import GroupStreams
@@ -67,7 +68,8 @@ class GroupDelivery:
         self._log = log
         self._counts = counts
         self.cache = PartitionCache(budget)
-        self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random)
+        self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random, counts)
+        self.board = LedgerBoard(ledgers, log, partition, clock, delays)
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
@@ -79,7 +81,7 @@ class GroupDelivery:
             GroupOwners(ledgers, log, host, partition, volume, clock, writer, waiters, mending, counts),
             Taking(ledgers, log, host, partition, clock, random, waiters, mending, self.cache, counts),
             DeadLetterTransfers(ledgers, log, host, writer, mending, counts),
-            LedgerQuestions(ledgers, log, host, partition, clock, writer, mending, delays),
+            LedgerOrders(ledgers, log, host, writer, mending),
         )
 
     # Its life
@@ -117,7 +119,7 @@ class GroupDelivery:
     def tick(self, now: float) -> None:
         self.waiters.tick(now)
         for here, expired in self.ledgers.tick(now):
-            self._counts.note_expired(expired)
+            self._counts.of[here.name].note_expired(expired)
             self.writer.spread(here, expired)
 
     def note_removed(self, below: Offset) -> None:

@@ -18,6 +18,7 @@ import trio
 from goqueue.actors.delivery.asking import Askers
 from goqueue.actors.delivery.requests import LedgerHolder
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.deadlines import Deadlines
 from goqueue.core.groups.tenure import Tenure
 from goqueue.core.ledger.entries import (
@@ -132,11 +133,14 @@ class GroupHere:
 
 
 class Ledgers:
-    def __init__(self, volume: Volume, clock: WallClock, directory: str, random: Random) -> None:
+    def __init__(
+        self, volume: Volume, clock: WallClock, directory: str, random: Random, counts: GroupCounts
+    ) -> None:
         self._volume = volume
         self._clock = clock
         self._directory = directory
         self._random = random
+        self._counts = counts
         self._log: LedgerLog | None = None
         self._unsynced = trio.Event()
         self._before_sync: trio.CancelScope | None = None
@@ -373,6 +377,7 @@ class Ledgers:
             return
         self.write(here, [removed], trio.current_time())
         if removed.unacked:
+            self._counts.of[here.name].removed_unacked += removed.unacked
             logger.warning(
                 "%d messages below offset %d of %s were removed before group %s had done with them",
                 removed.unacked,

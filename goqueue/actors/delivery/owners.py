@@ -161,4 +161,4 @@ class GroupOwners:
         self.waiters.let_go(here.name, message.member)
         lost = here.ledger.expire_member(message.member)
         self.writer.write(here, lost, now)
-        self.counts.note_expired(lost)
+        self.counts.of[message.group].note_expired(lost)

@@ -199,13 +199,6 @@ class LedgerView:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeLedger(Request[LedgerView | None]):
-    """None when the group has not begun here."""
-
-    group: str
-
-
-@dataclass(frozen=True, slots=True)
 class ResetLedger(Request[tuple[Offset, Offset]]):
     """Begin again at `start`, as in `AttachGroup`. Answered with the committed offset before and after. A dry run
     changes nothing."""
@@ -323,10 +316,3 @@ class LedgerFacts:
     held_alone: Set[str]
     asked_ago: Mapping[str, float]
     """Seconds since each member last asked here; 0 for a waiter."""
-
-
-@dataclass(frozen=True, slots=True)
-class GatherLedgerFacts(Request[LedgerFacts | None]):
-    """None when the group has not begun there."""
-
-    group: str

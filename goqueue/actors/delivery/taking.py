@@ -166,7 +166,7 @@ class Taking:
         self._journal_and_answer(here, decided.entries, now, taken, reply)
         ledger.handed_out(now, decided)
         if decided.counts is not None:
-            self.counts.note_served(decided.counts)
+            self.counts.of[message.group].note_served(decided.counts)
             here.last_delivery = (message.member, now)
 
     def _answer(self, gathered: Gathered | GatheredLanes, decided: HandOut) -> Taken:

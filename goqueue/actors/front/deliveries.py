@@ -124,9 +124,10 @@ async def _received(
             share = turns.share(limits, request.partitions, trio.current_time(), look.asked)
             outcomes = await take_what_is_there(look.places, partial(_take, request), share)
     turns.note(share, request.partitions, trio.current_time())
+    counts = session.statistics.groups.of[request.group]
     for outcome in outcomes:
         if not isinstance(outcome, GoQueueError) and outcome.size:
-            session.statistics.groups.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
+            counts.note_delivered(outcome.runs, outcome.sets, len(outcome.data))
     if any(map(leads_on, outcomes)) or not look.places or trio.current_time() >= look.deadline:
         return wire.Received(tuple(map(_delivery, outcomes)))
     return None
@@ -220,7 +221,7 @@ def _settled(
     counts: GroupCounts, question: SettleRuns, outcome: AttemptRuns | BaseException
 ) -> wire.SettledDelivery:
     if isinstance(outcome, tuple):
-        counts.note_settled(question.action, question.size, outcome)
+        counts.of[question.group].note_settled(question.action, question.size, outcome)
         return wire.SettledDelivery(None, tuple(map(wire.DeliveryRun._make, outcome)))
     assert isinstance(outcome, GoQueueError), "an actor refuses with typed errors, and its death is one"
     return wire.SettledDelivery(error_body(outcome))

@@ -13,21 +13,19 @@ from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery.requests import SkipDamaged
 from goqueue.actors.front.responders import Responder, Rest
 from goqueue.actors.front.session import BrokerSession
+from goqueue.actors.groups.board import found_board, group_board, groups_board
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
-    DescribeGroup,
     FindGroup,
-    GatherFacts,
     Join,
     Leave,
-    ListGroups,
     RemoveGroup,
     ResetOffsets,
 )
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import DescribeTopics
+from goqueue.actors.topics.board import described_topics
 from goqueue.core.groups.member import HEARTBEAT_SECONDS_MAX, check_member_id
 from goqueue.core.groups.redrive import check_redrive
 from goqueue.core.groups.start import check_reset, check_start
@@ -49,6 +47,7 @@ from goqueue.net.wire.errors import TooManyRequests
 from goqueue.net.wire.failures import error_body
 from goqueue.net.wire.fields import PROSE_SIZE_MAX
 from goqueue.net.wire.messages import Done
+from goqueue.storage.slices import Slices
 
 ROWS_MAX = 100_000
 """Limit of members and partitions of all groups in one answer."""
@@ -147,16 +146,16 @@ async def describe_groups(session: BrokerSession, request: wire.DescribeGroups) 
     async with session.describing:
         if request.names is not None:
             return wire.Groups(await _described(session, list(dict.fromkeys(request.names)), are_wanted=True))
-        names = await session.broker.groups.call(ListGroups())
-        return wire.Groups(await _described(session, sorted(names), are_wanted=False))
+        names = list((await groups_board(session.broker.groups)).refs())
+        return wire.Groups(await _described(session, names, are_wanted=False))
 
 
 async def _described(
     session: BrokerSession, names: Sequence[str], *, are_wanted: bool
 ) -> tuple[wire.GroupDescription, ...]:
     """Without names in the request, groups that were deleted meanwhile are left out."""
-    groups: list[DescribedGroup] = []
-    rows = 0
+    groups: list[wire.GroupDescription] = []
+    rows, slices = 0, Slices()
     for name in names:
         try:
             description = await _describe(session, name)
@@ -167,15 +166,19 @@ async def _described(
         rows += len(description.members) + len(description.partitions)
         if groups and rows > ROWS_MAX:
             raise TooLarge(f"these groups have over {ROWS_MAX:,} members and partitions; ask for fewer by name")
-        groups.append(description)
-    return tuple(map(_description, groups))
+        groups.append(await _description(description, slices))
+    return tuple(groups)
 
 
-def _description(group: DescribedGroup) -> wire.GroupDescription:
-    members = tuple(
-        wire.MemberDescription(*member[:3], _assigned(member.assignment), *member[4:]) for member in group.members
-    )
-    return wire.GroupDescription(*group[:4], members, tuple(map(_described_partition, group.partitions)))
+async def _description(group: DescribedGroup, slices: Slices) -> wire.GroupDescription:
+    members, partitions = list[wire.MemberDescription](), list[wire.GroupPartition]()
+    for member in group.members:
+        members.append(wire.MemberDescription(*member[:3], _assigned(member.assignment), *member[4:]))
+        await slices.step()
+    for partition in group.partitions:
+        partitions.append(_described_partition(partition))
+        await slices.step()
+    return wire.GroupDescription(*group[:4], tuple(members), tuple(partitions))
 
 
 def _described_partition(partition: DescribedPartition) -> wire.GroupPartition:
@@ -191,12 +194,13 @@ def _described_partition(partition: DescribedPartition) -> wire.GroupPartition:
 
 
 async def _describe(session: BrokerSession, name: str) -> DescribedGroup:
-    return await (await _find(session, name)).call(DescribeGroup())
+    return await (await found_board(session.broker.groups, check_group_name(name))).describe()
 
 
 async def alter_group(session: BrokerSession, request: wire.AlterGroup) -> wire.Groups:
     group = await _find(session, request.group)
-    return wire.Groups((_description(await group.call(Alter(request.settings, request.force))),))
+    await group.call(Alter(request.settings, request.force))
+    return wire.Groups((await _description(await (await group_board(group)).describe(), Slices()),))
 
 
 async def delete_group(session: BrokerSession, request: wire.DeleteGroup) -> Done:
@@ -220,7 +224,7 @@ async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wir
         raise GroupConflict(
             f"group {request.group} is a stream with {members} members; stop them first", members=members
         )
-    [topic] = await session.broker.topics.call(DescribeTopics((request.topic,)))
+    [topic] = await described_topics(session.broker.topics, (request.topic,))
     ref = await session.partition(topic.uuid.bytes, request.partition)
     skipped = SkipDamaged(request.group, request.first, request.last, request.dry_run, is_stream)
     return wire.DamagedSkipped(*await ref.call(skipped))
@@ -241,13 +245,12 @@ async def redrive(session: BrokerSession, request: wire.Redrive) -> wire.Redrive
 
 
 async def why(session: BrokerSession, request: wire.Why) -> wire.Because:
-    """One at a time on a connection, as with descriptions: it asks all partitions of the group."""
+    """One at a time on a connection, as with descriptions: it looks at all partitions of the group."""
     name = check_group_name(request.group)
     if request.member is not None:
         check_member_id(request.member)
     async with session.describing:
-        group = await session.broker.groups.call(FindGroup(name))
-        facts = await group.call(GatherFacts(request.member))
+        facts = await (await found_board(session.broker.groups, name)).facts(request.member)
     found = explain(facts)
     return wire.Because(found.text[:PROSE_SIZE_MAX], {"reason": found.reason, **facts.figures()})
 

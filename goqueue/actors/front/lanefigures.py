@@ -1,56 +1,77 @@
 """What the lanes of all queues have: ready, in flight, served, and how old the oldest is.
 
-Nobody counts that while messages pass: every partition of every group is asked when somebody wants to know. So a
-broker with very many of them leaves it out, and each group tells of its own (`DescribeGroup`).
+Nobody counts that while messages pass: the boards of all partitions of all groups are looked at when somebody wants
+to know, in slices. Where a group has a lag, the log is read, too; a broker with very many such places leaves the
+figures out, and each group tells of its own (`groups()`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import trio
 
-from goqueue.actors.groups.requests import DescribeGroup, FindGroup
+from goqueue.actors.delivery.board import LedgerBoard
+from goqueue.actors.groups.board import GroupBoard
+from goqueue.actors.runtime.concurrently import with_each
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.core.groups.views import DescribedGroup
 from goqueue.core.ledger.views import LaneFigures
 from goqueue.errors import GoQueueError
+from goqueue.storage.slices import Slices
 from goqueue.types import Priority, Scalar
 
 PLACES_MAX = 200
-"""Partitions, of all groups together, if each group read all of them."""
+"""Limit of partitions, of all groups together, whose logs are read."""
 SECONDS_MAX = 1.0
 
 
-async def lane_figures(groups: ActorRef, names: Sequence[str], partitions: int) -> dict[str, Scalar]:
-    """None of it when there is too much to ask, or somebody does not answer in time: other figures do not wait for
-    that."""
-    if not names or len(names) * partitions > PLACES_MAX:
+async def lane_figures(groups: Mapping[str, ActorRef], served: Sequence[int]) -> dict[str, Scalar]:
+    """None of it when there is too much to read, or it takes too long: other figures do not wait for that."""
+    places = await _places_with_work(groups)
+    if not groups or len(places) > PLACES_MAX:
         return {}
     with trio.move_on_after(SECONDS_MAX):
-        return _figures([each for name in names if (each := await _describe(groups, name)) is not None])
+        return _figures(await _lanes_of(places), served)
     return {}
 
 
-def _figures(described: Sequence[DescribedGroup]) -> dict[str, Scalar]:
-    rows = [row.lanes for each in described if each.settings.get("mode") == "queue" for row in each.partitions]
-    by_lane = [[row[lane] for row in rows if row] for lane in Priority]
-    served = sum(each.served for lane in by_lane for each in lane)
+async def _places_with_work(groups: Mapping[str, ActorRef]) -> list[tuple[LedgerBoard, str]]:
+    """Where groups have something before them or in hand: elsewhere there is nothing to count."""
+    found, slices = list[tuple[LedgerBoard, str]](), Slices()
+    for name, ref in groups.items():
+        group = ref.board
+        for board in group.lanes() if isinstance(group, GroupBoard) else ():
+            if board.has(name) and not board.is_at_rest(name):
+                found.append((board, name))
+            await slices.step()
+    return found
+
+
+async def _lanes_of(places: Sequence[tuple[LedgerBoard, str]]) -> list[tuple[LaneFigures, ...]]:
+    """A partition that cannot be read is left out: a description of the group says why."""
+    found = list[tuple[LaneFigures, ...]]()
+
+    async def look(place: tuple[LedgerBoard, str]) -> None:
+        board, group = place
+        try:
+            view = await board.view(group)
+        except GoQueueError:
+            return
+        if view is not None:
+            found.append(view.lanes)
+
+    await with_each(look, places)
+    return found
+
+
+def _figures(places: Sequence[tuple[LaneFigures, ...]], served: Sequence[int]) -> dict[str, Scalar]:
     figures: dict[str, Scalar] = {}
     for lane in Priority:
-        figures |= {
-            f"lane.{lane.name.lower()}.{what}": value for what, value in _sum(by_lane[lane], served).items()
-        }
+        found = _sum([lanes[lane] for lanes in places], served[lane], sum(served))
+        figures |= {f"lane.{lane.name.lower()}.{what}": value for what, value in found.items()}
     return figures
 
 
-async def _describe(groups: ActorRef, name: str) -> DescribedGroup | None:
-    try:
-        return await (await groups.call(FindGroup(name))).call(DescribeGroup())
-    except GoQueueError:
-        return None  # it went meanwhile, or cannot be read; whoever asks for it hears why
-
-
-def _sum(lanes: Sequence[LaneFigures], served_by_all: int) -> dict[str, Scalar]:
-    ready, served = _total(each.ready for each in lanes), sum(each.served for each in lanes)
+def _sum(lanes: Sequence[LaneFigures], served: int, served_by_all: int) -> dict[str, Scalar]:
+    ready = _total(each.ready for each in lanes)
     return {
         **({} if ready is None else {"ready": ready}),
         "in_flight": sum(each.in_flight for each in lanes),

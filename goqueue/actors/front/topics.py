@@ -5,23 +5,22 @@ too. They are in other partitions and are read before the list of topics is aske
 for the reading.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 from goqueue.actors.front.lanefigures import lane_figures
 from goqueue.actors.front.session import BrokerSession
-from goqueue.actors.groups.requests import ListGroups
+from goqueue.actors.groups.board import groups_board
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import DeleteBefore, Fetch
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.statistics.statistics import CountTopics
+from goqueue.actors.topics.board import described_topics, topics_board
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
-    DescribeTopics,
     RestorationView,
     RestorePartition,
     SnapshotView,
@@ -66,7 +65,7 @@ async def add_partitions(session: BrokerSession, request: wire.AddPartitions) ->
 
 
 async def describe_topics(session: BrokerSession, request: wire.DescribeTopics) -> wire.Topics:
-    return _topics(*await session.broker.topics.call(DescribeTopics(request.names)))
+    return _topics(*await described_topics(session.broker.topics, request.names))
 
 
 async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wire.Done:
@@ -76,7 +75,7 @@ async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wir
 
 
 async def purge(session: BrokerSession, request: wire.Purge) -> wire.Done:
-    [topic] = await session.broker.topics.call(DescribeTopics((request.name,)))
+    [topic] = await described_topics(session.broker.topics, (request.name,))
     for view in topic.partitions:
         if not isinstance(view.error, PartitionLost):  # a lost one has nothing left to delete
             ref = await session.partition(topic.uuid.bytes, view.partition)
@@ -85,7 +84,7 @@ async def purge(session: BrokerSession, request: wire.Purge) -> wire.Done:
 
 
 async def delete_before(session: BrokerSession, request: wire.DeleteBefore) -> wire.Done:
-    [topic] = await session.broker.topics.call(DescribeTopics((request.name,)))
+    [topic] = await described_topics(session.broker.topics, (request.name,))
     ref = await session.partition(topic.uuid.bytes, request.partition)
     await ref.call(DeleteBefore(request.offset))
     return wire.Done()
@@ -93,7 +92,7 @@ async def delete_before(session: BrokerSession, request: wire.DeleteBefore) -> w
 
 async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Snapshot:
     try:
-        await session.broker.groups.call(ListGroups())
+        (await groups_board(session.broker.groups)).refs()
     except UnknownFormat as error:
         raise StorageError(f"a backup would lack how far groups are: {error.message}") from error
     view = await session.broker.topics.call(TakeSnapshot())
@@ -103,17 +102,17 @@ async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Sn
 
 
 async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
-    topics, names = await session.broker.topics.call(CountTopics()), await _names_of_groups(session)
     async with session.describing:
-        lanes = await lane_figures(session.broker.groups, names, topics.partitions)
-    return wire.StatsReport(session.statistics.report(topics, len(names), lanes))
+        topics, groups = await (await topics_board(session.broker.topics)).count(), await _groups(session)
+        lanes = await lane_figures(groups, (await session.statistics.all_groups()).served)
+        return wire.StatsReport(await session.statistics.report(topics, len(groups), lanes))
 
 
-async def _names_of_groups(session: BrokerSession) -> Sequence[str]:
+async def _groups(session: BrokerSession) -> dict[str, ActorRef]:
     try:
-        return await session.broker.groups.call(ListGroups())
+        return (await groups_board(session.broker.groups)).refs()
     except UnknownFormat:
-        return []  # the register cannot be read; a request for a group says why
+        return {}  # they cannot be read; a request for a group says why
 
 
 def _topics(*views: TopicView) -> wire.Topics:
@@ -184,7 +183,7 @@ def _answer(view: RestorationView) -> wire.PartitionRestored:
 async def _highest_dead_letter(session: BrokerSession, topic: str, number: int) -> Offset:
     """The highest offset of this partition that a dead letter names; 0 if none does."""
     try:
-        [letters] = await session.broker.topics.call(DescribeTopics((dead_letter_topic(topic),)))
+        [letters] = await described_topics(session.broker.topics, (dead_letter_topic(topic),))
     except (UnknownTopic, InvalidName):
         return 0
     highest = 0

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import trio
 
-from goqueue.actors.delivery.board import ProgressBoard
+from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.requests import AssignPartition, AttachGroup
+from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartitions
@@ -64,10 +65,10 @@ class Attachment:
     """Once the partition is restored, all its messages were published after the group began."""
 
     @property
-    def board(self) -> ProgressBoard | None:
-        """What the partition shows; None while it is down."""
+    def board(self) -> LedgerBoard | None:
+        """What the partition shows of its groups; None while it is down."""
         board = None if self.ref is None else self.ref.board
-        return board if isinstance(board, ProgressBoard) else None
+        return board.ledgers if isinstance(board, PartitionBoard) else None
 
     @property
     def begins_late(self) -> bool:

@@ -1,17 +1,19 @@
-"""Describes and resets a group for operators: both ask all of its partitions concurrently."""
+"""Describes a group from the boards of its partitions, and resets it: that asks all of them concurrently."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import trio
 
 from goqueue.actors.delivery.board import LedgerBoard
-from goqueue.actors.delivery.requests import DescribeLedger, LedgerView, ResetLedger
+from goqueue.actors.delivery.requests import LedgerView, ResetLedger
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.requests import ResetOffsets
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.member import MemberView
 from goqueue.core.groups.rebalance import GroupView
@@ -28,6 +30,7 @@ from goqueue.storage.slices import Slices
 ANSWER_SECONDS_MAX = 2.0
 
 Found: TypeAlias = LedgerView | GoQueueError | None
+FoundT = TypeVar("FoundT")
 
 
 async def describe_group(
@@ -56,7 +59,7 @@ async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[To
     busy, slices = list[Attachment](), Slices()
     for attachment in attachments:
         board = attachment.board
-        view = board.at_rest(group) if isinstance(board, LedgerBoard) else None
+        view = None if board is None else board.at_rest(group)
         if view is None:
             busy.append(attachment)
         else:
@@ -71,20 +74,19 @@ async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[To
 
 
 async def _look_at(attachment: Attachment, group: str) -> Found:
-    """A partition without a board is down, or being started: its answer says why."""
     try:
         if attachment.ref is None:
             raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
-        board = attachment.board
-        if not isinstance(board, LedgerBoard):
-            return await call_within(ANSWER_SECONDS_MAX, attachment.ref, DescribeLedger(group))
-        with trio.move_on_after(ANSWER_SECONDS_MAX):
-            return await board.view(group)
-        raise Unavailable(
-            f"the log of {attachment.ref.name} was not read within {ANSWER_SECONDS_MAX:g} s; try again"
-        )
+        return await look(attachment.ref, lambda ledgers: ledgers.view(group))
     except GoQueueError as error:
         return error
+
+
+async def look(partition: ActorRef, ask: Callable[[LedgerBoard], Awaitable[FoundT]]) -> FoundT:
+    """Ask the board of a partition. Raises why there is none: the partition is down, or takes long to start."""
+    with trio.move_on_after(ANSWER_SECONDS_MAX):
+        return await ask((await board_of(partition)).ledgers)
+    raise Unavailable(f"{partition.name} could not be looked at within {ANSWER_SECONDS_MAX:g} s; try again")
 
 
 def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> DescribedMember:

@@ -16,8 +16,9 @@ import trio
 
 from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
+from goqueue.actors.groups.board import GroupBoard
 from goqueue.actors.groups.confirming import LedgersDurable, confirmed
-from goqueue.actors.groups.description import assigned, check_may_reset, describe_group, reset_group
+from goqueue.actors.groups.description import assigned, check_may_reset, reset_group
 from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of, settings_asked_for
 from goqueue.actors.groups.offsetsfile import OffsetsFile
 from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, release, replace
@@ -26,15 +27,12 @@ from goqueue.actors.groups.requests import (
     AwaitMembership,
     CheckEmpty,
     CommitFromOutside,
-    DescribeGroup,
-    GatherFacts,
     Join,
     Leave,
     MemberLost,
     ResetOffsets,
 )
 from goqueue.actors.groups.seats import Seats
-from goqueue.actors.groups.why import MemberStanding, tell_facts
 from goqueue.actors.register.requests import (
     NoteAttached,
     NoteBegun,
@@ -56,8 +54,7 @@ from goqueue.core.groups.member import HeartbeatMeaning, fenced
 from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import EARLIEST, check_start
-from goqueue.core.groups.views import DescribedGroup, MemberState, MovedOffset
-from goqueue.core.why.facts import GroupFacts
+from goqueue.core.groups.views import MemberState, MovedOffset
 from goqueue.errors import GoQueueError, GroupConflict, UnknownMember
 from goqueue.storage.log.volume import Volume
 
@@ -100,12 +97,16 @@ class Group(Actor):
         for seen in self._known.topics.values():
             self._attach(seen)
         expect_back(self._core, self._known, self._attachments)
+        self.show(GroupBoard(self._name, self._core, self._attachments, self._uuids))
         self.background(self._look_after_partitions, endless=True)
         self.background(self._offsets.keep, self.await_hint, endless=True)
 
     async def stop(self) -> None:
         await self._remember_members()
         await self._offsets.end(self.ref.hint)
+
+    def close(self) -> None:
+        self.show(None)
 
     def _is_idle(self) -> bool:
         return not len(self._seats)
@@ -274,23 +275,8 @@ class Group(Actor):
         if count:
             raise GroupConflict(f"group {self._name} has {count} members; stop them first", members=count)
 
-    @defers(DescribeGroup)
-    async def describe(self, _: DescribeGroup, reply: Reply[DescribedGroup]) -> None:
-        self.background(self._tell_description, reply)
-
-    async def _tell_description(self, reply: Reply[DescribedGroup]) -> None:
-        now = trio.current_time()
-        view = self._core.view(now)
-        reply.resolve(await describe_group(self._name, view, now, self._uuids(), list(self._attachments)))
-
-    @defers(GatherFacts)
-    async def gather_facts(self, message: GatherFacts, reply: Reply[GroupFacts]) -> None:
-        now = trio.current_time()
-        standing = MemberStanding(self._name, self._core.view(now), now, self._core.waits_since, tuple(self._there))
-        self.background(tell_facts, standing, list(self._attachments), message.member, reply)
-
-    @defers(Alter)
-    async def alter(self, message: Alter, reply: Reply[DescribedGroup]) -> None:
+    @answers(Alter)
+    async def alter(self, message: Alter) -> None:
         altered = self._core.alter(self._settings.altered(message.settings), force=message.force)
         await self._reserve_generations()
         await self._write_settings(altered.settings)
@@ -298,7 +284,6 @@ class Group(Actor):
         self._attachments.introduce_again()
         await self._perform(effects)
         await self._attachments.settle()
-        self.background(self._tell_description, reply)
 
     @defers(ResetOffsets)
     async def reset(self, message: ResetOffsets, reply: Reply[tuple[MovedOffset, ...]]) -> None:

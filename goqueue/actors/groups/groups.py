@@ -16,9 +16,10 @@ from uuid import UUID
 from goqueue.actors.delivery.requests import ForgetGroup
 from goqueue.actors.groups.adoption import Adopter
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
+from goqueue.actors.groups.board import GroupsBoard
 from goqueue.actors.groups.group import Group
 from goqueue.actors.groups.offsetsfile import remove_offsets
-from goqueue.actors.groups.requests import CheckEmpty, FindGroup, ListGroups, RemoveGroup
+from goqueue.actors.groups.requests import CheckEmpty, FindGroup, RemoveGroup
 from goqueue.actors.register.requests import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
@@ -64,7 +65,8 @@ class Groups(Actor):
         self._topics = topics
         self._register = register
         self._supervisor = supervisor
-        self._adopter = Adopter(topics, register, environment.clock, counts or GroupCounts())
+        self._counts = counts or GroupCounts()
+        self._adopter = Adopter(topics, register, environment.clock, self._counts)
         self._refs: dict[str, ActorRef] = {}
         self._why_not = ""
         """Why the register cannot be read; empty if it can."""
@@ -74,6 +76,11 @@ class Groups(Actor):
             await self._start_groups()
         except UnknownFormat as error:
             self._why_not = error.message
+        self._counts.of.complete(self._refs)
+        self.show(GroupsBoard(self._refs, self._why_not))
+
+    def close(self) -> None:
+        self.show(None)
 
     async def _start_groups(self) -> None:
         for leaving in await self._register.call(ReadLeaving()):
@@ -120,12 +127,8 @@ class Groups(Actor):
         for name, outcome in zip(names, outcomes, strict=True):
             if not isinstance(outcome, ActorRef):
                 raise outcome
+            self._counts.of.begin(name)
             self._refs[name] = outcome
-
-    @answers(ListGroups)
-    async def list(self, _: ListGroups) -> Sequence[str]:
-        self._check_readable()
-        return sorted(self._refs)
 
     @answers(RemoveGroup)
     async def remove(self, message: RemoveGroup) -> None:
@@ -138,6 +141,7 @@ class Groups(Actor):
         del self._refs[message.name]
         await self._supervisor.call(RemoveChildren((_child_name(message.name),)))
         await self._make_partitions_forget(known)
+        self._counts.of.end(message.name)
         with suppress(StorageError):  # it is only for operators
             remove_offsets(self._volume, self._data, message.name)
 

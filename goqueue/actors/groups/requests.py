@@ -1,6 +1,5 @@
 """The requests of a group, and of the groups of a node."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -8,8 +7,7 @@ from uuid import UUID
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.subscription import Subscription
-from goqueue.core.groups.views import DescribedGroup, MemberState, MovedOffset
-from goqueue.core.why.facts import GroupFacts
+from goqueue.core.groups.views import MemberState, MovedOffset
 from goqueue.errors import GoQueueError
 from goqueue.types import Offset
 
@@ -63,12 +61,7 @@ class CheckEmpty(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeGroup(Request[DescribedGroup]):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Alter(Request[DescribedGroup]):
+class Alter(Request[None]):
     settings: dict[str, Any]
     force: bool
 
@@ -108,19 +101,7 @@ class FindGroup(Request[ActorRef]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListGroups(Request[Sequence[str]]):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
 class RemoveGroup(Request[None]):
     """Delete a group. `GroupConflict` while it has members."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class GatherFacts(Request[GroupFacts]):
-    """To a group: the facts about all of it, or about one member. `UnknownMember` if there is no such member."""
-
-    member: str | None

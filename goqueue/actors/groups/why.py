@@ -3,17 +3,21 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from goqueue.actors.delivery.requests import GatherLedgerFacts, LedgerFacts
+import trio
+
+from goqueue.actors.delivery.requests import LedgerFacts
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.runtime.concurrently import call_within, with_each
-from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.groups.description import ANSWER_SECONDS_MAX, look
+from goqueue.actors.runtime.concurrently import with_each
+from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.member import MemberView
 from goqueue.core.groups.rebalance import GroupView
 from goqueue.core.why.facts import GroupFacts, MemberFacts, PartitionFacts
-from goqueue.errors import GoQueueError, UnknownMember
+from goqueue.errors import GoQueueError, Unavailable
 
-ANSWER_SECONDS_MAX = 2.0
+MOVE_SECONDS = 0.02
+"""The time between two looks whether a busy partition has come to its next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +33,7 @@ class MemberStanding:
     """All topics of the broker."""
 
 
-async def tell_facts(
-    standing: MemberStanding, attachments: Sequence[Attachment], member: str | None, reply: Reply[GroupFacts]
-) -> None:
-    facts = await _gather(standing, attachments)
-    try:
-        reply.resolve(facts if member is None else facts.of(member))
-    except UnknownMember as error:
-        reply.fail(error)
-
-
-async def _gather(standing: MemberStanding, attachments: Sequence[Attachment]) -> GroupFacts:
+async def gather_facts(standing: MemberStanding, attachments: Sequence[Attachment]) -> GroupFacts:
     """A partition that does not answer is a fact, too. A member that has closed does not count."""
     ledgers = await _ledgers_of(standing.name, attachments)
     known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
@@ -67,7 +61,8 @@ async def _ledgers_of(group: str, attachments: Sequence[Attachment]) -> dict[Top
         if attachment.ref is None:
             return
         try:
-            facts = await call_within(ANSWER_SECONDS_MAX, attachment.ref, GatherLedgerFacts(group))
+            await _check_moves(attachment.ref)
+            facts = await look(attachment.ref, lambda ledgers: ledgers.facts(group))
         except GoQueueError as error:
             found[attachment.key] = error.message
         else:
@@ -75,6 +70,15 @@ async def _ledgers_of(group: str, attachments: Sequence[Attachment]) -> dict[Top
 
     await with_each(ask, attachments)
     return found
+
+
+async def _check_moves(partition: ActorRef) -> None:
+    """A partition that stays in one turn delivers nothing, whatever its board says."""
+    turns, deadline = partition.counts.turns, trio.current_time() + ANSWER_SECONDS_MAX
+    while partition.board is not None and not partition.is_idle and partition.counts.turns == turns:
+        if trio.current_time() >= deadline:
+            raise Unavailable(f"{partition.name} did not answer within {ANSWER_SECONDS_MAX:g} s; try again")
+        await trio.sleep(MOVE_SECONDS)
 
 
 def _partition_facts(key: TopicPartition, owner: str | None, found: LedgerFacts | str) -> PartitionFacts:

@@ -11,17 +11,16 @@ the parts, tells them in this order that records have become durable or were rem
 
 import logging
 from contextlib import ExitStack
-from dataclasses import replace
 from random import Random
 
 from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages
-from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.delivery import GroupDelivery
 from goqueue.actors.partition.appending import Appending
+from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.keeper import LogKeeper
 from goqueue.actors.partition.reading import LogReading
-from goqueue.actors.partition.requests import Configure, DeleteBefore, Describe, Maintain
+from goqueue.actors.partition.requests import Configure, DeleteBefore, Maintain
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply
@@ -38,7 +37,6 @@ from goqueue.storage.compaction.bykey import compact_by_key
 from goqueue.storage.compaction.retention import retain
 from goqueue.storage.log.idrecall import recall_ids
 from goqueue.storage.log.log import Log
-from goqueue.storage.log.views import LogStatistics
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Offset
 
@@ -104,7 +102,7 @@ class Partition(Actor):
         self.background(self.keeper.run, endless=True)
         await self.delivery.open()
         await self.delays.open()
-        self.show(LedgerBoard(self.delivery.ledgers, log, self._clock, self.delayed))
+        self.show(PartitionBoard(log, self.delayed, self.delivery.board))
         self._to_give_back.callback(self.show, None)
 
     async def _make_parts(self, log: Log) -> None:
@@ -228,8 +226,3 @@ class Partition(Actor):
     @answers(Configure)
     async def configure(self, message: Configure) -> None:
         self.log.config, self.appending.admission = message.config, message.admission
-
-    @answers(Describe)
-    async def describe(self, _: Describe) -> LogStatistics:
-        found = self.log.statistics()
-        return replace(found, damage=await self.log.look_at_damage()) if self.log.damage_met else found

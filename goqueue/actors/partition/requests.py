@@ -7,7 +7,7 @@ from goqueue.actors.runtime.messages import Request
 from goqueue.config import LogConfig
 from goqueue.core.log.admission import Admission
 from goqueue.core.records.batch import NO_PRODUCER, Producer
-from goqueue.storage.log.views import LogSlice, LogStatistics
+from goqueue.storage.log.views import LogSlice
 from goqueue.types import Acks, Buffer, Microseconds, Offset
 
 
@@ -59,11 +59,6 @@ class DeleteBefore(Request[None]):
     """None removes everything that readers can see."""
 
     offset: Offset | None
-
-
-@dataclass(frozen=True, slots=True)
-class Describe(Request[LogStatistics]):
-    pass
 
 
 @dataclass(frozen=True, slots=True)

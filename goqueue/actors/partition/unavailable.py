@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from goqueue.actors.partition.board import UnavailableBoard
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.messages import Letter
 from goqueue.core.topics.metadata import KnownTopic
@@ -11,11 +12,17 @@ from goqueue.errors import DiskFailed, LogStopped, PartitionLost, PartitionUnava
 
 class UnavailablePartition(Actor):
     def __init__(self, reason: StorageError) -> None:
-        self._reason = reason
+        self._board = UnavailableBoard(reason)
+
+    async def start(self) -> None:
+        self.show(self._board)
+
+    def close(self) -> None:
+        self.show(None)
 
     async def handle_batch(self, batch: Sequence[Letter]) -> None:
         for letter in batch:
-            letter.reply.fail(type(self._reason)(self._reason.message, **self._reason.details))
+            letter.reply.fail(self._board.error())
 
 
 def is_bearable(error: Exception) -> TypeGuard[StorageError]:

@@ -81,6 +81,7 @@ class Mailbox:
         self._news: dict[tuple[str, type[News]], News] = {}
         self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
         self._expected_of: CallWait | None = None
+        self._moved: trio.Event | None = None
         self._alarm_at = math.inf
         self._alarm_set = trio.Event()
 
@@ -115,6 +116,17 @@ class Mailbox:
         if self._expected_of is not None:
             self.party.waits.remove(self._expected_of)
             self._expected_of = None
+        if self._moved is not None:
+            self._moved.set()
+            self._moved = None
+
+    async def wait_for_board(self) -> object | None:
+        """The board, as soon as the actor that is being started has started."""
+        while self.board is None and self.state is not MailboxState.LIVE:
+            self._check_accepts()
+            self._moved = self._moved or trio.Event()
+            await self._moved.wait()
+        return self.board
 
     def _death(self, how: str, cause: BaseException | None) -> ActorDied:
         death = ActorDied(f"{self.party.name} {how}", actor=self.party.name)

@@ -47,6 +47,14 @@ class ActorRef:
         """The object that the actor shows; None while there is no actor. Others only read it."""
         return self._mailbox.board
 
+    async def shown(self) -> object | None:
+        """The board; waits for an actor that is being started, and raises `ActorDied` when there is none.
+
+        It sends no message. For tasks outside the tree and background tasks: it detects no cycle.
+        """
+        assert current_party.get() is None, "an actor looks at what is there"
+        return await self._mailbox.wait_for_board()
+
     async def call(self, message: Request[ReplyT]) -> ReplyT:
         """Ask and wait for the answer; wait for room in the mailbox, and for an actor that is being started.
 
@@ -107,6 +115,11 @@ class ActorRef:
     @property
     def counts(self) -> MailboxCounts:
         return self._mailbox.counts
+
+    @property
+    def is_idle(self) -> bool:
+        """The actor waits for something to do."""
+        return self._mailbox.idle
 
     async def _ask(self, message: Request[ReplyT], reply: Reply[ReplyT]) -> ReplyT:
         await self._mailbox.post(Letter(message, reply))

@@ -1,7 +1,9 @@
-"""A broker's counters of delayed messages."""
+"""A broker's counters of delayed messages, by topic."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
+from goqueue.core.counters import LabelledCounters
 from goqueue.core.delays.pending import DelayState
 from goqueue.core.histogram import Histogram
 
@@ -18,13 +20,15 @@ DELAY_COUNTERS = {
 
 
 @dataclass(slots=True)
-class DelayCounts:
+class DelaySeries:
+    """The counters of one topic. A partition keeps the series of its topic for its whole life."""
+
     pending: int = 0
+    """How many wait now: no counter, it falls."""
     fired: int = 0
     cancelled: int = 0
     rescheduled: int = 0
     expired: int = 0
-    lateness: Histogram = field(default_factory=Histogram)
 
     def note_ended(self, state: DelayState) -> None:
         if state is DelayState.DELIVERED:
@@ -34,13 +38,27 @@ class DelayCounts:
         else:
             self.expired += 1
 
-    def report(self) -> dict[str, int | float]:
+    def add(self, other: "DelaySeries", /) -> None:
+        self.pending += other.pending
+        self.fired += other.fired
+        self.cancelled += other.cancelled
+        self.rescheduled += other.rescheduled
+        self.expired += other.expired
+
+
+@dataclass(slots=True)
+class DelayCounts:
+    lateness: Histogram = field(default_factory=Histogram)
+    of: LabelledCounters[DelaySeries] = field(default_factory=partial(LabelledCounters, DelaySeries))
+    """By topic."""
+
+    def report(self, total: DelaySeries) -> dict[str, int | float]:
         return {
-            "delay.pending": self.pending,
-            "delay.fired": self.fired,
-            "delay.cancelled": self.cancelled,
-            "delay.rescheduled": self.rescheduled,
-            "delay.expired": self.expired,
+            "delay.pending": total.pending,
+            "delay.fired": total.fired,
+            "delay.cancelled": total.cancelled,
+            "delay.rescheduled": total.rescheduled,
+            "delay.expired": total.expired,
             "delay.lateness_p50_ms": _milliseconds(self.lateness.percentile(50)),
             "delay.lateness_p99_ms": _milliseconds(self.lateness.percentile(99)),
             "delay.lateness_max_ms": _milliseconds(self.lateness.highest),

@@ -1,12 +1,14 @@
-"""A broker's counters of its groups. They count runs of messages, never each message by itself.
+"""A broker's counters of its groups, by group. They count runs of messages, never each message by itself.
 
-Connections count deliveries and settlements. Leases end in the partitions and the groups send dead letters: these
-add to `expired` and `dead_letters` themselves.
+Connections count deliveries and settlements. Partitions count what they decide themselves: leases that end, dead
+letters, messages of each priority, and messages that were removed before they were done.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from goqueue.core.counters import LabelledCounters
 from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets
 from goqueue.core.ledger.entries import Expired
 from goqueue.core.ledger.settlements import Action
@@ -30,6 +32,7 @@ GROUP_COUNTERS = {
     "settled.released": "given back unopened",
     "settled.stale": "messages whose receipts were no longer good",
     "dead_letters": "messages sent to dead-letter topics",
+    "groups.removed_unacked": "messages that retention or a purge removed before their group was done with them",
     "groups.adopted": "brought back at the start from ledgers, since the register of groups had lost them",
     "groups.ledgers_lost": "ledgers that lost entries or were lost, so that messages come again; see the log",
     "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
@@ -44,16 +47,16 @@ _SETTLED = {
 
 
 @dataclass(slots=True)
-class GroupCounts:
-    members: int = 0
+class GroupSeries:
+    """The counters of one group."""
+
     delivered: int = 0
     again: int = 0
     bytes: int = 0
     expired: int = 0
     stale: int = 0
     dead_letters: int = 0
-    adopted: int = 0
-    ledgers_lost: int = 0
+    removed_unacked: int = 0
     served: list[int] = field(default_factory=lambda: [0] * LANE_COUNT)
     """By priority."""
     settled: dict[Action, int] = field(default_factory=lambda: dict.fromkeys(_SETTLED, 0))
@@ -80,18 +83,40 @@ class GroupCounts:
         if action in self.settled:
             self.settled[action] += size - refused
 
-    def report(self, groups: int) -> dict[str, int | float]:
+    def add(self, other: "GroupSeries", /) -> None:
+        self.delivered += other.delivered
+        self.again += other.again
+        self.bytes += other.bytes
+        self.expired += other.expired
+        self.stale += other.stale
+        self.dead_letters += other.dead_letters
+        self.removed_unacked += other.removed_unacked
+        self.note_served(other.served)
+        for action, count in other.settled.items():
+            self.settled[action] += count
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    members: int = 0
+    adopted: int = 0
+    ledgers_lost: int = 0
+    of: LabelledCounters[GroupSeries] = field(default_factory=partial(LabelledCounters, GroupSeries))
+    """By group. A redrive, which is no group of a client, counts as one that has ended."""
+
+    def report(self, groups: int, total: GroupSeries) -> dict[str, int | float]:
         return {
             "groups": groups,
             "groups.members": self.members,
-            "delivered.messages": self.delivered,
-            "delivered.again": self.again,
-            "delivered.bytes": self.bytes,
-            **{f"delivered.{lane.name.lower()}": self.served[lane] for lane in Priority},
-            "delivered.expired": self.expired,
-            **{name: self.settled[action] for action, name in _SETTLED.items()},
-            "settled.stale": self.stale,
-            "dead_letters": self.dead_letters,
+            "delivered.messages": total.delivered,
+            "delivered.again": total.again,
+            "delivered.bytes": total.bytes,
+            **{f"delivered.{lane.name.lower()}": total.served[lane] for lane in Priority},
+            "delivered.expired": total.expired,
+            **{name: total.settled[action] for action, name in _SETTLED.items()},
+            "settled.stale": total.stale,
+            "dead_letters": total.dead_letters,
+            "groups.removed_unacked": total.removed_unacked,
             "groups.adopted": self.adopted,
             "groups.ledgers_lost": self.ledgers_lost,
         }
@@ -100,7 +125,7 @@ class GroupCounts:
 LANE_COUNTERS = {
     "lane.PRIORITY.ready": "messages of this priority that queues have before them, where they can be counted",
     "lane.PRIORITY.in_flight": "those in the hands of consumers",
-    "lane.PRIORITY.served": "handed out since their partitions were opened",
+    "lane.PRIORITY.served": "handed out since the start",
     "lane.PRIORITY.share": "of all that were served, from 0 to 1",
     "lane.PRIORITY.oldest_seconds": "how old the oldest is that is not done",
 }

@@ -1,8 +1,11 @@
 """A broker's counters, for its operators.
 
 Nothing here is counted for each message: actors count the batches and fetches that pass through them, and the logs
-count what they write. The rest is computed when it is asked for. `COUNTERS` says what each name means; the pages
-have the same table.
+count what they write. The rest is read from boards when it is asked for, in slices, and no actor is called.
+`COUNTERS` says what each name means; the pages have the same table.
+
+The report has totals only, so it does not grow with topics and groups. `by_topic` and `by_group` are the counters
+behind them, with a label.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +13,18 @@ from dataclasses import dataclass, field
 
 import trio
 
-from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.reports import ChildReport, Fate
-from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts
-from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts
+from goqueue.actors.statistics.delays import DELAY_COUNTERS, DelayCounts, DelaySeries
+from goqueue.actors.statistics.groups import GROUP_COUNTERS, LANE_COUNTERS, GroupCounts, GroupSeries
 from goqueue.actors.statistics.refusallog import RefusalLog
+from goqueue.core.counters import CountsT, LabelledCounters
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.errors import BatchRefused, DuplicateMessage, GoQueueError
+from goqueue.storage.log.openlogs import LogsSurvey, WrittenCounts
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.views import LogSlice
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 from goqueue.types import Offset, Scalar
 
 THRESHOLDS_MS = (20, 100, 1_000)
@@ -83,8 +88,11 @@ class TopicCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class CountTopics(Request[TopicCounts]):
-    pass
+class TopicSeries:
+    """The counters of one topic."""
+
+    written: WrittenCounts
+    delays: DelaySeries
 
 
 @dataclass(slots=True)
@@ -144,7 +152,8 @@ class Statistics:
 
     # Reporting
 
-    def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    async def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        logs = await self._volume.logs.survey()
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -155,21 +164,36 @@ class Statistics:
             "requests": self.requests,
             "restarts": sum(self.restarts.values()),
             **{RESTARTS + kind: count for kind, count in self.restarts.items()},
-            **self._traffic(),
-            **self.groups.report(groups),
+            **self._traffic(logs.written),
+            **self.groups.report(groups, await self.all_groups()),
             "groups.bytes_kept": self._budget.bytes_kept,
             "groups.bytes_kept_max": self._budget.bytes_max,
             **lanes,
-            **self.delays.report(),
-            **self._disk_work(),
+            **self.delays.report(await _total(self.delays.of, DelaySeries())),
+            **self._disk_work(logs),
             "mailbox.depth_highest": topics.depth_highest,
             **self._loop(),
             "uptime_seconds": round(trio.current_time() - self._began, 3),
             **self._room(),
         }
 
-    def _traffic(self) -> dict[str, int | float]:
-        written = self._volume.logs.written()
+    async def by_topic(self) -> dict[str, TopicSeries]:
+        """The counters of each topic since the process began: none of them falls while the topic exists."""
+        written, delays = (await self._volume.logs.survey()).by_topic, self.delays.of
+        return {
+            topic: TopicSeries(written.get(topic, WrittenCounts()), delays.get(topic, DelaySeries()))
+            for topic in sorted(written.keys() | delays.keys())
+        }
+
+    async def all_groups(self) -> GroupSeries:
+        """The sum of all groups, deleted ones among them."""
+        return await _total(self.groups.of, GroupSeries())
+
+    def by_group(self) -> Mapping[str, GroupSeries]:
+        """The counters of each group since the process began: none of them falls while the group exists."""
+        return self.groups.of
+
+    def _traffic(self, written: WrittenCounts) -> dict[str, int | float]:
         return {
             "published.messages": written.records,
             "published.batches": written.batches,
@@ -184,11 +208,11 @@ class Statistics:
             "fetched.bytes": self.fetched_bytes,
         }
 
-    def _disk_work(self) -> dict[str, Scalar]:
+    def _disk_work(self, logs: LogsSurvey) -> dict[str, Scalar]:
         volume = self._volume
         return {
-            "logs.bytes": volume.logs.size(),
-            **_damage_in(volume.logs.damage()),
+            "logs.bytes": logs.bytes,
+            **_damage_in(logs.damage),
             "fsync.rounds": volume.committer.rounds,
             "fsync.syncs": volume.committer.syncs,
             "fsync.p50_ms": _milliseconds(volume.waits.percentile(50)),
@@ -209,6 +233,15 @@ class Statistics:
         space = self._volume.disk.space(self._data)
         memory = {} if self.memory is None else {"memory.bytes": self.memory()}
         return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
+
+
+async def _total(counters: LabelledCounters[CountsT], total: CountsT) -> CountsT:
+    """In slices; `total` is empty."""
+    slices = Slices()
+    for series in counters.series():
+        total.add(series)
+        await slices.step()
+    return total
 
 
 def _damage_in(damage: Mapping[str, Sequence[Damage]]) -> dict[str, Scalar]:

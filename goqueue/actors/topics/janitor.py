@@ -14,7 +14,9 @@ from goqueue.actors.partition.requests import Maintain
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.refusallog import RefusalLog
-from goqueue.actors.topics.requests import DescribeTopics, FindPartition, TopicView
+from goqueue.actors.topics.board import topics_board
+from goqueue.actors.topics.requests import FindPartition
+from goqueue.core.topics.metadata import KnownTopic
 from goqueue.errors import GoQueueError
 from goqueue.storage.directory.disposal import Disposal
 from goqueue.storage.log.volume import Volume
@@ -52,15 +54,15 @@ class Janitor(Actor):
             await trio.sleep(ROUND_SECONDS)
             if self._refusals is not None:
                 self._refusals.tell()
-            for topic in await self._topics.call(DescribeTopics()):
+            for topic in (await topics_board(self._topics)).topics():
                 await self._tidy(topic)
             self.rounds += 1
 
-    async def _tidy(self, topic: TopicView) -> None:
-        compact = topic.config["cleanup"] == "compact"
-        for view in topic.partitions:
+    async def _tidy(self, topic: KnownTopic) -> None:
+        compact = topic.config.cleanup == "compact"
+        for number in topic.numbers:
             try:
-                ref = await self._topics.call(FindPartition(topic.uuid, view.partition))
+                ref = await self._topics.call(FindPartition(topic.uuid, number))
                 await ref.call(Maintain(compact=compact))
             except GoQueueError:
                 continue  # deleted, restarting, or no room: the next round tries again

@@ -66,13 +66,6 @@ class DeleteTopic(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeTopics(Request[tuple[TopicView, ...]]):
-    """None asks for all."""
-
-    names: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RestorationView:
     """What is known of a lost partition, and what became, or would become, of it."""
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
-from goqueue.actors.partition.requests import Describe
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.concurrently import concurrently
 from goqueue.actors.runtime.handlers import answers, defers
@@ -26,17 +26,16 @@ from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
-from goqueue.actors.statistics.statistics import CountTopics, TopicCounts
 from goqueue.actors.topics.backup import snapshot_of
+from goqueue.actors.topics.board import TopicsBoard
 from goqueue.actors.topics.lost import LostPartitions
 from goqueue.actors.topics.opening import WIDTH, PartitionOpening
-from goqueue.actors.topics.partitions import PartitionChild, partition_view, settings_of
+from goqueue.actors.topics.partitions import PartitionChild, settings_of
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
-    DescribeTopics,
     FindPartition,
     FindPartitions,
     OutlineTopics,
@@ -66,6 +65,7 @@ from goqueue.errors import (
 from goqueue.storage.directory.folders import TopicFolders
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 
 logger = logging.getLogger("goqueue.topics")
 
@@ -102,6 +102,7 @@ class Topics(Actor):
         self._lost = LostPartitions(volume, data, self._folders, self._report)
         self._opening = PartitionOpening(self._folders, self._lost, partitions, self._partition_at, self._report)
         self._watchers = Watchers(self._metadata)
+        self._board = TopicsBoard(self._metadata, self._opening.refs, self._opening.unavailable, self._lost)
         self.reports: list[str] = []
 
     async def start(self) -> None:
@@ -112,12 +113,19 @@ class Topics(Actor):
         places = [PartitionChild(topic, number) for topic in self._metadata for number in topic.numbers]
         await concurrently(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
         await self._start_partitions(places, self._sign_known)
+        for topic in self._metadata:
+            self._board.put(topic)
+        names = {topic.name for topic in self._metadata}
+        self._volume.logs.complete(names)
+        self._delay_counts.of.complete(names)
+        self.show(self._board)
 
     async def stop(self) -> None:
         if self._log is not None:
             await self._log.close()
 
     def close(self) -> None:
+        self.show(None)
         if self._log is not None:
             self._log.abandon()
 
@@ -149,6 +157,7 @@ class Topics(Actor):
         topic = self._metadata.topic(message.name)
         places = [PartitionChild(topic, number) for number in topic.numbers]
         await self._start_partitions(places, partial(self._sign_new, topic))
+        self._board.put(topic)
         self._watchers.tell(self.name)
         return topic
 
@@ -156,6 +165,7 @@ class Topics(Actor):
     async def alter(self, message: AlterTopic, reply: Reply[TopicView]) -> None:
         await self._write_with_reserve(self._metadata.alter_topic(message.name, message.changes))
         topic = self._metadata.topic(message.name)
+        self._board.put(topic)
         await self._configure(topic, topic.numbers)
         self.background(self._tell_topic, topic, reply)
 
@@ -166,6 +176,7 @@ class Topics(Actor):
         topic = self._metadata.topic(message.name)
         places = [PartitionChild(topic, number) for number in topic.numbers[before.partitions :]]
         await self._start_partitions(places, partial(self._sign_new, topic))
+        self._board.put(topic)
         self._watchers.tell(self.name)
         await self._configure(topic, before.numbers)  # each has a smaller share of the limits
         self.background(self._tell_topic, topic, reply)
@@ -177,7 +188,10 @@ class Topics(Actor):
         record = self._metadata.delete_topic(message.name, message.uuid)
         topic = self._metadata.topic(message.name)
         await self._write_with_reserve(record)
+        self._board.remove(topic)
         await self._opening.remove(topic)
+        self._volume.logs.end_topic(topic.name)
+        self._delay_counts.of.end(topic.name)
         self._watchers.tell(self.name)
         with suppress(DiskFull):  # it is deleted; the next start removes the folder, or a topic that needs its name
             await self._volume.reserve.with_room(partial(self._folders.discard, topic))
@@ -218,18 +232,11 @@ class Topics(Actor):
 
         async def tell(number: int) -> None:
             with suppress(PartitionUnavailable, ActorDied):  # a partition that restarts gets them from here
-                await self._ref(topic, number).call(settings)
+                await self._board.ref(topic, number).call(settings)
 
         await concurrently(tell, numbers, WIDTH)
 
-    # Questions. Views are made in background tasks: they ask every partition, and one of them may be restarting.
-
-    @defers(DescribeTopics)
-    async def describe(self, message: DescribeTopics, reply: Reply[tuple[TopicView, ...]]) -> None:
-        if message.names is None:
-            self.background(self._tell_all, list(self._metadata), reply)
-        else:
-            self.background(self._tell_some, [self._metadata.topic(name) for name in message.names], reply)
+    # Questions. Views are made in background tasks: a partition may be restarting.
 
     @defers(TakeSnapshot)
     async def take_snapshot(self, _: TakeSnapshot, reply: Reply[SnapshotView]) -> None:
@@ -248,50 +255,14 @@ class Topics(Actor):
             found = snapshot_of(self._metadata, self._folders, self._volume, now)
             if isinstance(found, SnapshotView):
                 return found
-            await self._ref(found.topic, found.number).call(Describe())
+            await board_of(self._board.ref(found.topic, found.number))
         raise ActorDied("partitions are being started again and again; look into the broker's log, then try again")
 
     async def _tell_topic(self, topic: KnownTopic, reply: Reply[TopicView]) -> None:
         try:
-            reply.resolve(await self._view(topic))
+            reply.resolve(await self._board.view(topic, Slices()))
         except GoQueueError as error:
             reply.fail(error)
-
-    async def _tell_some(self, topics: Sequence[KnownTopic], reply: Reply[tuple[TopicView, ...]]) -> None:
-        try:
-            reply.resolve(tuple([await self._view(topic) for topic in topics]))
-        except GoQueueError as error:
-            reply.fail(error)
-
-    async def _tell_all(self, topics: Sequence[KnownTopic], reply: Reply[tuple[TopicView, ...]]) -> None:
-        views = []
-        try:
-            for topic in topics:
-                with suppress(UnknownTopic):  # deleted meanwhile
-                    views.append(await self._view(topic))
-            reply.resolve(tuple(views))
-        except GoQueueError as error:
-            reply.fail(error)
-
-    async def _view(self, topic: KnownTopic) -> TopicView:
-        try:
-            asked = [await self._ref(topic, number).ask(Describe()) for number in topic.numbers]
-            views = [await partition_view(number, each) for number, each in enumerate(asked)]
-        except ActorDied:
-            self._check_there(topic)
-            raise
-        return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
-
-    def _check_there(self, topic: KnownTopic) -> None:
-        if self._metadata.topic(topic.name).uuid != topic.uuid:
-            raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
-
-    def _ref(self, topic: KnownTopic, number: int) -> ActorRef:
-        ref = self._opening.refs.get((topic.uuid, number))
-        if ref is None:
-            self._check_there(topic)
-            raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
-        return ref
 
     @answers(WatchTopics)
     async def watch(self, message: WatchTopics) -> Sequence[TopicOutline]:
@@ -300,14 +271,6 @@ class Topics(Actor):
     @answers(OutlineTopics)
     async def outline(self, _: OutlineTopics) -> Sequence[TopicOutline]:
         return self._watchers.outline
-
-    @answers(CountTopics)
-    async def count(self, _: CountTopics) -> TopicCounts:
-        partitions = sum(topic.partitions for topic in self._metadata)
-        deepest = max((ref.counts.depth_highest for ref in self._opening.refs.values()), default=0)
-        return TopicCounts(
-            len(self._metadata), partitions, len(self._opening.unavailable), len(self._lost), deepest
-        )
 
     @answers(FindPartition)
     async def find(self, message: FindPartition) -> ActorRef:

@@ -16,6 +16,7 @@ from goqueue.core.log.producers import ProducerStates
 from goqueue.core.records.batch import Batch, Envelope, envelope_for, seal_envelope
 from goqueue.errors import Closed, DamagedData, DiskFull, LogStopped, StorageError, TooManyFiles
 from goqueue.storage.log.index import BEGINNING
+from goqueue.storage.log.openlogs import Appended
 from goqueue.storage.log.producersnapshot import EncodedProducers, ProducerTail, encode_producers, write_producers
 from goqueue.storage.log.recovery import Recovered, recover
 from goqueue.storage.log.recoverypoint import NAME as RECOVERY_POINT
@@ -176,6 +177,10 @@ class GrowingLog:
         return self._segments.size()
 
     @property
+    def appended(self) -> Appended:
+        return Appended(self._appended_batches, self._appended_records, self._appended_bytes)
+
+    @property
     def append_time(self) -> Microseconds:
         """The append time of the newest batch."""
         return self._append_time
@@ -209,9 +214,7 @@ class GrowingLog:
             leader_epoch=self.leader_epoch,
             segments=len(self._segments),
             size=self._segments.size(),
-            appended_batches=self._appended_batches,
-            appended_records=self._appended_records,
-            appended_bytes=self._appended_bytes,
+            appended=self.appended,
             commits=self._commits,
             damage=tuple(self._damage),
             torn=tuple(self._torn),

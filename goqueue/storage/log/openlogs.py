@@ -1,13 +1,18 @@
 """The open logs of a node's partitions, so that all of them can be seen at one moment.
 
-Each log is still owned by its partition. Others only look, and never wait while they do: what they see of several
-logs was true of all of them at once.
+Each log is still owned by its partition. Others only look. A backup never waits while it looks: what it sees of
+several logs was true of all of them at once. A survey for operators goes through the logs in slices.
+
+Every log counts what is appended to it. When it is closed, its counts stay here with its topic's, so that the
+counters of a topic never fall when a partition is restarted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
+from goqueue.core.counters import LabelledCounters
+from goqueue.storage.slices import Slices
 from goqueue.types import Offset
 
 if TYPE_CHECKING:
@@ -24,6 +29,14 @@ class LogStanding:
     leader_epoch: int
 
 
+class Appended(NamedTuple):
+    """The counts of everything appended to a log since it was opened."""
+
+    batches: int
+    records: int
+    bytes: int
+
+
 @dataclass(slots=True)
 class WrittenCounts:
     """The counts of everything appended to logs since the process began."""
@@ -32,17 +45,28 @@ class WrittenCounts:
     records: int = 0
     bytes: int = 0
 
-    def add(self, log: "GrowingLog") -> None:
-        counted = log.statistics()
-        self.batches += counted.appended_batches
-        self.records += counted.appended_records
-        self.bytes += counted.appended_bytes
+    def add(self, other: "WrittenCounts | Appended", /) -> None:
+        self.batches += other.batches
+        self.records += other.records
+        self.bytes += other.bytes
+
+
+@dataclass(slots=True)
+class LogsSurvey:
+    written: WrittenCounts = field(default_factory=WrittenCounts)
+    """To all logs, those of deleted topics among them."""
+    by_topic: dict[str, WrittenCounts] = field(default_factory=dict)
+    bytes: int = 0
+    """The size of all segments of all logs."""
+    damage: "dict[str, tuple[Damage, ...]]" = field(default_factory=dict)
+    """By directory, for the logs that have damage."""
 
 
 class OpenLogs:
     def __init__(self) -> None:
         self._logs: dict[str, GrowingLog] = {}
-        self._gone = WrittenCounts()
+        self._closed = LabelledCounters(WrittenCounts)
+        """What was appended to logs that were closed, by topic."""
 
     def __len__(self) -> int:
         return len(self._logs)
@@ -51,25 +75,41 @@ class OpenLogs:
         self._logs[log.directory] = log
 
     def leave(self, log: "GrowingLog") -> None:
-        """Its partition ends; its counts stay in the total. A second call does nothing."""
+        """Its partition ends; its counts stay with its topic's. A second call does nothing."""
         if self._logs.get(log.directory) is log:
-            self._gone.add(self._logs.pop(log.directory))
+            del self._logs[log.directory]
+            self._closed.begin(_topic_of(log.directory)).add(log.appended)
+
+    def complete(self, topics: Container[str]) -> None:
+        """These are all topics that there are: the counts of others have ended."""
+        self._closed.complete(topics)
+
+    def end_topic(self, topic: str) -> None:
+        """The topic is deleted, and its logs are closed: its counts stay in the total."""
+        self._closed.end(topic)
 
     def standing(self, directory: str) -> LogStanding | None:
         """None while the log is not open."""
         log = self._logs.get(directory)
         return None if log is None else LogStanding(log.log_start, log.high_watermark, log.leader_epoch)
 
-    def written(self) -> WrittenCounts:
-        total = WrittenCounts(self._gone.batches, self._gone.records, self._gone.bytes)
-        for log in self._logs.values():
-            total.add(log)
-        return total
+    async def survey(self) -> LogsSurvey:
+        """In slices: a log that is closed meanwhile is counted as it was then, and once."""
+        survey, slices, logs = LogsSurvey(), Slices(), list(self._logs.items())
+        survey.written.add(self._closed.total())
+        for topic, closed in self._closed.items():
+            survey.by_topic[topic] = WrittenCounts(closed.batches, closed.records, closed.bytes)
+        for directory, log in logs:
+            appended, topic = log.appended, _topic_of(directory)
+            survey.written.add(appended)
+            survey.by_topic.setdefault(topic, WrittenCounts()).add(appended)
+            survey.bytes += log.size
+            if log.damage_met:
+                survey.damage[directory] = tuple(log.damage_met)
+            await slices.step()
+        return survey
 
-    def damage(self) -> dict[str, Sequence["Damage"]]:
-        """By directory, for the logs that have damage."""
-        return {path: log.damage_met for path, log in self._logs.items() if log.damage_met}
 
-    def size(self) -> int:
-        """Bytes of all segments of all logs."""
-        return sum(log.size for log in self._logs.values())
+def _topic_of(directory: str) -> str:
+    """A partition's folder is named after its topic and its number."""
+    return directory.rsplit("/", 2)[-2]

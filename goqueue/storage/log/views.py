@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from goqueue.storage.log.openlogs import Appended
 from goqueue.storage.log.recovery import TornTail
 from goqueue.storage.log.scan import Damage
 from goqueue.types import Buffer, Offset
@@ -26,9 +27,7 @@ class LogStatistics:
     leader_epoch: int
     segments: int
     size: int
-    appended_batches: int
-    appended_records: int
-    appended_bytes: int
+    appended: Appended
     commits: int
     damage: tuple[Damage, ...]
     torn: tuple[TornTail, ...]

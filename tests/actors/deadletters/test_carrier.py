@@ -10,7 +10,8 @@ from trio.testing import MockClock
 from goqueue.actors.groups.requests import FindGroup
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
-from goqueue.actors.topics.requests import AddPartitions, DeleteTopic, DescribeTopics
+from goqueue.actors.topics.board import described_topics
+from goqueue.actors.topics.requests import AddPartitions, DeleteTopic
 from goqueue.core.ledger.entries import TransferDone
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.batch import ENVELOPE_SIZE, parse_envelope
@@ -65,7 +66,7 @@ async def test_a_rejected_message_is_found_in_the_dead_letter_topic_with_its_sto
             "goqueue-dlq-attempts": b"1",
             "goqueue-dlq-reason": b"no such customer",
         }
-        [made] = await running.topics.call(DescribeTopics(("orders.dlq",)))
+        [made] = await described_topics(running.topics, ("orders.dlq",))
         assert (len(made.partitions), made.config["retention_hours"]) == (3, "unlimited")
 
 
@@ -153,7 +154,7 @@ async def test_dead_letters_have_none_themselves_and_what_is_rejected_there_come
         assert (await who.take("orders.dlq", visibility=1.0)).runs == ((0, 0, 2),)
         await patience(2)
         assert (await who.take("orders.dlq")).runs == ((0, 0, 3),)
-        assert [topic.name for topic in await running.topics.call(DescribeTopics(None))] == ["orders.dlq"]
+        assert [topic.name for topic in await described_topics(running.topics)] == ["orders.dlq"]
 
 
 async def test_the_dead_letter_topic_of_a_topic_with_the_longest_name(

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery.requests import SettleRuns
-from goqueue.actors.groups.requests import FindGroup, ListGroups
+from goqueue.actors.groups.requests import FindGroup
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic
@@ -19,6 +19,7 @@ from goqueue.errors import GroupConflict, UnknownGroup, UnknownPartition, Unknow
 from goqueue.net.wire.groups import Redrive
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import WatchedDisk, broker
+from tests.actors.groups.groupstage import group_names
 from tests.actors.groups.groupworld import Consumer, consumer, create, described, partition_of, patience, records
 from tests.actors.partition.test_partition import publish
 from tests.actors.runtime.troupe import start_call
@@ -192,7 +193,7 @@ async def test_it_keeps_to_its_rate(disk: SimulatedDisk, autojump_clock: MockClo
         assert 20 <= len(await values(running, "orders")) - 50 <= 30
         with pytest.raises(GroupConflict, match="under way"):
             await redrive(running)
-        assert await running.groups.call(ListGroups()) == ["billing"], "others are served meanwhile"
+        assert await group_names(running.groups) == ["billing"], "others are served meanwhile"
         await trio.sleep(begin + 7 - trio.current_time())
         assert asked.answer == (50, 0)
 
@@ -212,7 +213,7 @@ async def test_what_cannot_be_asked_for(disk: SimulatedDisk, autojump_clock: Moc
             await redrive(running, partition=1)
         with pytest.raises(UnknownGroup):
             await running.groups.call(FindGroup("__redrive"))
-        assert await running.groups.call(ListGroups()) == ["billing"]
+        assert await group_names(running.groups) == ["billing"]
         assert await redrive(running, partition=0) == (1, 0)
 
 

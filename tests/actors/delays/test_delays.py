@@ -127,7 +127,7 @@ async def test_what_becomes_durable_at_once_is_told_a_thousand_at_a_time(
     async with stage(disk) as on:
         await on.publish([LATER] * MANY)
         await trio.testing.wait_all_tasks_blocked()
-        assert on.timers.counts.pending == MANY
+        assert on.timers.counts.of.total().pending == MANY
         assert (max(on.timers.told), sum(on.timers.told)) == (TOLD_AT_ONCE, MANY)
 
 
@@ -140,7 +140,7 @@ async def test_a_start_loads_timers_some_at_a_time(
         await on.publish(dues)
         assert await on.ref.call(CancelDelayed(3))
     async with stage(disk) as on:
-        assert on.timers.counts.pending == MANY - 1
+        assert on.timers.counts.of.total().pending == MANY - 1
         assert (max(on.timers.loaded), sum(on.timers.loaded)) == (LOADED_AT_ONCE // 10, MANY - 1)
         page = await on.ref.call(ListDelayed(0, 1_000, False))
         assert [view.due for view in page.views] == [*dues[:3], *dues[4:1_001]]
@@ -194,7 +194,7 @@ async def test_however_many_fall_due_at_once_each_fires_once(
         await trio.sleep(5)
         fired = await on.fired()
         assert fired == sorted(range(count), key=lambda number: number % 3)
-        assert on.timers.counts.fired == on.timers.counts.lateness.count == count
+        assert on.timers.counts.of.total().fired == on.timers.counts.lateness.count == count
 
 
 async def test_a_message_that_was_due_before_it_was_published_is_not_late(
@@ -254,8 +254,8 @@ async def test_a_purge_leaves_timers_of_which_none_fires(
         await on.publish([LATER])
         await trio.sleep(2)
         assert sum(on.timers.told) == 1
-        assert on.timers.counts.pending == 1
-        assert on.timers.counts.expired == MANY
+        assert on.timers.counts.of.total().pending == 1
+        assert on.timers.counts.of.total().expired == MANY
         assert await on.messages() == []
         listed = [view.offset for view in (await on.ref.call(ListDelayed(0, 1_000, True))).views]
         assert listed == list(range(MANY - 700, MANY))
@@ -263,7 +263,7 @@ async def test_a_purge_leaves_timers_of_which_none_fires(
         await trio.sleep(2)
         assert await on.messages() == []
         assert await on.ref.call(CountDelayed(())) == [1]
-        assert on.timers.counts.pending == 1
+        assert on.timers.counts.of.total().pending == 1
         assert [view.offset for view in (await on.ref.call(ListDelayed(0, 1_000, True))).views] == listed
 
 
@@ -280,10 +280,10 @@ async def test_timers_of_cancelled_messages_do_not_pile_up(
         await trio.testing.wait_all_tasks_blocked()
         [owner] = on.timers._owners
         assert 20 <= on.timers._wheel.count(owner) <= 20 + 20 + 10
-        assert on.timers.counts.pending == 20
+        assert on.timers.counts.of.total().pending == 20
         await trio.sleep(61)
         assert await on.fired() == list(range(40, 60))
-        assert on.timers.counts.pending == 0
+        assert on.timers.counts.of.total().pending == 0
 
 
 @pytest.mark.parametrize("turns", range(0, 24, 3))

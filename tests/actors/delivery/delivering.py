@@ -11,12 +11,13 @@ from goqueue.actors.delivery.requests import (
     AttachGroup,
     AwaitDeliverable,
     DeadLettersWait,
-    DescribeLedger,
+    LedgerFacts,
     LedgerView,
     SettleRuns,
     Take,
     Taken,
 )
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.runtime.actor import Actor
@@ -124,9 +125,14 @@ class Desk:
         return await self.ref.call(SettleRuns(group, taken.nonce, action, settled, delay, reason))
 
     async def view(self, group: str = GROUP) -> LedgerView:
-        view = await self.ref.call(DescribeLedger(group))
+        view = await (await board_of(self.ref)).ledgers.view(group)
         assert view is not None
         return view
+
+    async def facts(self, group: str = GROUP) -> LedgerFacts:
+        facts = await (await board_of(self.ref)).ledgers.facts(group)
+        assert facts is not None
+        return facts
 
     async def committed(self, group: str = GROUP) -> int:
         return (await self.view(group)).progress.committed

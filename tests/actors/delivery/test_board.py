@@ -9,6 +9,7 @@ from trio.testing import MockClock
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.description import Found, look_at_each
+from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.requests import DeleteBefore
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
@@ -25,8 +26,8 @@ def disk() -> SimulatedDisk:
 
 def board_of(there: Desk) -> LedgerBoard:
     board = there.ref.board
-    assert isinstance(board, LedgerBoard)
-    return board
+    assert isinstance(board, PartitionBoard)
+    return board.ledgers
 
 
 async def looked_at(ref: ActorRef) -> Found:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.delivery.requests import AssignPartition, GatherLedgerFacts, Taken
+from goqueue.actors.delivery.requests import AssignPartition, Taken
 from goqueue.actors.partition.requests import Maintain
 from goqueue.core.ledger.keys import LOOK_AHEAD_MAX
 from goqueue.core.ledger.settings import LedgerSettings
@@ -179,8 +179,7 @@ async def test_the_look_ahead_ends(disk: SimulatedDisk, autojump_clock: MockCloc
         assert offsets(first) == [0]
         for _ in range(4):
             assert offsets(await desk.take()) == [], "the other key lies behind the look-ahead"
-        known = await desk.ref.call(GatherLedgerFacts(GROUP))
-        assert known is not None
+        known = await desk.facts()
         behind, beyond = known.partition.behind_keys, known.partition.not_looked_at
         assert (behind + beyond, behind >= LOOK_AHEAD_MAX, beyond > 0) == (LOOK_AHEAD_MAX + 1, True, True)
         await desk.settle(first)

@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delivery import view
-from goqueue.actors.delivery.requests import GatherLedgerFacts, ResetLedger, Taken
+from goqueue.actors.delivery.requests import ResetLedger, Taken
 from goqueue.actors.partition.requests import DeleteBefore, Maintain, Produce
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
@@ -279,14 +279,12 @@ async def test_each_lane_is_seen_by_itself(disk: SimulatedDisk, autojump_clock: 
         ages = [each.oldest_ms for each in lanes if each.oldest_ms is not None]
         assert ages[1] - ages[0] >= 5_000
         await trio.sleep(3)
-        facts = await there.ref.call(GatherLedgerFacts(GROUP))
-        assert facts is not None
+        facts = await there.facts()
         assert facts.partition.lane_wait is None, "nothing else has work"
         await published(there, *[CRITICAL] * 100)
         await taken(there, 20)
         await trio.sleep(3)
-        facts = await there.ref.call(GatherLedgerFacts(GROUP))
-        assert facts is not None
+        facts = await there.facts()
         assert facts.partition.lane_wait is not None
         assert facts.partition.lane_wait.priority == "low"
 

@@ -11,9 +11,11 @@ import trio
 
 from goqueue.actors.deadletters.requests import RedriveDeadLetters
 from goqueue.actors.delivery import requests as partition
+from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.connection import Common, Connection
 from goqueue.actors.groups import requests as ask
+from goqueue.actors.groups.board import GroupBoard, GroupsBoard
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
@@ -21,7 +23,8 @@ from goqueue.actors.runtime.handlers import answers, defers
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.root import running
-from goqueue.actors.statistics.statistics import CountTopics, Statistics, TopicCounts
+from goqueue.actors.statistics.statistics import Statistics
+from goqueue.actors.topics.board import TopicsBoard
 from goqueue.actors.topics.requests import FindPartition, FindPartitions
 from goqueue.core.groups.views import (
     DescribedGroup,
@@ -33,6 +36,7 @@ from goqueue.core.groups.views import (
 )
 from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.slices.cachebudget import CacheBudget
+from goqueue.core.topics.metadata import Metadata
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
 from goqueue.net.transport.transport import memory_transport_pair
@@ -40,6 +44,7 @@ from goqueue.net.wire.groups import ReceivePartition
 from goqueue.storage.log.volume import Volume
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
+from goqueue.types import Scalar
 from tests.actors.front.bareclient import BareClient
 
 TOPIC = bytes(range(16))
@@ -140,6 +145,40 @@ class StagePartition(Actor):
         return [each for each in self.asked if isinstance(each, partition.SettleRuns)]
 
 
+class StageBoard(GroupBoard):
+    """What a group on the stage shows."""
+
+    def __init__(self, group: "StageGroup") -> None:
+        self._group = group
+
+    async def describe(self) -> DescribedGroup:
+        group = self._group
+        partitions = group.described or (PARTITION,) * group.partitions
+        return DescribedGroup(group.name, "stable", 3, group.settings, group.members, partitions)
+
+    def lanes(self) -> list[LedgerBoard]:
+        return [StageLedgers(self._group)]
+
+
+class StageLedgers(LedgerBoard):
+    """A partition on which the group has work."""
+
+    def __init__(self, group: "StageGroup") -> None:
+        self._group = group
+
+    def has(self, group: str) -> bool:
+        return True
+
+    def is_at_rest(self, group: str) -> bool:
+        return False
+
+    async def view(self, group: str) -> None:
+        if self._group.gate is not None:
+            await self._group.gate.wait()
+        if self._group.refusal is not None:
+            raise self._group.refusal
+
+
 class StageGroup(Actor):
     """Answers heartbeats when told to, and writes down everything."""
 
@@ -149,10 +188,14 @@ class StageGroup(Actor):
         self.waiting: list[Reply[MemberState]] = []
         self.gate: trio.Event | None = None
         """Until it is open, nobody joins."""
+        self.settings: dict[str, Scalar] = {}
         self.partitions = 0
         self.described: tuple[DescribedPartition, ...] = ()
         self.members: tuple[DescribedMember, ...] = ()
         """How many it describes."""
+
+    async def start(self) -> None:
+        self.show(StageBoard(self))
 
     def heard_of(self, kind: type[Any]) -> list[Any]:
         return [each for each in self.heard if isinstance(each, kind)]
@@ -182,21 +225,21 @@ class StageGroup(Actor):
     async def member_lost(self, message: ask.MemberLost) -> None:
         self._note(message)
 
-    @answers(ask.DescribeGroup)
-    async def describe(self, message: ask.DescribeGroup) -> DescribedGroup:
-        self._note(message)
-        partitions = self.described or (PARTITION,) * self.partitions
-        return DescribedGroup(self.name, "stable", 3, {}, self.members, partitions)
-
     @answers(ask.Alter)
-    async def alter(self, message: ask.Alter) -> DescribedGroup:
+    async def alter(self, message: ask.Alter) -> None:
         self._note(message)
-        return DescribedGroup(self.name, "empty", 3, message.settings, (), ())
+        self.settings = message.settings
 
     @answers(ask.ResetOffsets)
     async def reset(self, message: ask.ResetOffsets) -> tuple[MovedOffset, ...]:
         self._note(message)
         return (MovedOffset("orders", 0, 5, 0),)
+
+
+class StageGroupsBoard(GroupsBoard):
+    def refs(self) -> dict[str, ActorRef]:
+        """With one that is gone when it is looked for."""
+        return {**super().refs(), "gone-meanwhile": ChildSpec("gone-meanwhile", StageGroup).ref}
 
 
 class StageGroups(Actor):
@@ -205,16 +248,15 @@ class StageGroups(Actor):
         self.heard: list[Request[Any]] = []
         self.gate: trio.Event | None = None
 
+    async def start(self) -> None:
+        self.show(StageGroupsBoard(self.groups, ""))
+
     @answers(ask.FindGroup)
     async def find(self, message: ask.FindGroup) -> ActorRef:
         self.heard.append(message)
         if message.name not in self.groups:
             raise UnknownGroup(f"there is no group {message.name}")
         return self.groups[message.name]
-
-    @answers(ask.ListGroups)
-    async def names(self, _: ask.ListGroups) -> Sequence[str]:
-        return [*self.groups, "gone-meanwhile"]
 
     @answers(ask.RemoveGroup)
     async def remove(self, message: ask.RemoveGroup) -> None:
@@ -237,6 +279,9 @@ class StageTopics(Actor):
         self.nothing_found: GoQueueError | None = None
         """What it says when it is asked for many at once."""
 
+    async def start(self) -> None:
+        self.show(TopicsBoard(Metadata(), {}, (), ()))
+
     @answers(FindPartition)
     async def find_partition(self, message: FindPartition) -> ActorRef:
         found = self._find(message.topic, message.partition)
@@ -254,10 +299,6 @@ class StageTopics(Actor):
         if topic != UUID(bytes=TOPIC) or number >= len(self._partitions):
             return UnknownPartition("there is no such partition")
         return self._partitions[number]
-
-    @answers(CountTopics)
-    async def count(self, _: CountTopics) -> TopicCounts:
-        return TopicCounts(1, len(self._partitions), 0, 0, 0)
 
 
 @dataclass

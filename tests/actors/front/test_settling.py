@@ -164,7 +164,7 @@ async def test_what_is_delivered_and_settled_is_counted_in_messages(autojump_clo
         words = [ACK, *(ACK._replace(action=action, runs=(DeliveryRun(0, action, 1),)) for action in (1, 2, 3))]
         extend = ACK._replace(action=4, delay_ms=1_000)
         await settled(stage, *words, extend)
-        report = counts.report(groups=1)
+        report = counts.report(1, counts.of["g"])
         assert {name: value for name, value in report.items() if value} == {
             "groups": 1,
             "delivered.messages": 110,
@@ -182,7 +182,7 @@ async def test_a_delivery_that_fails_is_not_counted(autojump_clock: MockClock) -
     async with staged() as stage:
         stage.partitions[0].outcomes = [PartitionUnavailable("mend it")]
         await settled(stage, ACK)
-        assert stage.broker.statistics.groups.settled[Action.ACK] == 0
+        assert stage.broker.statistics.groups.of["g"].settled[Action.ACK] == 0
 
 
 async def test_who_settles_and_goes_has_settled(autojump_clock: MockClock) -> None:

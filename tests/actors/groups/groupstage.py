@@ -4,24 +4,25 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import trio
 
-from goqueue.actors.delivery.board import ProgressBoard
+from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.requests import (
     AssignPartition,
     AttachGroup,
-    DescribeLedger,
     ForgetGroup,
     LedgerHolder,
     LedgerView,
     ListLedgers,
     ResetLedger,
 )
+from goqueue.actors.groups.board import group_board, groups_board
 from goqueue.actors.groups.groups import Groups
 from goqueue.actors.groups.requests import AwaitMembership, FindGroup, Join
+from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.register.register import GroupRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec, supervised
@@ -40,7 +41,7 @@ from goqueue.actors.topics.requests import (
     WatchTopics,
 )
 from goqueue.core.groups.subscription import Subscription
-from goqueue.core.groups.views import MemberState
+from goqueue.core.groups.views import DescribedGroup, MemberState
 from goqueue.core.ledger.views import Progress
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownTopic
@@ -83,10 +84,26 @@ class Script:
         return member
 
 
-class ScriptedBoard(ProgressBoard):
+class ScriptedBoard(LedgerBoard):
     def __init__(self, script: Script, place: Place) -> None:
         self._script = script
         self._place = place
+
+    def at_rest(self, group: str) -> None:
+        return None
+
+    async def view(self, group: str) -> LedgerView:
+        if self._place in self._script.hanging:
+            await trio.sleep_forever()
+        error = self._script.refusing.get(self._place)
+        if error is not None:
+            raise error
+        committed = self._script.committed.get(self._place, 0)
+        progress = Progress(committed, committed, 1, 2, 0, 3, 1, 5, None)
+        return LedgerView(progress, 100, 100 - committed, 7)
+
+    async def facts(self, group: str) -> None:
+        return None
 
     def committed(self, group: str) -> int:
         self._script.looks.append(self._place)
@@ -103,7 +120,7 @@ class ScriptedPartition(Actor):
         self._listeners: dict[str, ActorRef] = {}
 
     async def start(self) -> None:
-        self.show(ScriptedBoard(self._script, self._place))
+        self.show(PartitionBoard(cast(Any, None), cast(Any, None), ScriptedBoard(self._script, self._place)))
 
     def close(self) -> None:
         self.show(None)
@@ -124,9 +141,6 @@ class ScriptedPartition(Actor):
 
     def _answer(self, message: object) -> object:
         committed = self._script.committed.get(self._place, 0)
-        if isinstance(message, DescribeLedger):
-            progress = Progress(committed, committed, 1, 2, 0, 3, 1, 5, None)
-            return LedgerView(progress, 100, 100 - committed, 7)
         if isinstance(message, ListLedgers):
             return self._script.ledgers.get(self._place, ())
         if isinstance(message, ForgetGroup):
@@ -247,6 +261,14 @@ async def on_stage(disk: SimulatedDisk, before: Stage | None = None) -> AsyncIte
                 stage.groups = groups.ref
                 yield stage
         nursery.cancel_scope.cancel()
+
+
+async def group_names(groups: ActorRef) -> list[str]:
+    return list((await groups_board(groups)).refs())
+
+
+async def description(group: ActorRef) -> DescribedGroup:
+    return await (await group_board(group)).describe()
 
 
 def join(

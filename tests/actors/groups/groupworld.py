@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import trio
 
 from goqueue.actors.delivery.requests import SettleRuns, Take, Taken
-from goqueue.actors.groups.requests import DescribeGroup, FindGroup, Join
+from goqueue.actors.groups.board import found_board
+from goqueue.actors.groups.requests import FindGroup, Join
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Fetch
 from goqueue.actors.runtime.ref import ActorRef
-from goqueue.actors.topics.requests import CreateTopic, DescribeTopics, FindPartition, TopicView
+from goqueue.actors.topics.board import described_topics
+from goqueue.actors.topics.requests import CreateTopic, FindPartition, TopicView
 from goqueue.core.groups.subscription import Subscription
 from goqueue.core.groups.views import DescribedGroup, MemberState
 from goqueue.core.ledger.settlements import Action
@@ -49,7 +51,7 @@ async def consumer(
 
 
 async def partition_of(broker: Broker, topic: str, number: int = 0) -> ActorRef:
-    [view] = await broker.topics.call(DescribeTopics((topic,)))
+    [view] = await described_topics(broker.topics, (topic,))
     return await broker.topics.call(FindPartition(view.uuid, number))
 
 
@@ -73,7 +75,7 @@ async def records(broker: Broker, topic: str, number: int = 0) -> list[Record]:
 
 
 async def described(broker: Broker, group: str = "billing") -> DescribedGroup:
-    return await (await broker.groups.call(FindGroup(group))).call(DescribeGroup())
+    return await (await found_board(broker.groups, group)).describe()
 
 
 async def patience(seconds: float = 3.0) -> None:

@@ -6,12 +6,12 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AssignPartition, GatherLedgerFacts, ReleaseMember, ReplaceMember
-from goqueue.actors.groups.requests import Alter, CheckEmpty, DescribeGroup, Leave
+from goqueue.actors.delivery.requests import AssignPartition, ReleaseMember, ReplaceMember
+from goqueue.actors.groups.requests import Alter, CheckEmpty, Leave
 from goqueue.errors import Fenced, GroupConflict, StaleGeneration, Unavailable, UnknownMember
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, desk, run
-from tests.actors.groups.groupstage import heartbeat, join, on_stage, parts
+from tests.actors.groups.groupstage import description, heartbeat, join, on_stage, parts
 from tests.actors.runtime.troupe import start_call
 
 
@@ -83,7 +83,7 @@ async def test_who_closes_and_keeps_its_place_is_away_and_nobody_else_hears_of_i
         assert sorted(place for place, _ in released) == parts(ann)
         with pytest.raises(UnknownMember, match="has closed"):
             await group.call(heartbeat(ann, instance=1))
-        members = {each.member: each for each in (await group.call(DescribeGroup())).members}
+        members = {each.member: each for each in (await description(group)).members}
         assert (members["ann"].is_away, members["bob"].is_away) == (True, False)
         assert len(members["ann"].assignment) == 2
         await trio.sleep_until(begin + 4.5)
@@ -109,7 +109,8 @@ async def test_a_group_whose_members_are_away_counts_as_one_without_members(
                 await group.call(refused)
         await group.call(Leave("ann", 1, keeps_place=True))
         await group.call(CheckEmpty())
-        altered = await group.call(Alter({"max_deliveries": 9}, force=False))
+        await group.call(Alter({"max_deliveries": 9}, force=False))
+        altered = await description(group)
         assert (altered.members, altered.settings["max_deliveries"]) == ((), 9)
 
 
@@ -121,7 +122,7 @@ async def test_who_has_no_place_of_its_own_leaves_though_it_would_keep_it(
         group = await stage.group()
         await group.call(join("ann", "orders", instance=1))
         await group.call(Leave("ann", 1, keeps_place=True))
-        assert (await group.call(DescribeGroup())).members == ()
+        assert (await description(group)).members == ()
 
 
 # A partition
@@ -218,10 +219,8 @@ async def test_members_that_come_and_go_are_not_known_for_ever(
             if not is_shared:
                 await there.ref.call(AssignPartition(GROUP, member, number))
             await there.take(member=member, generation=number, instance=number)
-            facts = await there.ref.call(GatherLedgerFacts(GROUP))
-            assert facts is not None
+            facts = await there.facts()
             assert list(facts.asked_ago) == [member]
             await there.ref.call(ReleaseMember(GROUP, member, True, number))
-        facts = await there.ref.call(GatherLedgerFacts(GROUP))
-        assert facts is not None
+        facts = await there.facts()
         assert facts.asked_ago == {}

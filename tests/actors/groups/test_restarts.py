@@ -6,9 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from goqueue.actors.groups.requests import DescribeGroup, Leave, RemoveGroup
+from goqueue.actors.groups.requests import Leave, RemoveGroup
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.groups.groupstage import Stage, heartbeat, join, on_stage, parts
+from tests.actors.groups.groupstage import Stage, description, heartbeat, join, on_stage, parts
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_who_does_not_come_back_is_waited_for_five_seconds(
         group = await after.group()
         bob = await group.call(join("bob", "orders"))
         assert parts(bob) == []
-        assert [each.member for each in (await group.call(DescribeGroup())).members] == ["ann", "bob"]
+        assert [each.member for each in (await description(group)).members] == ["ann", "bob"]
         before = trio.current_time()
         got = await group.call(heartbeat(bob, 10))
         assert parts(got) == [("orders", 0)]

@@ -8,10 +8,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.delivery.requests import AttachGroup, CommitOffset, ResetLedger
-from goqueue.actors.groups.requests import Alter, CommitFromOutside, DescribeGroup, OutsideCommit, ResetOffsets
+from goqueue.actors.groups.requests import Alter, CommitFromOutside, OutsideCommit, ResetOffsets
 from goqueue.errors import GroupConflict, PartitionUnavailable, Unavailable, UnknownMember, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
-from tests.actors.groups.groupstage import Stage, heartbeat, join, on_stage, parts
+from tests.actors.groups.groupstage import Stage, description, heartbeat, join, on_stage, parts
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ async def test_readers_outside_make_a_stream_and_commit_to_it(
             ("orders", 2): CommitOffset("billing", None, 0, 9),
         }
         assert all(told.is_stream for _, told in stage.script.of(AttachGroup))
-        assert (await group.call(DescribeGroup())).settings["mode"] == "stream"
+        assert (await description(group)).settings["mode"] == "stream"
         killed = disk.kill()
     async with on_stage(killed, stage) as again:
         group = await again.group()
-        assert (await group.call(DescribeGroup())).settings["mode"] == "stream"
+        assert (await description(group)).settings["mode"] == "stream"
 
 
 async def test_what_readers_outside_cannot_commit_is_said_for_each(

@@ -6,9 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.delivery.requests import AwaitDeliverable
+from goqueue.actors.delivery.requests import AwaitDeliverable, ListLedgers
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX
-from goqueue.actors.groups.requests import Alter, AwaitMembership, FindGroup, GatherFacts, Leave, MemberLost
+from goqueue.actors.groups.board import found_board, group_board
+from goqueue.actors.groups.requests import Alter, AwaitMembership, FindGroup, Leave, MemberLost
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import Produce
 from goqueue.actors.topics.requests import DeleteTopic
@@ -33,8 +34,7 @@ def disk() -> SimulatedDisk:
 
 
 async def why(running: Broker, member: str | None = None, group: str = "billing") -> Explanation:
-    found = await running.groups.call(FindGroup(group))
-    return explain(await found.call(GatherFacts(member)))
+    return explain(await (await found_board(running.groups, group)).facts(member))
 
 
 async def filled(running: Broker, *values: bytes, partitions: int = 1, topic: str = "orders") -> None:
@@ -131,7 +131,7 @@ async def test_who_waits_for_messages_is_asking_and_who_works_is_busy(
         waiting = start_call(nursery, ref, AwaitDeliverable("billing", "ann", trio.current_time() + 100))
         await trio.sleep(40)
         found = await running.groups.call(FindGroup("billing"))
-        [member] = (await found.call(GatherFacts("ann"))).members
+        [member] = (await (await group_board(found)).facts("ann")).members
         assert (member.asked_ago, member.holds) == (0.0, 0)
         await ref.call(publish(*[b"%d" % number for number in range(7)]))
         await wait_all_tasks_blocked()
@@ -263,16 +263,19 @@ async def test_a_topic_that_nobody_wants_any_more(disk: SimulatedDisk, autojump_
 async def test_a_partition_that_hangs_is_named_and_waited_for_no_longer_than_it_may_be(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
-    async with on_stage(disk) as stage:
+    async with on_stage(disk) as stage, trio.open_nursery() as nursery:
         await stage.create("orders", 2)
         group = await stage.group()
         await group.call(join("ann", "orders"))
         stage.script.hanging.add(("orders", 0))
+        start_call(nursery, stage.refs[stage.topics["orders"].uuid, 0], ListLedgers())
+        await wait_all_tasks_blocked()
         begin = trio.current_time()
-        found = explain(await group.call(GatherFacts(None)))
+        found = explain(await (await group_board(group)).facts(None))
         assert trio.current_time() - begin < 2 + ANSWER_SECONDS_MAX
         assert found.text.startswith("partition orders/0 does not answer, and 1 other does not either: orders/0")
         assert "did not answer within 2 s" in found.text
+        nursery.cancel_scope.cancel()
 
 
 async def test_damage_that_recovery_found_is_no_message(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -289,7 +292,7 @@ async def test_damage_that_recovery_found_is_no_message(disk: SimulatedDisk, aut
     async with broker(image) as running:
         who = await consumer(running, "orders")
         found = await running.groups.call(FindGroup("billing"))
-        [partition] = (await found.call(GatherFacts(None))).partitions
+        [partition] = (await (await group_board(found)).facts(None)).partitions
         assert (partition.ready, partition.damaged, partition.damaged_at) == (2, 1, 2)
         assert not partition.stands_before_damage
         await who.settle("orders", 0, await who.take("orders"), Action.ACK)
@@ -312,7 +315,7 @@ async def test_when_everything_is_delayed_it_says_how_much_and_when_the_next_is_
         for number in range(2):
             await (await partition_of(running, "orders", number)).call(delayed(90 + number, 3_600))
         await patience()
-        facts = await (await running.groups.call(FindGroup("billing"))).call(GatherFacts("ann"))
+        facts = await (await found_board(running.groups, "billing")).facts("ann")
         assert explain(facts).text.startswith(
             "nothing is left to deliver to ann for now: 4 messages on its 2 partitions wait for their time, the "
         )
@@ -338,6 +341,6 @@ async def test_of_thousands_that_are_delayed_the_next_is_found(
             await partition.call(delayed(*[10_000 - number] * 1_000))
         await partition.call(delayed(50))
         await patience()
-        facts = await (await running.groups.call(FindGroup("billing"))).call(GatherFacts(None))
+        facts = await (await found_board(running.groups, "billing")).facts(None)
         assert explain(facts).text.startswith("nothing is left to deliver for now: 10,001 messages wait")
         assert 40 < (facts.partitions[0].next_due_in or 0) <= 50

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from goqueue.actors.partition.requests import Describe, Produce, Produced
+from goqueue.actors.partition.board import board_of
+from goqueue.actors.partition.requests import Produce, Produced
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.config import LogConfig
@@ -88,10 +89,10 @@ async def test_a_repeat_is_answered_when_its_original_is_durable(
     """G1: with acks=all a client hears of no offset that a power cut could take away."""
     async with partition(disk) as ref:
         await ref.call(publish(b"a", acks=Acks.LEADER))
-        assert (await ref.call(Describe())).durable_offset == 0
+        assert (await board_of(ref)).log.durable_offset == 0
         begin = trio.current_time()
         assert await repeats(ref, publish(b"a")) == {0: 0}
-        assert (await ref.call(Describe())).durable_offset == 1
+        assert (await board_of(ref)).log.durable_offset == 1
         assert SYNC_SECONDS <= trio.current_time() - begin < 5 * SYNC_SECONDS
 
 
@@ -124,7 +125,7 @@ async def test_producers_that_send_one_id_in_one_turn_write_it_once(
             outcomes.append((await ref.call(publish(b"a"))).base_offset)
         except BatchRefused as refusal:
             outcomes.append(named_in(refusal))
-        assert (await ref.call(Describe())).durable_offset == 1
+        assert (await board_of(ref)).log.durable_offset == 1
 
     async with partition(disk) as ref:
         async with trio.open_nursery() as nursery:

@@ -9,11 +9,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from goqueue.actors.partition.appending import SPACE_KNOWN_SECONDS
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import (
     AwaitMore,
     DeleteBefore,
-    Describe,
     Fetch,
     Maintain,
     OffsetAtTime,
@@ -128,7 +128,7 @@ async def test_many_producers_share_a_sync(disk: SimulatedDisk, autojump_clock: 
             nursery.start_soon(ref.call, publish(b"%d" % number))
         await wait_all_tasks_blocked()
         await trio.sleep(1)
-        assert (await ref.call(Describe())).durable_offset == 500
+        assert (await board_of(ref)).log.durable_offset == 500
         assert disk.counts.syncs - before < 12
 
 
@@ -294,7 +294,7 @@ async def test_what_has_outlived_its_time_goes(disk: SimulatedDisk, autojump_clo
         await ref.call(publish(b"old"))
         clock.step(2 * HOUR)
         await ref.call(Maintain(compact=True))
-        assert (await ref.call(Describe())).log_start == 1
+        assert (await board_of(ref)).log.log_start == 1
 
 
 def numbered(sequence: int, value: bytes, *, epoch: int = 0, acks: Acks = Acks.ALL) -> Produce:
@@ -324,7 +324,7 @@ async def test_a_repeat_in_the_same_turn_is_answered_when_its_original_is(
 
     async def publish_at(ref: ActorRef, message: Produce) -> None:
         offsets.append((await ref.call(message)).base_offset)
-        assert (await ref.call(Describe())).durable_offset == 1
+        assert (await board_of(ref)).log.durable_offset == 1
 
     async with partition(disk) as ref:
         async with trio.open_nursery() as nursery:
@@ -380,7 +380,7 @@ async def test_a_topic_that_drops_the_oldest_takes_everything(
         for number in range(50):
             await ref.call(publish(b"%d" % number))
         await trio.sleep(1)
-        found = await ref.call(Describe())
+        found = (await board_of(ref)).log
         assert found.end_offset == 50
         assert found.log_start > 30
         assert found.size <= 1_300
@@ -428,4 +428,4 @@ async def test_a_stop_on_a_slow_disk_comes_before_the_seals_of_a_checkpoint_unde
     crashed = disk.crash()
     crashed.faults.sync_seconds = (0.0, 0.0)
     async with partition(crashed, small) as ref:
-        assert (await ref.call(Describe())).end_offset == 61
+        assert (await board_of(ref)).log.end_offset == 61

@@ -8,8 +8,9 @@ from trio.testing import MockClock
 
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.partition.requests import DeleteBefore, Fetch
+from goqueue.actors.topics.board import described_topics
 from goqueue.actors.topics.janitor import DISPOSAL_SECONDS
-from goqueue.actors.topics.requests import AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
+from goqueue.actors.topics.requests import AlterTopic, CreateTopic, DeleteTopic, TopicView
 from goqueue.errors import DiskFull
 from goqueue.storage.disk.reserve import RESERVE_BYTES
 from goqueue.storage.verification.verify import verify
@@ -78,10 +79,10 @@ async def test_a_purge_on_a_full_disk_frees_the_segment_that_grows(
         ref = await partition_of(running, made)
         await ref.call(DeleteBefore(offset))
         assert disk.space("/").free > 5 * len(MESSAGE)
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert (found.partitions[0].start, found.partitions[0].end) == (5, 5)
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert (found.partitions[0].start, found.partitions[0].end) == (5, 5)
 
 

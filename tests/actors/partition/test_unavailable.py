@@ -7,13 +7,14 @@ import pytest
 from crc32c import crc32c
 from trio.testing import MockClock
 
-from goqueue.actors.partition.requests import Describe, Fetch, Maintain
+from goqueue.actors.partition.board import board_of
+from goqueue.actors.partition.requests import Fetch, Maintain
+from goqueue.actors.topics.board import described_topics
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
-    DescribeTopics,
     TopicView,
 )
 from goqueue.core.records.batch import ENVELOPE_SIZE
@@ -68,7 +69,7 @@ async def test_the_others_are_served_and_every_request_to_it_is_told_why(
         for number in (0, 2):
             assert await values(await partition_of(running, made, number)) == [b"%d" % number]
         ref = await partition_of(running, made, 1)
-        for message in (publish(b"more"), Fetch(0, 100), Describe(), Maintain(compact=False)):
+        for message in (publish(b"more"), Fetch(0, 100), Maintain(compact=False)):
             with pytest.raises(PartitionUnavailable, match="batch version 9 is unknown") as refusal:
                 await ref.call(message)
             assert FOLDER in refusal.value.message
@@ -82,13 +83,13 @@ async def test_its_topic_is_described_altered_widened_and_deleted_all_the_same(
 ) -> None:
     made = await from_the_future(disk)
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [view.end for view in found.partitions] == [1, 0, 1]
         assert [view.error is not None for view in found.partitions] == [False, True, False]
         await running.topics.call(AlterTopic("orders", {"retention_hours": 7}))
         assert len((await running.topics.call(AddPartitions("orders", 4))).partitions) == 4
         await running.topics.call(DeleteTopic("orders"))
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
         assert disk.is_directory(f"/data/deleted/{made.uuid}/1")
 
 
@@ -99,7 +100,7 @@ async def test_it_is_served_again_once_it_was_mended(disk: SimulatedDisk, autoju
     disk.open(identity).write(0, [pack({"topic": "orders", "uuid": str(UUID(int=1)), "partition": 1})])
     async with broker(disk) as running:
         with pytest.raises(PartitionUnavailable, match="names another topic"):
-            await (await partition_of(running, made, 1)).call(Describe())
+            await board_of(await partition_of(running, made, 1))
     disk.open(identity).write(0, [kept["topic.json"]])
     async with broker(disk) as running:
         assert await values(await partition_of(running, made, 1)) == [b"1"]
@@ -116,5 +117,5 @@ async def test_a_failed_sync_at_its_start_still_ends_the_node(
         async with broker(disk):
             pytest.fail("it never started")
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [view.end for view in found.partitions] == [1, 1, 1]

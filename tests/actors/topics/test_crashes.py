@@ -10,13 +10,13 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.node.broker import Broker
+from goqueue.actors.topics.board import described_topics
 from goqueue.actors.topics.janitor import DISPOSAL_SECONDS
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
-    DescribeTopics,
     TopicView,
 )
 from goqueue.testing.disk import SimulatedDisk
@@ -45,7 +45,7 @@ def shape(topic: TopicView) -> Shape:
 
 
 async def shapes(running: Broker) -> set[Shape]:
-    topics = await running.topics.call(DescribeTopics())
+    topics = await described_topics(running.topics)
     assert all(view.error is None for topic in topics for view in topic.partitions), "none is taken for lost"
     return {shape(topic) for topic in topics}
 

@@ -6,11 +6,10 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.partition.requests import DeleteBefore, Describe, Fetch
-from goqueue.actors.statistics.statistics import CountTopics
+from goqueue.actors.partition.requests import DeleteBefore, Fetch
+from goqueue.actors.topics.board import described_topics, topics_board
 from goqueue.actors.topics.requests import (
     CreateTopic,
-    DescribeTopics,
     RestorePartition,
     TopicView,
 )
@@ -67,13 +66,13 @@ async def test_a_missing_folder_is_lost_and_the_rest_is_served(
         async with broker(disk) as running:
             for number in (0, 2):
                 assert await values(await partition_of(running, made, number)) == [b"%d" % number]
-            for message in (publish(b"more"), Fetch(0, 100), Describe(), DeleteBefore(None)):
+            for message in (publish(b"more"), Fetch(0, 100), DeleteBefore(None)):
                 with pytest.raises(PartitionLost, match="topic restore-partition orders/1") as refusal:
                     await (await partition_of(running, made, 1)).call(message)
                 assert not refusal.value.retryable
-            [found] = await running.topics.call(DescribeTopics())
+            [found] = await described_topics(running.topics)
             assert [isinstance(view.error, PartitionLost) for view in found.partitions] == [False, True, False]
-            counts = await running.topics.call(CountTopics())
+            counts = await (await topics_board(running.topics)).count()
             assert (counts.lost, counts.unavailable) == (1, 0)
         assert not disk.exists(FOLDER)
     assert "its folder is gone" in caplog.text
@@ -91,7 +90,7 @@ async def test_an_emptied_folder_is_lost_too(
             await (await partition_of(running, made, 1)).call(publish(b"more"))
         found = await running.topics.call(RestorePartition("orders", 1, accept_loss=True))
         assert found.is_restored
-        [view] = await running.topics.call(DescribeTopics())
+        [view] = await described_topics(running.topics)
         assert view.partitions[1].start == view.partitions[1].end == found.start
 
 
@@ -105,7 +104,7 @@ async def test_what_was_never_written_to_or_was_purged_is_not_lost(
         await ref.call(DeleteBefore(None))
     for _ in range(2):
         async with broker(disk) as running:
-            [found] = await running.topics.call(DescribeTopics())
+            [found] = await described_topics(running.topics)
             assert [view.error for view in found.partitions] == [None, None]
             assert [view.end for view in found.partitions] == [0, 1]
 
@@ -128,9 +127,9 @@ async def test_a_lost_partition_is_restarted_behind_all_offsets_that_are_named(
         assert (done.is_restored, done.start, done.named_by) == (True, 5_000 + RESTART_GAP, "a backup")
         assert (await ref.call(publish(b"new"))).base_offset == done.start
         assert not (await running.topics.call(known)).was_lost
-        assert (await running.topics.call(CountTopics())).lost == 0
+        assert (await (await topics_board(running.topics)).count()).lost == 0
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [(view.start, view.end) for view in found.partitions] == [
             (0, 1),
             (done.start, done.start + 1),
@@ -184,7 +183,7 @@ async def test_an_end_at_any_step_of_a_restoration_leaves_it_lost_or_restored(
     outcomes = set()
     for image in images[::2]:
         async with broker(image) as running:
-            [found] = await running.topics.call(DescribeTopics())
+            [found] = await described_topics(running.topics)
             view = found.partitions[1]
             outcomes.add("lost" if view.error is not None else view.start)
     assert outcomes == {"lost", done.start}
@@ -198,11 +197,11 @@ async def test_a_directory_of_an_earlier_goqueue_loses_nothing_and_is_watched_fr
     await forget_signatures(disk)
     remove_tree(disk, "/data/logs/orders/2")
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [view.error for view in found.partitions] == [None] * 3
     remove_tree(disk, "/data/logs/orders/2")
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [view.error is not None for view in found.partitions] == [False, False, True]
 
 
@@ -214,7 +213,7 @@ async def test_a_directory_of_an_earlier_goqueue_is_known_to_have_lost_what_grou
     remove_tree(disk, FOLDER)
     committed(disk, "billing", {"orders": {"1": 1}}, str(made.uuid))
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert [view.error is not None for view in found.partitions] == [False, True, False]
 
 

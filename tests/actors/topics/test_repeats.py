@@ -6,7 +6,8 @@ from uuid import UUID
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.topics.requests import AddPartitions, CreateTopic, DeleteTopic, DescribeTopics
+from goqueue.actors.topics.board import described_topics
+from goqueue.actors.topics.requests import AddPartitions, CreateTopic, DeleteTopic
 from goqueue.errors import InvalidConfig, TopicExists, UnknownTopic
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.gatherers import broker, partition_of, values
@@ -59,7 +60,7 @@ async def test_a_repeated_delete_is_done_and_never_meets_a_topic_made_again(
         await running.topics.call(DeleteTopic("orders", first.uuid))
         assert await values(await partition_of(running, second)) == [b"new"]
         await running.topics.call(DeleteTopic("orders", second.uuid))
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
 
 
 async def test_widening_to_the_present_number_is_done_and_to_fewer_is_refused(

@@ -8,12 +8,12 @@ import trio.testing
 from trio.testing import MockClock
 
 from goqueue.actors.partition.requests import DeleteBefore
+from goqueue.actors.topics.board import described_topics
 from goqueue.actors.topics.requests import (
     AddPartitions,
     AlterTopic,
     CreateTopic,
     DeleteTopic,
-    DescribeTopics,
     FindPartition,
     TopicView,
 )
@@ -47,7 +47,7 @@ async def test_a_topic_has_what_it_was_made_with(disk: SimulatedDisk, autojump_c
         made = await running.topics.call(CreateTopic("orders", 3, {"retention_hours": 5}))
         assert (made.name, len(made.partitions), made.config["retention_hours"]) == ("orders", 3, 5)
         assert [view.partition for view in made.partitions] == [0, 1, 2]
-        assert await running.topics.call(DescribeTopics(("orders",))) == (made,)
+        assert await described_topics(running.topics, ("orders",)) == (made,)
 
 
 async def test_topics_settings_and_messages_survive_a_power_cut(
@@ -61,7 +61,7 @@ async def test_topics_settings_and_messages_survive_a_power_cut(
         await (await partition_of(running, made, 3)).call(publish(b"kept"))
         image = disk.crash()
     async with broker(image) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert (found.uuid, len(found.partitions), found.config["cleanup"]) == (made.uuid, 4, "compact")
         assert await values(await partition_of(running, found, 3)) == [b"kept"]
 
@@ -80,7 +80,7 @@ async def test_a_topic_made_again_has_another_uuid_and_none_of_the_old_data(
             await partition_of(running, first)
         image = disk.crash()
     async with broker(image) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert found.uuid == second.uuid
         assert image.is_directory(f"/data/deleted/{first.uuid}")
 
@@ -93,7 +93,7 @@ async def test_a_deletion_that_a_crash_cut_short_is_finished(
         await running.topics.call(DeleteTopic("orders"))
     disk.rename(f"/data/deleted/{made.uuid}", "/data/logs/orders")
     async with broker(disk) as running:
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
         assert disk.is_directory(f"/data/deleted/{made.uuid}")
 
 
@@ -107,7 +107,7 @@ async def test_a_folder_that_belongs_to_no_topic_is_set_aside_and_not_deleted(
     for name in disk.list("/data/logs/__metadata/0"):
         disk.remove(f"/data/logs/__metadata/0/{name}")
     async with broker(disk) as running:
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
         other = await running.topics.call(CreateTopic("orders", 1, {}))
         assert await values(await partition_of(running, other)) == []
     assert disk.list(f"/data/stray/orders-{made.uuid}/0")
@@ -134,12 +134,13 @@ async def test_refusals_change_nothing(disk: SimulatedDisk, autojump_clock: Mock
             (AddPartitions("orders", 1), InvalidConfig),
             (AlterTopic("missing", {}), UnknownTopic),
             (DeleteTopic("missing"), UnknownTopic),
-            (DescribeTopics(("missing",)), UnknownTopic),
             (FindPartition(made.uuid, 2), UnknownPartition),
         ):
             with pytest.raises(error):
                 await running.topics.call(message)
-        assert await running.topics.call(DescribeTopics()) == (made,)
+        with pytest.raises(UnknownTopic):
+            await described_topics(running.topics, ("missing",))
+        assert await described_topics(running.topics) == (made,)
 
 
 async def test_many_changes_become_a_snapshot(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
@@ -148,7 +149,7 @@ async def test_many_changes_become_a_snapshot(disk: SimulatedDisk, autojump_cloc
         for number in range(1_100):
             await running.topics.call(AlterTopic("orders", {"retention_hours": 1 + number}))
     async with broker(disk) as running:
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert found.config["retention_hours"] == 1_100
     async with mounted(disk) as volume:
         log, records = await MetadataLog.open(volume, "/data/logs/__metadata/0")
@@ -164,7 +165,7 @@ async def test_settings_count_at_once(disk: SimulatedDisk, autojump_clock: MockC
         await running.topics.call(AlterTopic("orders", {"retention_hours": 1}))
         clock.step(2 * HOUR)
         await trio.sleep(61)
-        [found] = await running.topics.call(DescribeTopics())
+        [found] = await described_topics(running.topics)
         assert found.partitions[0].start == 1, "the janitor came round"
 
 
@@ -175,7 +176,7 @@ async def test_a_second_broker_on_the_directory_is_refused_and_leaves_nothing_be
         with pytest.raises(DataDirectoryLocked):
             async with broker(disk):
                 pass
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
     async with broker(disk):
         pass
 
@@ -190,7 +191,9 @@ async def test_a_deleted_topic_whose_folder_cannot_be_moved_leaves_nothing_to_th
         for message in (DeleteTopic("orders"), CreateTopic("orders", 1, {})):
             with pytest.raises(DiskFailed):
                 await running.topics.call(message)
-        assert await running.topics.call(DescribeTopics()) == ()
+        with pytest.raises(UnknownTopic):
+            await described_topics(running.topics, ("missing",))
+        assert await described_topics(running.topics) == ()
         disk.remove("/data/deleted")
         second = await running.topics.call(CreateTopic("orders", 1, {}))
         assert await values(await partition_of(running, second)) == []
@@ -207,10 +210,10 @@ async def test_a_change_refused_by_a_full_disk_works_once_there_is_room(
             with pytest.raises(DiskFull):
                 await running.topics.call(message)
         disk.capacity = capacity
-        assert [topic.name for topic in await running.topics.call(DescribeTopics())] == ["orders"]
+        assert [topic.name for topic in await described_topics(running.topics)] == ["orders"]
         await running.topics.call(DeleteTopic("orders"))
     async with broker(disk) as running:
-        assert await running.topics.call(DescribeTopics()) == ()
+        assert await described_topics(running.topics) == ()
 
 
 async def test_what_nobody_signed_is_not_taken_over_by_a_new_topic(
@@ -238,7 +241,7 @@ async def test_a_question_to_a_partition_that_is_busy_keeps_nobody_else_waiting(
             disk.faults.sync_seconds = (30.0, 30.0)
             nursery.start_soon(ref.call, DeleteBefore(None))
             await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(running.topics.call, DescribeTopics())
+            nursery.start_soon(described_topics, running.topics)
             await trio.testing.wait_all_tasks_blocked()
             with trio.fail_after(1):
                 assert await partition_of(running, made) == ref
@@ -253,7 +256,7 @@ async def test_describing_all_topics_passes_over_one_that_is_deleted_meanwhile(
         found: list[tuple[TopicView, ...]] = []
 
         async def describe() -> None:
-            found.append(await running.topics.call(DescribeTopics()))
+            found.append(await described_topics(running.topics))
 
         async with trio.open_nursery() as nursery:
             for _ in range(20):

@@ -6,13 +6,14 @@ crash the disk image is taken first and the node cancelled after: its last words
 """
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import trio
 
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
-from goqueue.actors.partition.requests import AwaitMore, DeleteBefore, Describe, Fetch, Maintain, Produce
+from goqueue.actors.partition.requests import AwaitMore, DeleteBefore, Fetch, Maintain, Produce
 from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.reports import ChildReport
@@ -248,7 +249,8 @@ class World:
 
     async def _check_everything(self) -> None:
         for partition, ref in enumerate(self._refs):
-            statistics = await ref.call(Describe())
+            board = await board_of(ref)
+            statistics = replace(board.log.statistics(), damage=await board.damage())
             damaged = self._named_damage(statistics)
             records = await self._read_all(partition, statistics, damaged)
             self._check_extent(partition, damaged)

@@ -5,7 +5,8 @@ from random import Random
 import pytest
 from trio.testing import MockClock
 
-from goqueue.actors.topics.requests import AlterTopic, CreateTopic, DeleteTopic, DescribeTopics, TopicView
+from goqueue.actors.topics.board import described_topics
+from goqueue.actors.topics.requests import AlterTopic, CreateTopic, DeleteTopic, TopicView
 from goqueue.errors import PartitionLost, UnknownFormat
 from goqueue.storage.directory.rebuilding import RebuiltList, put_in_place, rebuild
 from goqueue.storage.log.segment import LOG
@@ -76,7 +77,7 @@ async def test_a_damaged_list_is_named_with_one_advice_and_rebuilt(
     _, aside = await rebuilt_on(disk, write=True)
     assert disk.list(f"/data/{aside}/0") == before
     async with broker(disk) as running:
-        found = await running.topics.call(DescribeTopics())
+        found = await described_topics(running.topics)
         assert [(each.name, each.uuid) for each in found] == [(each.name, each.uuid) for each in made]
         assert [each.config["retention_hours"] for each in found] == ["unlimited", 9]
         for topic in found:
@@ -94,7 +95,7 @@ async def test_a_partition_without_a_folder_is_lost_in_the_rebuilt_list_too(
     rebuilt, _ = await rebuilt_on(disk, write=True)
     assert [(each.topic.name, each.missing) for each in rebuilt.topics] == [("bills", ()), ("orders", (1,))]
     async with broker(disk) as running:
-        [_, orders] = await running.topics.call(DescribeTopics())
+        [_, orders] = await described_topics(running.topics)
         assert [isinstance(each.error, PartitionLost) for each in orders.partitions] == [False, True, False]
 
 
@@ -120,7 +121,7 @@ async def test_a_kill_at_any_step_of_a_recovery_can_be_repeated(autojump_clock: 
     for image in images[:: max(1, len(images) // 12)] + images[-3:]:
         await rebuilt_on(image, write=True)
         async with broker(image) as running:
-            found = await running.topics.call(DescribeTopics())
+            found = await described_topics(running.topics)
             assert [(each.name, each.uuid) for each in found] == [(each.name, each.uuid) for each in made]
             assert [each.config["retention_hours"] for each in found] == ["unlimited", 9]
 
@@ -136,7 +137,7 @@ async def test_no_broker_starts_between_the_two_moves_of_a_recovery(
             pytest.fail("it never started")
     await rebuilt_on(disk, write=True)
     async with broker(disk) as running:
-        assert [each.uuid for each in await running.topics.call(DescribeTopics())] == [each.uuid for each in made]
+        assert [each.uuid for each in await described_topics(running.topics)] == [each.uuid for each in made]
 
 
 async def test_verification_reports_a_lost_partition(disk: SimulatedDisk, autojump_clock: MockClock) -> None:

@@ -277,8 +277,8 @@ async def test_statistics_tell_what_is_there(volume: Volume) -> None:
     await publish(log, batch(b"a", b"b"), batch(b"c"))
     found = log.statistics()
     assert (found.log_start, found.end_offset, found.durable_offset, found.high_watermark) == (0, 3, 3, 3)
-    assert (found.segments, found.appended_batches, found.appended_records) == (1, 2, 3)
-    assert found.size == found.appended_bytes == batch(b"a", b"b").size + batch(b"c").size
+    assert (found.segments, found.appended.batches, found.appended.records) == (1, 2, 3)
+    assert found.size == found.appended.bytes == batch(b"a", b"b").size + batch(b"c").size
     assert (found.damage, found.torn) == ((), ())
 
 

@@ -1,0 +1,98 @@
+"""What groups show: who is a member of each, and through the boards of the partitions how far it is.
+
+A description sends no message: neither the group nor its partitions have a turn for it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID
+
+import trio
+
+from goqueue.actors.delivery.board import LedgerBoard
+from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.description import describe_group
+from goqueue.actors.groups.why import MemberStanding, gather_facts
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.core.groups import rebalance
+from goqueue.core.groups.views import DescribedGroup
+from goqueue.core.why.facts import GroupFacts
+from goqueue.errors import UnknownFormat, UnknownGroup
+
+
+class GroupBoard:
+    """What one group shows."""
+
+    def __init__(
+        self,
+        name: str,
+        core: rebalance.Group,
+        attachments: Iterable[Attachment],
+        uuids: Callable[[], dict[str, UUID]],
+    ) -> None:
+        """`uuids` are those of all topics of the broker."""
+        self._name = name
+        self._core = core
+        self._attachments = attachments
+        self._uuids = uuids
+
+    async def describe(self) -> DescribedGroup:
+        now = trio.current_time()
+        return await describe_group(self._name, self._core.view(now), now, self._uuids(), list(self._attachments))
+
+    async def facts(self, member: str | None = None) -> GroupFacts:
+        """What explains why nothing is delivered, to one member or to all of them."""
+        now = trio.current_time()
+        standing = MemberStanding(
+            self._name, self._core.view(now), now, self._core.waits_since, tuple(self._uuids())
+        )
+        facts = await gather_facts(standing, list(self._attachments))
+        return facts if member is None else facts.of(member)
+
+    def lanes(self) -> list[LedgerBoard]:
+        """The partitions where lanes are shared: none for a stream, which takes messages as they lie."""
+        settings = self._core.settings
+        if settings is None or settings.mode != "queue":
+            return []
+        boards = (attachment.board for attachment in self._attachments)
+        return [board for board in boards if board is not None]
+
+
+class GroupsBoard:
+    """Which groups there are."""
+
+    def __init__(self, refs: Mapping[str, ActorRef], why_not: str) -> None:
+        """`why_not`: why they cannot be read; empty if they can."""
+        self._refs = refs
+        self._why_not = why_not
+
+    def refs(self) -> dict[str, ActorRef]:
+        """All groups, in order of name."""
+        if self._why_not:
+            raise UnknownFormat(self._why_not)
+        return {name: self._refs[name] for name in sorted(self._refs)}
+
+    def find(self, name: str) -> ActorRef:
+        if self._why_not:
+            raise UnknownFormat(self._why_not)
+        ref = self._refs.get(name)
+        if ref is None:
+            raise UnknownGroup(f"there is no group {name!r}; the first consumer that joins makes it")
+        return ref
+
+
+async def groups_board(groups: ActorRef) -> GroupsBoard:
+    """Which groups there are, as soon as that is known."""
+    board = await groups.shown()
+    assert isinstance(board, GroupsBoard), "it is shown before they are live"
+    return board
+
+
+async def group_board(group: ActorRef) -> GroupBoard:
+    """What a group shows. One that is being started is waited for."""
+    board = await group.shown()
+    assert isinstance(board, GroupBoard), "a group shows this before it is live"
+    return board
+
+
+async def found_board(groups: ActorRef, name: str) -> GroupBoard:
+    return await group_board((await groups_board(groups)).find(name))

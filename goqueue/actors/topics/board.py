@@ -1,0 +1,112 @@
+"""What the list of topics shows: which topics there are, and through the boards of their partitions how they stand.
+
+A topic is on the board once its partitions were started, and until it is deleted: who looks never sees half of a
+change. A change is on the board before it is answered.
+"""
+
+from collections.abc import Mapping, Sequence, Sized
+from contextlib import suppress
+from uuid import UUID
+
+from goqueue.actors.partition.board import PartitionBoard, board_of
+from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.statistics.statistics import TopicCounts
+from goqueue.actors.topics.requests import PartitionView, TopicView
+from goqueue.core.topics.metadata import KnownTopic, Metadata
+from goqueue.errors import ActorDied, StorageError, UnknownTopic
+from goqueue.storage.slices import Slices
+
+
+class TopicsBoard:
+    def __init__(
+        self, metadata: Metadata, refs: Mapping[tuple[UUID, int], ActorRef], unavailable: Sized, lost: Sized
+    ) -> None:
+        self._metadata = metadata
+        self._refs = refs
+        self._unavailable = unavailable
+        self._lost = lost
+        self._topics: dict[str, KnownTopic] = {}
+
+    def put(self, topic: KnownTopic) -> None:
+        """Show a topic, or how it is after a change."""
+        self._topics[topic.name] = topic
+
+    def remove(self, topic: KnownTopic) -> None:
+        self._topics.pop(topic.name, None)
+
+    def topics(self) -> list[KnownTopic]:
+        """In order of name."""
+        return [self._topics[name] for name in sorted(self._topics)]
+
+    def topic(self, name: str) -> KnownTopic:
+        found = self._topics.get(name)
+        if found is None:
+            self._metadata.topic(name)  # raises, unless it is being made
+            raise UnknownTopic(f"topic {name} is being created; try again")
+        return found
+
+    async def describe(self, names: Sequence[str] | None = None) -> tuple[TopicView, ...]:
+        """These topics, or all of them, in slices. A partition that is being started is waited for."""
+        slices = Slices()
+        if names is not None:
+            return tuple([await self.view(topic, slices) for topic in list(map(self.topic, names))])
+        views = []
+        for topic in self.topics():
+            with suppress(UnknownTopic):  # deleted meanwhile
+                views.append(await self.view(topic, slices))
+        return tuple(views)
+
+    async def view(self, topic: KnownTopic, slices: Slices) -> TopicView:
+        views = []
+        try:
+            for number in topic.numbers:
+                views.append(await _view(number, self.ref(topic, number)))
+                await slices.step()
+        except ActorDied:
+            self._check_there(topic)
+            raise
+        await slices.step()
+        return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
+
+    def ref(self, topic: KnownTopic, number: int) -> ActorRef:
+        ref = self._refs.get((topic.uuid, number))
+        if ref is None:
+            self._check_there(topic)
+            raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
+        return ref
+
+    def _check_there(self, topic: KnownTopic) -> None:
+        if self._metadata.topic(topic.name).uuid != topic.uuid:
+            raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
+
+    async def count(self) -> TopicCounts:
+        slices, deepest = Slices(), 0
+        for ref in list(self._refs.values()):
+            deepest = max(deepest, ref.counts.depth_highest)
+            await slices.step()
+        partitions = sum(topic.partitions for topic in self._topics.values())
+        return TopicCounts(len(self._topics), partitions, len(self._unavailable), len(self._lost), deepest)
+
+
+async def _view(number: int, ref: ActorRef) -> PartitionView:
+    try:
+        board = ref.board
+        if not isinstance(board, PartitionBoard):
+            board = await board_of(ref)
+    except StorageError as error:
+        return PartitionView(number, 0, 0, 0, error)
+    log = board.log
+    damage = await board.damage() if log.damage_met else ()
+    return PartitionView(number, log.leader_epoch, log.log_start, log.end_offset, damage=damage)
+
+
+async def topics_board(topics: ActorRef) -> TopicsBoard:
+    """What the list of topics shows, as soon as it has started."""
+    board = await topics.shown()
+    assert isinstance(board, TopicsBoard), "it shows this before it is live"
+    return board
+
+
+async def described_topics(topics: ActorRef, names: Sequence[str] | None = None) -> tuple[TopicView, ...]:
+    """These topics, or all of them; none of their partitions gets a message."""
+    return await (await topics_board(topics)).describe(names)
