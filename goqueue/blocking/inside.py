@@ -49,11 +49,6 @@ async def _start(client: Client, fetcher: SliceFetcher) -> None:
     client._inner.spawn(fetcher.run)
 
 
-def begin_keyless_anywhere(producer: Producer) -> None:
-    """Not at partition 0: many producers that live for one batch without keys each spread by it."""
-    ask_now(producer._host, producer._inner._sender.begin_keyless_anywhere)
-
-
 def send_all_nowait(producer: Producer, calls: Iterable[ManyMessages]) -> None:
     """Many a `send_many_nowait` in one turn of the Trio thread: the way there costs more than a few messages do.
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from random import randrange
 from typing import Any, NamedTuple, TypeAlias
 
 import click
@@ -33,6 +34,7 @@ from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Published
 from goqueue.core.records.record import KEY_SIZE_MAX, VALUE_SIZE_MAX
 from goqueue.core.sending.partitioner import Partitioner
+from goqueue.core.topics.metadata import PARTITIONS_MAX
 from goqueue.errors import GoQueueError, PublishFailed
 from goqueue.nursery import PlainNursery
 
@@ -75,7 +77,9 @@ def produce(
     with _progress() as advance, _seldom_collecting(), _telling_why_it_waits():
         ask(
             broker,
-            lambda client: Production(client, topic, report, advance, acks).run(lines_of(_read_stdin), parse),
+            lambda client: Production(client, topic, report, advance, acks, randrange(PARTITIONS_MAX)).run(
+                lines_of(_read_stdin), parse
+            ),
         )
 
 
@@ -165,6 +169,8 @@ class Production:
     report: Report
     advance: Advance
     acks: str = "all"
+    first_partition: int = 0
+    """Where lines without a key begin, modulo the number of partitions."""
     _reading: trio.CancelScope = field(default_factory=trio.CancelScope)
     _failure: BadLine | None = None
     _partitioner: Partitioner = field(init=False)
@@ -172,7 +178,7 @@ class Production:
 
     async def run(self, lines: AsyncGenerator[list[Line], None], parse: Parse) -> None:
         found = await self.client.topic(self.topic)
-        self._partitioner = Partitioner(len(found.partitions))
+        self._partitioner = Partitioner(len(found.partitions), self.first_partition)
         async with self.client.producer(self.topic, acks=self.acks) as producer, PlainNursery() as nursery:
             for _ in range(min(LANES_MAX, len(found.partitions))):
                 lane, waiting = trio.open_memory_channel[list[Work]](WAITING_PER_LANE)

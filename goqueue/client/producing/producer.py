@@ -64,18 +64,20 @@ class Producer:
         return self
 
     async def open(self) -> Sender:
-        """The sender of its messages; the caller has to run it."""
+        """The sender of its messages; the caller has to run it.
+
+        The broker draws part of a producer id at random, so it also says where messages without a key begin.
+        """
         topic = await self._client.topic(self._name)
-        identity = NOBODY
-        if self._is_idempotent:
-            identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
+        identity = await self._client.call(wire.InitProducer(0, 0), wire.ProducerReady)
         self._open_sender = Sender(
             self._client,
             topic,
             self._acks,
             self._gathering,
             delivery_timeout=self._delivery_timeout,
-            identity=identity,
+            identity=identity if self._is_idempotent else NOBODY,
+            first_partition=identity.producer_id,
         )
         return self._open_sender
 
@@ -258,6 +260,7 @@ class Producer:
         self, outcome: Outcome, plan: SendPlan, values: Sequence[bytes], keys: Sequence[bytes | None] | None
     ) -> Chunk:
         ids, (content, partition, name) = None, plan
+        keys = keys if keys and any(keys) else None
         if name is not None:
             ids = [name] if len(values) == 1 else [name_of(b"%s/%d" % (name, n)) or b"" for n in range(len(values))]
             if keys is None and partition is None:

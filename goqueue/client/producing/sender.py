@@ -67,9 +67,18 @@ class Sender:
         *,
         delivery_timeout: float,
         identity: wire.ProducerReady,
+        first_partition: int,
     ) -> None:
+        """`first_partition`: where messages without a key begin, modulo the number of partitions."""
         self._client = client
-        self._topic = FollowedTopic(client, topic, self._go_by_topic, self._fail_all, self._try_again)
+        self._topic = FollowedTopic(
+            client,
+            topic,
+            first_partition=first_partition,
+            on_refreshed=self._go_by_topic,
+            on_gone=self._fail_all,
+            on_unanswered=self._try_again,
+        )
         self._acks = acks
         self._gathering = gathering
         self._delivery_timeout = delivery_timeout
@@ -139,12 +148,11 @@ class Sender:
 
     def _distribute(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
         """Returns the send queues that may send now."""
-        if chunk.partition is not None or chunk.keys is None:
+        if chunk.partition is not None:
             queue = self._queue(self._topic.partitioner.choose(None, chunk.partition))
-            may_leave = queue.messages.add(chunk, now)
-            if chunk.partition is None and queue.messages.is_full:
-                self._topic.partitioner.begin_next_batch()  # it must wait: the next batch goes elsewhere
-            return [queue] if may_leave else []
+            return [queue] if queue.messages.add(chunk, now) else []
+        if chunk.keys is None:
+            return self._distribute_keyless(chunk, now)
         numbers: dict[int, list[int]] = {}
         for index, key in enumerate(chunk.keys):
             numbers.setdefault(self._topic.partitioner.choose(key), []).append(index)
@@ -154,13 +162,20 @@ class Sender:
             if self._queue(number).messages.add(chunk.picked(indexes), now)
         ]
 
+    def _distribute_keyless(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
+        partitioner, queues = self._topic.partitioner, []
+        runs = chunk.shares(partitioner.runs(len(chunk)))
+        for run in runs:
+            queue = self._queue(partitioner.choose())
+            if queue.messages.add(run, now):
+                queues.append(queue)
+            if len(runs) > 1 or queue.messages.is_full:
+                partitioner.begin_next_batch()  # the run is a batch of its own, or has to wait
+        return queues
+
     def check_partition(self, partition: int | None) -> None:
         """`UnknownPartition` if the topic has no such partition, as far as is known."""
         self._topic.partitioner.choose(None, partition)
-
-    def begin_keyless_anywhere(self) -> None:
-        """By the random number that the broker has drawn for this producer."""
-        self._topic.partitioner.begin_at(self._identity.producer_id)
 
     def _queue(self, number: int) -> PartitionQueue:
         queue = self._queues.get(number)

@@ -21,6 +21,8 @@ class FollowedTopic:
         self,
         client: Caller,
         topic: "Topic",
+        *,
+        first_partition: int,
         on_refreshed: Callable[[bool], None],
         on_gone: Callable[[UnknownTopic], None],
         on_unanswered: Callable[[], None],
@@ -30,7 +32,7 @@ class FollowedTopic:
         """
         self._client = client
         self.now = topic
-        self.partitioner = Partitioner(len(topic.partitions))
+        self.partitioner = Partitioner(len(topic.partitions), first_partition)
         self.partitioner.avoid(_unusable(topic))
         self._on_refreshed, self._on_gone, self._on_unanswered = on_refreshed, on_gone, on_unanswered
         self._refreshed_at = trio.current_time()

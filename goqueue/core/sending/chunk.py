@@ -7,6 +7,7 @@ are encoded when their batch is sent, since the checksum of a record covers its 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from struct import Struct
 
 import msgpack
@@ -80,6 +81,13 @@ class Chunk:
                 break
             count += 1
         return self._sliced(slice(None, count)), self._sliced(slice(count, None))
+
+    def shares(self, count: int) -> "list[Chunk]":
+        """Cut into this many runs of neighbours, of equal length or one apart."""
+        if count == 1:
+            return [self]
+        ends = [number * len(self) // count for number in range(count + 1)]
+        return [self._sliced(slice(begin, end)) for begin, end in pairwise(ends)]
 
     def picked(self, numbers: Sequence[int]) -> "Chunk":
         """Only the messages with these numbers."""

@@ -1,7 +1,8 @@
 """Which partition a message goes to (G4).
 
 By key: murmur3 x86-32 with seed 0, unsigned, modulo the number of partitions, so that every client in every
-language agrees. Without a key: all of a batch to one partition, the next batch to the next. Or as the caller says.
+language agrees. Without a key: all of a batch to one partition, the next batch to the next, beginning at a random
+one. A call with many keyless messages is spread over the partitions in long runs. Or as the caller says.
 
 The choice is made once, by the producer, and travels with the batch as its partition. The broker never chooses
 again: a second choice would tear the batch apart from what was checked, counted and promised for the first.
@@ -12,6 +13,10 @@ from collections.abc import Iterable
 import mmh3
 
 from goqueue.errors import UnknownPartition
+
+RUN_MIN = 500
+"""Minimum length of a run of keyless messages when a call is spread over partitions: smaller ones would cost each
+partition a batch for little."""
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
@@ -31,9 +36,9 @@ def check_partition(partition: object, partitions: int) -> int:
 
 
 class Partitioner:
-    """One producer's choices for one topic. `first` spreads producers: the caller draws it."""
+    """One producer's choices for one topic. `first` spreads producers: the caller draws it, from any range."""
 
-    def __init__(self, partitions: int, first: int = 0) -> None:
+    def __init__(self, partitions: int, first: int) -> None:
         assert partitions >= 1
         self._partitions = partitions
         self._keyless = first % partitions
@@ -61,17 +66,15 @@ class Partitioner:
         self.avoid(self._avoided | {number})
         return len(self._avoided) < self._partitions
 
-    def begin_at(self, number: int) -> None:
-        """Where the next batch of keyless messages goes, modulo the number of partitions."""
-        self._keyless = number % self._partitions
-        if self._keyless in self._avoided:
-            self.begin_next_batch()
-
     def choose(self, key: bytes | None = None, partition: int | None = None) -> int:
         """Where a message goes. Without a key it is the same answer until the next batch begins."""
         if partition is not None:
             return check_partition(partition, self._partitions)
         return partition_of_key(key, self._partitions) if key else self._keyless
+
+    def runs(self, count: int) -> int:
+        """The number of runs, each to another partition, of a call with this many messages without a key."""
+        return max(1, min(self._partitions - len(self._avoided), count // RUN_MIN))
 
     def begin_next_batch(self) -> None:
         """The batch of keyless messages is sent: the next one goes to another partition."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from goqueue import blocking
-from goqueue.blocking.inside import begin_keyless_anywhere, send_all_nowait
+from goqueue.blocking.inside import send_all_nowait
 from goqueue.core.names import check_publishable
 from goqueue.errors import InvalidMessage, InvalidName, RowRefused, UnknownPartition, UnknownTopic
 from goqueue.spark.sink.runs import SendRun, refused, runs_of
@@ -83,7 +83,6 @@ class Publishing:
             # Rows are confirmed before that many are queued: the producer's own limit is never reached.
             made = self._client.producer(check_publishable(topic), buffer_messages=UNCONFIRMED_ROWS_MAX * 2)
             producer = self._producers[topic] = self._open.enter_context(made)
-            begin_keyless_anywhere(producer)  # a query may have many tasks of few rows each
         return producer
 
 

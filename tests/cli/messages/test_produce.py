@@ -113,6 +113,19 @@ async def test_lines_without_a_key_keep_their_order_in_each_partition(shell: She
     assert all(each == sorted(each) and len(each) == 20 for each in in_partitions)
 
 
+async def test_lines_without_a_key_begin_at_any_partition(shell: Shell) -> None:
+    async with goqueue.connect(shell.url) as client:
+        for first in range(4):
+            chunks = [b"%d\n" % first, b""]
+
+            async def read(chunks: list[bytes] = chunks) -> bytes:
+                return chunks.pop(0)
+
+            production = Production(client, "orders", lambda _: None, lambda _size: None, first_partition=first)
+            await production.run(lines_of(read), lambda line: message_in_line(line, None))
+    assert {int(message.value): message.partition for message in await stored(shell)} == {0: 0, 1: 1, 2: 2, 3: 0}
+
+
 async def test_an_object_says_all_that_a_message_has(shell: Shell) -> None:
     fields = {
         "key": "grüße",

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -63,6 +64,44 @@ async def test_keyless_values_of_one_call_stay_together_and_the_next_call_moves_
     async with connected(partitions=3) as client, client.producer("orders") as producer:
         chosen = [{each.partition for each in await producer.send_many([b"a", b"b"])} for _ in range(3)]
         assert sorted(chosen, key=sorted) == [{0}, {1}, {2}]
+
+
+@pytest.mark.parametrize("acks", Acks)
+async def test_producers_without_keys_begin_at_any_partition(acks: Acks) -> None:
+    """Many short-lived producers must not all fill partition 0."""
+    async with connected(partitions=3) as client:
+        begun = set()
+        for _ in range(20):
+            async with client.producer("orders", acks=acks) as producer:
+                begun.add((await producer.send(b"a")).partition)
+        assert begun == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("count", "runs"), [(999, [999]), (1_000, [500, 500]), (1_600, [533, 533, 534]), (9_000, [3_000] * 3)]
+)
+async def test_many_keyless_values_of_one_call_are_spread_in_runs(count: int, runs: list[int]) -> None:
+    async with connected(partitions=3) as client, client.producer("orders") as producer:
+        sent = [b"%d" % number for number in range(count)]
+        published = await producer.send_many(sent, keys=[None] * count if count == 1_600 else None)
+        found = [(partition, len(list(each))) for partition, each in groupby(published, lambda one: one.partition)]
+        assert [length for _, length in found] == runs
+        assert len({partition for partition, _ in found}) == len(runs)
+        written = {
+            (partition, number): value
+            for partition in range(3)
+            for number, value in enumerate(await values(client, partition))
+        }
+        assert [written[each.partition, each.offset or 0] for each in published] == sent
+        after = (await producer.send(b"next")).partition
+        assert (after in {partition for partition, _ in found}) == (len(runs) == 3)
+
+
+async def test_a_named_partition_or_id_keeps_many_values_together() -> None:
+    async with connected(partitions=3) as client, client.producer("orders") as producer:
+        for options in ({"partition": 1}, {"message_id": b"id"}):
+            published = await producer.send_many([b"a"] * 2_000, **options)
+            assert len({each.partition for each in published}) == 1
 
 
 async def test_bad_records_fail_alone_and_the_rest_is_published_in_order() -> None:

@@ -15,11 +15,17 @@ from tests.client.test_client import Machine, machine
 
 __all__ = ["machine"]
 
+PARTITIONS = 3
+
 
 @dataclass
 class Watched:
-    """What left, as (partition, messages), since it was last looked at; answers are kept back on demand."""
+    """What left, as (partition, messages), since it was last looked at; answers are kept back on demand.
 
+    Partitions are counted from the one at which the producer began.
+    """
+
+    first: int | None = None
     left: list[tuple[int, int]] = field(default_factory=list)
     kept: list[tuple[OnAnswer, object]] = field(default_factory=list)
     keeps_answers: bool = False
@@ -44,7 +50,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
     def post_and_watch(self: Link, request: Produce, on_answer: OnAnswer) -> None:
         [batch] = request.batches
-        watched.left.append((batch.partition, batch.record_count))
+        watched.first = batch.partition if watched.first is None else watched.first
+        watched.left.append(((batch.partition - watched.first) % PARTITIONS, batch.record_count))
 
         def hear(answer: object) -> None:
             if watched.keeps_answers:
@@ -70,7 +77,7 @@ async def test_messages_without_a_key_gather_while_one_is_awaited_though_other_p
     machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer:
             await send_at_once(producer, 10)
     assert watched.look() == [(0, 1), (1, 9)]
@@ -80,7 +87,7 @@ async def test_who_sends_one_after_the_other_goes_round_the_partitions_without_w
     machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer:
             for expected in (0, 1, 2, 0):
                 async with trio.open_nursery() as nursery:
@@ -93,7 +100,7 @@ async def test_after_messages_that_came_together_the_next_burst_leaves_as_one_ba
     machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer:
             await send_at_once(producer, 10)
             watched.look()
@@ -110,7 +117,7 @@ async def test_what_gathered_for_several_partitions_leaves_together(
     """None of them waits for the answer to another."""
     keys = [b"%d" % number for number in range(20)]
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders", linger_ms=60_000) as producer, trio.open_nursery() as nursery:
             watched.keeps_answers = True
             nursery.start_soon(producer.send, b"first")
@@ -129,7 +136,7 @@ async def test_nobody_waits_longer_than_it_lingers_for_an_answer_that_does_not_c
     machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer, trio.open_nursery() as nursery:
             watched.keeps_answers = True
             nursery.start_soon(producer.send, b"first")
@@ -147,7 +154,7 @@ async def test_64_kib_wait_for_nothing(
     messages: int, machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders", linger_ms=60_000) as producer, trio.open_nursery() as nursery:
             watched.keeps_answers = True
             nursery.start_soon(producer.send, b"first")
@@ -162,7 +169,7 @@ async def test_without_linger_nothing_waits_for_answers(
     machine: Machine, watched: Watched, autojump_clock: MockClock
 ) -> None:
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders", linger_ms=0) as producer:
             await send_at_once(producer, 3)
     assert watched.look() == [(0, 1), (1, 1), (2, 1)]
@@ -173,7 +180,7 @@ async def test_who_waits_for_room_has_it_before_those_who_have_just_been_answere
 ) -> None:
     """With more busy partitions than places, some waited for as long as the others were busy."""
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         monkeypatch.setattr(client.link, "_batches_max", 1)
         async with client.producer("orders", linger_ms=0) as producer:
             for partition in (0, 1, 2, 0, 2, 1):
@@ -186,7 +193,7 @@ async def test_a_connection_lost_before_the_end_of_a_turn_loses_nothing(
 ) -> None:
     """Its writer was busy and never came to it; the next connection's does."""
     async with machine.both() as client:
-        await client.create_topic("orders", partitions=3)
+        await client.create_topic("orders", partitions=PARTITIONS)
         async with client.producer("orders") as producer:
             await send_at_once(producer, 10)
             async with trio.open_nursery() as nursery:

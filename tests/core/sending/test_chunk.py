@@ -68,6 +68,19 @@ def test_cutting_keeps_every_message_in_order_and_the_first_part_within_its_boun
     assert encoded(fits) + encoded(rest, len(fits)) == encoded(chunk)
 
 
+@given(chunks(), st.integers(1, 12))
+def test_shares_are_runs_of_almost_equal_length(chunk: Chunk, count: int) -> None:
+    shares = chunk.shares(min(count, len(chunk)))
+    assert len(shares) == min(count, len(chunk))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert [value for share in shares for value in share.values] == chunk.values
+    assert [place for share in shares for place in share.places] == list(chunk.places)
+    first, pieces = 0, b""
+    for share in shares:
+        pieces, first = pieces + encoded(share, first), first + len(share)
+    assert pieces == encoded(chunk)
+
+
 @given(chunks(), st.data())
 def test_what_is_picked_and_what_is_left_are_the_whole(chunk: Chunk, data: st.DataObject) -> None:
     numbers = sorted(data.draw(st.sets(st.integers(0, len(chunk) - 1))))

@@ -72,14 +72,14 @@ def test_a_keyless_batch_stays_together_and_the_next_goes_to_the_next_partition(
 
 def test_asking_again_before_the_batch_is_gone_gives_the_same_answer() -> None:
     """A keyless publish that chose twice would be counted in one partition and written in another."""
-    partitioner = Partitioner(3)
+    partitioner = Partitioner(3, first=0)
     assert [partitioner.choose(), partitioner.choose(None), partitioner.choose(b"")] == [0, 0, 0]
     partitioner.begin_next_batch()
     assert partitioner.choose() == 1
 
 
 def test_keyed_and_explicit_messages_do_not_move_the_keyless_on() -> None:
-    partitioner = Partitioner(3)
+    partitioner = Partitioner(3, first=0)
     choose_all(partitioner, [b"a", b"b"])
     choose_all(partitioner, [None, None], partition=2)
     choose_all(partitioner, [])
@@ -87,7 +87,7 @@ def test_keyed_and_explicit_messages_do_not_move_the_keyless_on() -> None:
 
 
 def test_an_explicit_partition_wins_over_the_key() -> None:
-    partitioner = Partitioner(3)
+    partitioner = Partitioner(3, first=0)
     assert [partitioner.choose(b"key", partition) for partition in range(3)] == [0, 1, 2]
 
 
@@ -98,7 +98,7 @@ def test_a_partition_that_is_not_there_is_refused_by_name(partition: object) -> 
 
 
 def test_a_wrong_partition_moves_nothing() -> None:
-    partitioner = Partitioner(3)
+    partitioner = Partitioner(3, first=0)
     with pytest.raises(UnknownPartition):
         choose_all(partitioner, [None], partition=3)
     assert partitioner.choose() == 0
@@ -134,6 +134,17 @@ def test_keyless_batches_go_round_what_is_avoided_and_keys_stay_where_they_are(
         partitioner.begin_next_batch()
     assert partitioner.choose() in (usable or range(partitions))
     assert partitioner.choose(b"key") == partition_of_key(b"key", partitions)
-    partitioner.begin_at(first)
-    assert partitioner.choose() in (usable or range(partitions))
     assert not usable or {choose_all(partitioner, [None])[0] for _ in range(partitions)} == usable
+
+
+@given(st.integers(1, 20), st.integers(0, 19), st.integers(0, 20_000))
+def test_many_keyless_messages_go_to_as_many_partitions_as_get_500_each(
+    partitions: int, avoided: int, count: int
+) -> None:
+    partitioner = Partitioner(partitions, first=0)
+    partitioner.avoid(range(min(avoided, partitions - 1)))
+    usable = partitions - min(avoided, partitions - 1)
+    runs = partitioner.runs(count)
+    assert 1 <= runs <= usable
+    assert runs == 1 or count // runs >= 500
+    assert runs == usable or count < 500 * (runs + 1)
