@@ -15,7 +15,7 @@ from goqueue.types import Microseconds, Priority
 
 AnswerT = TypeVar("AnswerT")
 ManyMessages: TypeAlias = tuple[
-    Sequence[bytes], Sequence[bytes | None] | None, Sequence[Priority] | None, Mapping[str, Any]
+    Sequence[bytes | None], Sequence[bytes | None] | None, Sequence[Priority] | None, Mapping[str, Any]
 ]
 """Values, keys, priorities where they differ, and all else that `send_many_nowait` takes, by name."""
 

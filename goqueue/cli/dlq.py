@@ -149,7 +149,7 @@ def _letter_row(letter: Message) -> list[str]:
         printable(_header(letter, "group")),
         printable(_header(letter, "attempts")),
         printable(_header(letter, "reason")),
-        preview(letter.value),
+        preview(letter.value or b""),
     ]
 
 

@@ -124,13 +124,16 @@ class Client(Connected):
     async def publish(
         self,
         topic: str,
-        value: bytes,
+        value: bytes | None,
         *,
         key: bytes | None = None,
         acks: Acks | int | str = Acks.ALL,
         **options: Unpack[SendOptions],
     ) -> Published:
-        """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it."""
+        """Publish one message and wait until it is confirmed. A repeat after a lost answer does not double it.
+
+        The value None is a tombstone: it deletes its key, and compaction removes the key's messages.
+        """
         self._check_open()
         check_publishable(topic)
         while True:

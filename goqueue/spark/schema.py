@@ -3,7 +3,7 @@
 | column | type | |
 |---|---|---|
 | key | binary | null where the message has none |
-| value | binary | |
+| value | binary | null in a tombstone |
 | topic | string | |
 | partition | int | |
 | offset | long | |

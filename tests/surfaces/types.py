@@ -14,6 +14,7 @@ async def of_trio(client: goqueue.Client) -> None:
     assert_type(await client.publish("orders", b"v", key=b"k", delay=1.5), Published)
     async with client.producer("orders", linger_ms=0) as producer:
         assert_type(await producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
+        assert_type(await producer.send_many([b"a", None], [b"k", b"k"]), Sequence[Published])
         await producer.send(b"v", prority="high")  # type: ignore[call-arg]
         await producer.send(b"v", priority=1.5)  # type: ignore[arg-type]
     async with client.consumer("orders", group="billing", visibility_timeout=10) as consumer:
@@ -24,6 +25,7 @@ def of_threads(client: goqueue.blocking.Client) -> None:
     assert_type(client.create_topic("orders", partitions=3), goqueue.Topic)
     assert_type(client.groups(), list[goqueue.Group])
     assert_type(client.publish("orders", b"v", key=b"k", delay=1.5), Published)
+    assert_type(client.publish("orders", None, key=b"k"), Published)
     with client.producer("orders", linger_ms=0) as producer:
         assert_type(producer.send_many([b"a"], [b"k"], ttl=5), Sequence[Published])
         assert_type(producer.send_nowait(b"a", priority="high"), None)

@@ -229,12 +229,13 @@ async def _check_offset(client: Client, wanted: WantedMessages) -> None:
 
 
 def value_line(message: Message) -> bytes:
-    return message.value
+    """A tombstone is an empty line."""
+    return message.value or b""
 
 
 def terminal_line(message: Message) -> bytes:
     """Bytes from messages never reach a terminal unescaped."""
-    return printable(message.value.decode(errors="backslashreplace")).encode()
+    return printable(value_line(message).decode(errors="backslashreplace")).encode()
 
 
 def json_line(message: Message) -> bytes:

@@ -35,7 +35,7 @@ def message_in_json(line: bytes) -> dict[str, Any]:
     if unknown := sorted(set(fields) - FIELDS - PASSED_OVER):
         raise InvalidMessage(f"{unknown[0]!r} is not a field; there are {', '.join(sorted(FIELDS))}")
     content = {"key": _bytes_of(fields, "key"), "value": _bytes_of(fields, "value"), "headers": _headers_of(fields)}
-    if content["value"] is None:
+    if content["value"] is None and "value" not in fields:
         raise InvalidMessage("has neither value nor value_base64")
     return content | {name: fields[name] for name in OPTIONS if fields.get(name) is not None}
 

@@ -62,10 +62,10 @@ def produce(
 ) -> None:
     """Publish what comes on stdin: each line a value, or with `--format ndjson` an object.
 
-    An object has "value" (text) or "value_base64", and may have "key" or "key_base64", "headers" (of text, or of
-    {"base64": …}), "priority" and "partition". What `consume --format ndjson` writes can be read again. With
-    `-o json` each confirmed message is a line on stdout: its line in the input, topic, partition, offset, and
-    whether it was a repeat by its "message_id".
+    An object has "value" (text, or null: a tombstone, which deletes its key) or "value_base64", and may have "key"
+    or "key_base64", "headers" (of text, or of {"base64": …}), "priority" and "partition". What
+    `consume --format ndjson` writes can be read again. With `-o json` each confirmed message is a line on stdout:
+    its line in the input, topic, partition, offset, and whether it was a repeat by its "message_id".
     """
     if key_separator == "" or (key_separator and line_format == NDJSON):
         raise click.UsageError("--key-separator is some text, and for --format lines only")
@@ -152,7 +152,7 @@ class Work(NamedTuple):
     """A line's message for the producer; all messages of a call share `options`."""
 
     line: Line
-    value: bytes
+    value: bytes | None
     key: bytes | None
     options: dict[str, Any]
 

@@ -1,9 +1,10 @@
 """Checks the contents of messages before they are encoded: types, sizes and names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from operator import index
 from types import NoneType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from goqueue.client.link.arguments import is_text
 from goqueue.core.records.record import HEADERS_SIZE_MAX, KEY_SIZE_MAX, VALUE_SIZE_MAX
@@ -12,27 +13,38 @@ from goqueue.types import Acks, Priority
 
 
 def check_content(value: object, key: object, headers: object) -> None:
-    """Text is refused: the program decides on its encoding."""
+    """Text is refused: the program decides on its encoding. None is the value of a tombstone."""
     if type(value) is bytes and len(value) <= VALUE_SIZE_MAX and key is None and headers is None:
         return  # most messages
-    if not isinstance(value, bytes):
+    if value is not None and not isinstance(value, bytes):
         raise InvalidMessage(f"a value is bytes, not {type(value).__name__}; encode it")
     if key is not None and not isinstance(key, bytes):
         raise InvalidMessage(f"a key is bytes, not {type(key).__name__}; encode it")
     if headers is not None and not _are_headers(headers):
         raise InvalidMessage("headers are a dict of text to bytes, the text such that UTF-8 has it")
-    _check_sizes(value, key or b"", headers or {})
+    if value is None and not key:
+        raise InvalidMessage(
+            "without a value it is a tombstone, which deletes a key; give the key, or b'' as the value"
+        )
+    _check_sizes(value or b"", key or b"", headers or {})
 
 
 def all_sound(values: Sequence[object], keys: Sequence[object], headers: object) -> bool:
     """Whether `check_content` accepts all of these, checked at once for all of them."""
-    if not ({type(value) for value in values} == {bytes} and {type(key) for key in keys} <= {bytes, NoneType}):
+    kinds = {type(value) for value in values}
+    if not (kinds <= {bytes, NoneType} and {type(key) for key in keys} <= {bytes, NoneType}):
+        return False
+    if NoneType in kinds and not all(key for value, key in zip_longest(values, keys) if value is None):
         return False
     try:
-        check_content(max(values, key=len), max((key for key in keys if key), key=len, default=None), headers)  # type: ignore[arg-type]
+        check_content(_longest(values) or b"", _longest(keys), headers)
     except InvalidMessage:
         return False
     return True
+
+
+def _longest(contents: Iterable[Any]) -> bytes | None:
+    return max(filter(None, contents), key=len, default=None)
 
 
 def _check_sizes(value: bytes, key: bytes, headers: Mapping[str, bytes]) -> None:

@@ -130,8 +130,10 @@ class Producer:
     # For the program
 
     @takes_send_options
-    async def send(self, value: bytes, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> Published:
-        """Send one message and wait until it is confirmed."""
+    async def send(
+        self, value: bytes | None, *, key: bytes | None = None, **options: Unpack[SendOptions]
+    ) -> Published:
+        """Send one message and wait until it is confirmed. None is a tombstone: it deletes its key."""
         check_content(value, key, options.get("headers"))
         plan, sender = self._plan(options), self._sender
         if plan.partition is not None or sender.is_closed or sender.unsettled >= self._buffer_messages:
@@ -145,7 +147,7 @@ class Producer:
         return result
 
     @takes_send_options
-    def send_nowait(self, value: bytes, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> None:
+    def send_nowait(self, value: bytes | None, *, key: bytes | None = None, **options: Unpack[SendOptions]) -> None:
         """Queue one message; `flush` waits for it and raises its failure. `BufferFull` when there is no room."""
         check_content(value, key, options.get("headers"))
         plan = self._plan(options)
@@ -159,7 +161,7 @@ class Producer:
     @takes_send_options
     async def send_many(
         self,
-        values: Sequence[bytes],
+        values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
         **options: Unpack[SendOptions],
     ) -> Sequence[Published]:
@@ -184,7 +186,7 @@ class Producer:
     @takes_send_options
     def send_many_nowait(
         self,
-        values: Sequence[bytes],
+        values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
         **options: Unpack[SendOptions],
     ) -> None:
@@ -195,7 +197,7 @@ class Producer:
 
     def _send_mixed_nowait(
         self,
-        values: Sequence[bytes],
+        values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None,
         priorities: Sequence[Priority],
         **options: Unpack[SendOptions],
@@ -206,7 +208,7 @@ class Producer:
     def _queue(
         self,
         plan: SendPlan,
-        values: Sequence[bytes],
+        values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None,
         priorities: Sequence[Priority] | None = None,
     ) -> None:
@@ -257,7 +259,7 @@ class Producer:
         return send_options(self._client.clock.now(), **options)
 
     def _chunk(
-        self, outcome: Outcome, plan: SendPlan, values: Sequence[bytes], keys: Sequence[bytes | None] | None
+        self, outcome: Outcome, plan: SendPlan, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None
     ) -> Chunk:
         ids, (content, partition, name) = None, plan
         keys = keys if keys and any(keys) else None
@@ -268,12 +270,12 @@ class Producer:
         return Chunk(outcome, content, values, range(len(values)), keys, ids, partition)
 
 
-def _check_lengths(values: Sequence[bytes], keys: Sequence[bytes | None] | None) -> None:
+def _check_lengths(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> None:
     if keys is not None and len(keys) != len(values):
         raise InvalidMessage(f"there are {len(values)} values and {len(keys)} keys; give one for each, or none")
 
 
-def _check_all(values: Sequence[bytes], keys: Sequence[bytes | None] | None, headers: object) -> None:
+def _check_all(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: object) -> None:
     """The first bad message raises, with its `number` in the error's details."""
     if not values or all_sound(values, keys or (), headers):
         return

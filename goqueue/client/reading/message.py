@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -25,7 +25,8 @@ from goqueue.types import Buffer, Microseconds, Offset, Priority
 # Plain numbers, since an IntFlag is slow to compare.
 HIDDEN = int(Flag.CONTROL | Flag.DELAYED)
 """Flags of records that are no messages: readers skip them."""
-_DELAYED, _HEADERS, _HOLDS_EXPIRING = int(Flag.DELAYED), int(Flag.HEADERS), int(Attribute.HOLDS_EXPIRING)
+_DELAYED, _HEADERS, _TOMBSTONE = int(Flag.DELAYED), int(Flag.HEADERS), int(Flag.TOMBSTONE)
+_HOLDS_EXPIRING = int(Attribute.HOLDS_EXPIRING)
 _PREFIXED = _DELAYED | _HEADERS
 """Flags of records whose value section holds more than the value."""
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
@@ -81,7 +82,8 @@ class Message:
 
     __slots__ = ("_batch", "_position", "offset", "value")
 
-    value: bytes
+    value: bytes | Any
+    """None for a tombstone. Its type is not `bytes | None`, since most programs meet no tombstones."""
 
     def __init__(self, batch: DecodedBatch, offset: Offset, position: int, value: bytes) -> None:
         """The record begins at `position` in its batch; `value` is its value section."""
@@ -91,7 +93,8 @@ class Message:
         self.value = value
 
     def __repr__(self) -> str:
-        return f"<Message {self.topic}/{self.partition} offset {self.offset}, {len(self.value)} bytes>"
+        value = "a tombstone" if self.value is None else f"{len(self.value)} bytes"
+        return f"<Message {self.topic}/{self.partition} offset {self.offset}, {value}>"
 
     @property
     def topic(self) -> str:
@@ -256,5 +259,8 @@ class Slice:
                 yield plain(batch, offset, position, body[begin:after])
             elif not flags & HIDDEN and offset >= start:
                 kind = self._flagged if flags & _PREFIXED else plain
-                yield kind(batch, offset, position, body[begin:after])
+                message = kind(batch, offset, position, body[begin:after])
+                if flags & _TOMBSTONE:
+                    message.value = None
+                yield message
             position = after

@@ -106,7 +106,8 @@ def _walk(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
         else:
             if checksum(view[begin:position]) != crc or offset != index:
                 return None
-            if not _is_sound(word, view[position - value_size : position], value_size, allowed_flags, names):
+            section = view[position - value_size : position]
+            if len(section) != value_size or not _is_sound(word, key_size, section, allowed_flags, names):
                 return None
             words |= word
         if timestamp > highest:
@@ -120,11 +121,18 @@ def _walk(body: Buffer, count: int, allowed_flags: int) -> Contents | None:
     return Contents(mask, highest, words & 0xFF, MESSAGE_ID_HEADER in names, EXPIRES_AT_HEADER in names)
 
 
-def _is_sound(word: int, section: memoryview, size: int, allowed_flags: int, names: set[str]) -> bool:
+def _is_sound(word: int, key_size: int, section: memoryview, allowed_flags: int, names: set[str]) -> bool:
     """Whether a record that is large, or has flags, is sound."""
-    if len(section) != size or word & ~(_PLAIN_WORD | allowed_flags) or word & ~0xFF != _PLAIN_WORD:
+    if word & ~(_PLAIN_WORD | allowed_flags) or word & ~0xFF != _PLAIN_WORD:
+        return False
+    if _deletes_nothing(word, key_size, allowed_flags):
         return False
     return _section_fault(section, word & 0xFF, allowed_flags, names) is None
+
+
+def _deletes_nothing(flags: int, key_size: int, allowed_flags: int) -> bool:
+    """A client's tombstone without a key. The broker moves those that older versions have accepted."""
+    return bool(flags & _TOMBSTONE) and not key_size and allowed_flags == FLAGS_FROM_CLIENTS
 
 
 def _explain(view: memoryview, count: int, allowed_flags: int) -> InvalidMessage:
@@ -170,6 +178,8 @@ def _record_fault(record: memoryview, index: int, allowed_flags: int) -> Invalid
         return InvalidMessage(f"timestamp {timestamp} is beyond {TIMESTAMP_MAX} µs")
     if priority >= LANE_COUNT or reserved:
         return InvalidMessage(f"priority {priority} is not one of 0 to {LANE_COUNT - 1}")
+    if _deletes_nothing(flags, key_size, allowed_flags):
+        return InvalidMessage("a tombstone deletes a key; give the key, or an empty value instead of none")
     return _section_fault(record[HEADER_SIZE + key_size :], flags, allowed_flags, set())
 
 

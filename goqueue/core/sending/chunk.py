@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from struct import Struct
+from typing import cast
 
 import msgpack
 from crc32c import crc32c
@@ -28,7 +29,7 @@ from goqueue.types import Microseconds, Priority
 
 _HEAD, _TAIL = Struct(">II"), Struct(">QQBBHI")
 _PLAIN_WORD = MAGIC << 16 | VERSION << 8
-_HAS_HEADERS, _DELAYED = int(Flag.HEADERS), int(Flag.DELAYED)
+_HAS_HEADERS, _TOMBSTONE, _DELAYED = int(Flag.HEADERS), int(Flag.TOMBSTONE), int(Flag.DELAYED)
 
 
 # Neither is frozen, though they never change: that would double the cost of making one for each lone message.
@@ -51,7 +52,8 @@ class Chunk:
     call: object
     """The call that is told what became of them."""
     content: Content
-    values: Sequence[bytes]
+    values: Sequence[bytes | None]
+    """None is a tombstone, which has a key."""
     places: Sequence[int]
     """The indexes of these messages in the call."""
     keys: Sequence[bytes | None] | None = None
@@ -70,13 +72,13 @@ class Chunk:
     def size(self) -> int:
         """The number of bytes to send, headers apart."""
         keys = sum(len(key) for key in self.keys if key) if self.keys else 0
-        return HEADER_SIZE * len(self.values) + sum(map(len, self.values)) + keys
+        return HEADER_SIZE * len(self.values) + sum(map(len, filter(None, self.values))) + keys
 
     def cut(self, bytes_max: int, count_max: int) -> "tuple[Chunk, Chunk]":
         """The messages that fit, at least one, and the rest."""
         count = size = 0
         for number, value in enumerate(self.values):
-            size += HEADER_SIZE + len(value) + len((self.keys and self.keys[number]) or b"")
+            size += HEADER_SIZE + len(value or b"") + len((self.keys and self.keys[number]) or b"")
             if count and (size > bytes_max or count >= count_max):
                 break
             count += 1
@@ -127,7 +129,7 @@ class Chunk:
         """The way of most messages: two bytes objects for each, one call for each of their parts."""
         pack_head, pack_tail, add = _HEAD.pack, _TAIL.pack, out.append
         timestamp, priority = self.content.timestamp, self.content.priority
-        for number, value in enumerate(self.values, first):
+        for number, value in enumerate(cast(Sequence[bytes], self.values), first):
             checksummed = pack_tail(number, timestamp, priority, 0, 0, len(value)) + value
             add(pack_head(_PLAIN_WORD, crc32c(checksummed)))
             add(checksummed)
@@ -140,9 +142,11 @@ class Chunk:
         keys = [key or b"" for key in self.keys or [None] * count]
         priorities = self.priorities or [self.content.priority] * count
         for number, (key, value, priority) in enumerate(zip(keys, self.values, priorities, strict=True), first):
-            tail = _TAIL.pack(number, timestamp, priority, 0, len(key), len(packed) + len(value))
-            checksummed = tail + key + packed + value
-            out.append(_HEAD.pack(word, crc32c(checksummed)))
+            value_size = len(packed) + (len(value) if value else 0)
+            tail = _TAIL.pack(number, timestamp, priority, 0, len(key), value_size)
+            checksummed = tail + key + packed + (value or b"")
+            flags = _TOMBSTONE if value is None else 0
+            out.append(_HEAD.pack(word | flags, crc32c(checksummed)))
             out.append(checksummed)
 
     def _encode_each(self, first: int, out: list[bytes]) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from goqueue.core.groups.deadletter import Story
-from goqueue.core.records.record import EXPIRES_AT_HEADER, MESSAGE_ID_HEADER
+from goqueue.core.records.record import EXPIRES_AT_HEADER, MESSAGE_ID_HEADER, Flag
 from goqueue.spark import schema as columns
 from goqueue.spark.json.arrow import ArrowReading
 from goqueue.spark.reading.rows import Rows, WantedRows, rows_of
 from goqueue.types import Buffer
 
 _NOT_SHOWN = (MESSAGE_ID_HEADER, EXPIRES_AT_HEADER)
+_TOMBSTONE = int(Flag.TOMBSTONE)
 _SPANS = 4
 """For each record: its key, its headers, its value, and the bytes before the next key."""
 
@@ -39,7 +40,7 @@ def _arrays(rows: Rows, wanted: WantedRows, schema: pa.Schema, at_once: ArrowRea
     spans, count = _spans(rows), len(rows)
     made = {
         columns.KEY: _keys(rows, spans),
-        columns.VALUE: spans.take(pa.array(np.arange(2, _SPANS * count, _SPANS))),
+        columns.VALUE: _values(rows, spans),
         columns.TOPIC: pa.repeat(wanted.topic, count),
         columns.PARTITION: pa.repeat(pa.scalar(wanted.partition, pa.int32()), count),
         columns.OFFSET: pa.array(rows.offsets),
@@ -71,6 +72,12 @@ def _keys(rows: Rows, spans: pa.Array) -> pa.Array:
     if has_none.all():
         return pa.nulls(len(rows), pa.binary())
     return spans.take(pa.array(np.arange(0, _SPANS * len(rows), _SPANS), mask=has_none))
+
+
+def _values(rows: Rows, spans: pa.Array) -> pa.Array:
+    """A tombstone has none."""
+    is_tombstone = rows.heads["flags"] & _TOMBSTONE != 0
+    return spans.take(pa.array(np.arange(2, _SPANS * len(rows), _SPANS), mask=is_tombstone))
 
 
 # Headers

@@ -2,7 +2,7 @@
 
 | column | type | |
 |---|---|---|
-| value | binary or string | must be there, and no row's is null |
+| value | binary or string | must be there; null: a tombstone, which deletes its key |
 | key | binary or string | null or empty: none |
 | headers | array<struct<key: string, value: binary>>, as a source has them, or map<string, binary> | null: none |
 | priority | a whole number, 0 (critical) to 4 (background), or string: the name | null: normal |

@@ -29,7 +29,8 @@ class SendRun(NamedTuple):
     topic: str
     options: Mapping[str, Any]
     """The producer's arguments that all of its rows share; others have the producer's defaults."""
-    values: Sequence[bytes]
+    values: Sequence[bytes | None]
+    """None is a tombstone."""
     keys: Sequence[bytes | None] | None
     priorities: Sequence[Priority] | None
     """None if all rows of the batch have the same, which is among the options then."""
@@ -38,7 +39,7 @@ class SendRun(NamedTuple):
 def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[SendRun]:
     """The rows in order. `topic` is that of all rows, whatever a column says."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    values, keys = _values(columns[VALUE]), _keys(columns.get(KEY))
+    values, keys = _bytes_of(columns[VALUE]), _keys(columns.get(KEY))
     priorities = _mixed_priorities(columns.get(PRIORITY))
     beside = {TOPIC if topic else None, PRIORITY if priorities else None}
     common = {name: columns[name] for name in READERS if name in columns and name not in beside}
@@ -51,12 +52,6 @@ def runs_of(batch: "pa.RecordBatch", topic: str | None) -> Iterator[SendRun]:
 
 
 # Values and keys
-
-
-def _values(column: "pa.Array") -> list[bytes]:
-    if column.null_count:
-        raise refused(_first(column.is_null()), "its value is null; goqueue has no messages without a value")
-    return _bytes_of(column)
 
 
 def _keys(column: "pa.Array | None") -> list[bytes | None] | None:

@@ -279,6 +279,18 @@ async def test_an_unknown_topic_is_no_fault_of_a_line(shell: Shell) -> None:
     assert (result.exit_code, result.stderr) == (1, "Error: there is no topic 'nothing'; create it first\n")
 
 
+async def test_null_is_a_tombstone_and_comes_back_as_null(shell: Shell) -> None:
+    """What `consume` writes can be read again."""
+    lines = b'{"key": "a", "value": null}\n{"key": "a", "value": ""}\n'
+    assert (await shell("produce", "orders", "--format", "ndjson", stdin=lines)).exit_code == 0
+    assert [(each.key, each.value) for each in await stored(shell)] == [(b"a", None), (b"a", b"")]
+    written = await shell("consume", "orders", "--format", "ndjson")
+    assert [json.loads(line)["value"] for line in written.stdout.splitlines()] == [None, ""]
+    assert (await shell("consume", "orders")).stdout == "\n\n"
+    refused = await shell("produce", "orders", "--format", "ndjson", stdin=b'{"value": null}\n')
+    assert (refused.exit_code, "line 1: without a value it is a tombstone" in refused.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("arguments", [["--key-separator", ""], ["--key-separator", ":", "--format", "ndjson"]])
 def test_a_separator_is_some_text_and_for_lines(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, ["produce", "orders", *arguments]).exit_code == 2

@@ -119,6 +119,22 @@ def test_records_that_are_no_messages_are_passed_over(hidden: bytes) -> None:
     assert [(each.offset, each.value) for each in messages_in("orders", 0, sent, 0)] == [(0, b"a"), (2, b"b")]
 
 
+@pytest.mark.parametrize("zstd", [False, True])
+def test_a_tombstone_has_a_key_and_no_value(zstd: bool) -> None:
+    records = [
+        encode_record(0, NOW, b"", key=b"k"),
+        encode_record(1, NOW, b"", key=b"k", flags=Flag.TOMBSTONE),
+        encode_record(2, NOW, b"", key=b"k", headers={"a": b"1"}, flags=Flag.TOMBSTONE | Flag.FIRED),
+    ]
+    messages = list(Slice("orders", 0, sealed(*records, zstd=zstd)).messages(0, None, NOW))
+    assert [(each.key, each.value, each.headers) for each in messages] == [
+        (b"k", b"", {}),
+        (b"k", None, {}),
+        (b"k", None, {"a": b"1"}),
+    ]
+    assert repr(messages[1]) == "<Message orders/0 offset 1, a tombstone>"
+
+
 @given(st.data())
 def test_a_byte_that_changed_on_its_way_is_noticed(data: st.DataObject) -> None:
     """G1: nobody gets a message that nobody published."""

@@ -128,7 +128,8 @@ async def test_a_reader_that_follows_sees_a_message_as_soon_as_it_is_there(
 async def test_one_partition_is_read_or_all(machine: Machine, autojump_clock: MockClock) -> None:
     async with machine.both() as client:
         await fill(client, 9, partitions=3)
-        assert await values(client.read("orders", partition=1, end="latest")) == [b"1", b"4", b"7"]
+        first, *others = await values(client.read("orders", partition=1, end="latest"))
+        assert others == [b"%d" % (int(first) + 3), b"%d" % (int(first) + 6)]
         messages = [message async for message in client.read("orders", end="latest")]
         assert sorted(message.value for message in messages) == [b"%d" % number for number in range(9)]
         for number in range(3):

@@ -122,7 +122,7 @@ def test_a_compressed_body_is_checked_inside_and_kept_as_it_came() -> None:
 
 def test_delayed_records_mark_their_batch() -> None:
     assert accept(encode_record(0, 0, b"", due=5), 1).attributes == Attribute.HOLDS_DELAYED
-    assert accept(encode_record(0, 0, b"", flags=Flag.TOMBSTONE), 1).attributes == 0
+    assert accept(encode_record(0, 0, b"", key=b"k", flags=Flag.TOMBSTONE), 1).attributes == 0
 
 
 @pytest.mark.parametrize("zstd", [False, True])

@@ -101,7 +101,9 @@ def test_ids_and_expiries_are_seen_in_any_record() -> None:
         (with_section(DUE_TIME.pack(DELAY_BIT + DELAY_MAX + 1), Flag.DELAYED), InvalidMessage, "too long"),
         (with_section(b"123", Flag.HEADERS), InvalidMessage, "do not fit"),
         (with_section(HEADERS_LENGTH.pack(2**32 - 1) + b"12", Flag.HEADERS), InvalidMessage, "do not fit"),
-        (with_section(b"value", Flag.TOMBSTONE), InvalidMessage, "tombstone"),
+        (encode_record(0, 0, b"value", key=b"k", flags=Flag.TOMBSTONE), InvalidMessage, "a tombstone has no value"),
+        (encode_record(0, 0, b"", flags=Flag.TOMBSTONE), InvalidMessage, "a tombstone deletes a key"),
+        (encode_record(0, 0, b"", flags=Flag.TOMBSTONE, due=5), InvalidMessage, "a tombstone deletes a key"),
         (with_section(bytes(VALUE_SIZE_MAX + 1), 0), TooLarge, "allowed"),
         (with_section(bytes(VALUE_SIZE_MAX + 9), Flag.DELAYED), TooLarge, "allowed"),
         (with_headers(bytes(HEADERS_SIZE_MAX + BROKER_HEADERS_SIZE_MAX + 1)), TooLarge, "headers have"),
@@ -133,6 +135,15 @@ def test_a_bad_record_is_named_with_its_reason(record: bytes, kind: type, words:
     assert bad.index == 0
     assert type(bad.error) is kind
     assert words in bad.error.message
+
+
+def test_a_tombstone_has_a_key_unless_the_broker_moves_it() -> None:
+    """Older versions have accepted some without: what they stored can still be dead-lettered (G16)."""
+    for options in ({}, {"headers": {"a": b"1"}}, {"due": 5}):
+        keyless = encode_record(0, 0, b"", flags=Flag.TOMBSTONE, **options)
+        assert inspect_records(keyless, 1, FLAGS_FROM_BROKER).flags & Flag.TOMBSTONE
+        keyed = encode_record(0, 0, b"", key=b"k", flags=Flag.TOMBSTONE, **options)
+        assert inspect_records(keyed, 1).flags & Flag.TOMBSTONE
 
 
 def test_every_bad_record_of_a_batch_is_named_and_no_good_one() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.records.record import EXPIRES_AT, EXPIRES_AT_HEADER, MESSAGE_ID_HEADER, encode_record
+from goqueue.core.records.record import EXPIRES_AT, EXPIRES_AT_HEADER, MESSAGE_ID_HEADER, Flag, encode_record
 from goqueue.core.sending.chunk import Chunk, Content
 
 values = st.lists(st.binary(max_size=40), min_size=1, max_size=12)
@@ -19,9 +19,13 @@ def chunks(draw: st.DrawFn) -> Chunk:
     keys = draw(
         st.none() | st.lists(st.none() | st.binary(max_size=9), min_size=len(messages), max_size=len(messages))
     )
+    deleted = draw(st.sets(st.integers(0, len(messages) - 1))) if keys else set()
+    contents = [
+        None if number in deleted and (keys or [])[number] else each for number, each in enumerate(messages)
+    ]
     ids = draw(st.none() | st.just([b"id %d" % number for number in range(len(messages))]))
     own = st.lists(st.integers(0, 4), min_size=len(messages), max_size=len(messages))
-    return Chunk(None, content, messages, range(len(messages)), keys, ids, None, draw(st.none() | own))
+    return Chunk(None, content, contents, range(len(messages)), keys, ids, None, draw(st.none() | own))
 
 
 def encoded(chunk: Chunk, first: int = 0) -> bytes:
@@ -43,9 +47,10 @@ def encoded_one_by_one(chunk: Chunk, first: int) -> bytes:
             encode_record(
                 first + number,
                 chunk.content.timestamp,
-                value,
+                value or b"",
                 key=key,
                 headers=own,
+                flags=Flag.TOMBSTONE if value is None else 0,
                 priority=chunk.content.priority if chunk.priorities is None else chunk.priorities[number],
             )
         )

@@ -25,7 +25,7 @@ def chunk_of(*names: str, size: int = 10) -> Chunk:
 
 
 def names_in(chunks: list[Chunk]) -> list[str]:
-    return [value.decode().strip() for chunk in chunks for value in chunk.values]
+    return [(value or b"").decode().strip() for chunk in chunks for value in chunk.values]
 
 
 def names_of(batch: OutBatch) -> list[str]:

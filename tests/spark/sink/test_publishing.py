@@ -45,10 +45,19 @@ def test_each_row_may_have_its_own_topic(client: blocking.Client, topic: str) ->
     assert (values(client, topic), values(client, f"{topic}-bills")) == ([b"1", b"3"], [b"2"])
 
 
+def test_a_null_value_is_a_tombstone(client: blocking.Client, topic: str) -> None:
+    client.create_topic(topic, 1)
+    rows = pa.record_batch({"value": [b"1", None, b""], "key": [b"k", b"k", None]})
+    assert publish_all(client, topic, [rows]) == 3
+    found = [(message.key, message.value) for message in client.read(topic, end="latest")]
+    assert found == [(b"k", b"1"), (b"k", None), (None, b"")]
+
+
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
-        ({"value": [b"", b"", None]}, "its value is null"),
+        ({"value": [b"", b"", None]}, "without a value it is a tombstone, which deletes a key"),
+        ({"value": [None, b"", None], "key": [b"k", None, b""]}, "without a value it is a tombstone"),
         ({"value": [b""] * 3, "priority": [0, 4, 5]}, "5 is no priority"),
         ({"value": [b""] * 3, "delay": [None, 1.0, -1.0]}, "delay=-1.0 is no delay"),
         ({"value": [b""] * 3, "delay": [None, 0.0, float("nan")]}, "delay=nan is no delay"),

@@ -119,7 +119,6 @@ def test_a_time_is_exact_whatever_its_zone_is_called(zone: str) -> None:
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
-        ({"value": [b"", None]}, "its value is null"),
         ({"value": [b"", b""], "topic": ["orders", None]}, "its topic is null, and the option topic is not given"),
         ({"value": [b"", b""], "topic": ["t", "t"], "priority": [0, 5]}, "5 is no priority"),
         ({"value": [b"", b""], "topic": ["t", "t"], "priority": ["low", "urgent"]}, "'urgent' is no priority"),

@@ -110,7 +110,9 @@ def test_a_row_that_cannot_be_a_message_fails_its_task_with_its_number(
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     client.create_topic(topic, 1)
-    with pytest.raises(PySparkException, match=r"RowRefused: row 5 of this task \(from 0\): its value is null"):
+    with pytest.raises(
+        PySparkException, match=r"RowRefused: row 5 of this task \(from 0\): without a value it is a tombstone"
+    ):
         write(spark.range(0, 9, 1, 1).selectExpr("if(id = 5, null, 'a') as value"), url, topic)
 
 
