@@ -133,3 +133,53 @@ async def test_a_tombstone_may_expire(machine: Machine, autojump_clock: MockCloc
         assert await contents(client) == [(b"k", None)]
         await trio.sleep(11)
         assert await contents(client) == []
+
+
+# Compacted topics
+
+
+async def test_a_compacted_topic_refuses_messages_without_a_key_and_takes_the_others_of_their_batch(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """G16: by the broker, whatever the way in."""
+    async with machine.both() as client, AsyncExitStack() as stack:
+        await orders(client, cleanup="compact")
+        with pytest.raises(InvalidMessage, match="compacted by key"):
+            await client.publish("orders", b"1")
+        with pytest.raises(InvalidMessage, match="compacted by key"):
+            await client.publish("orders", b"1", delay=5, message_id=b"id", ttl=50)
+        producer = await stack.enter_async_context(client.producer("orders"))
+        with pytest.raises(PublishFailed) as failed:
+            await producer.send_many([b"1", b"2", b"3", None], [b"a", None, b"b", b"c"])
+        assert [type(result) for result in failed.value.results] == [
+            goqueue.Published,
+            InvalidMessage,
+            goqueue.Published,
+            goqueue.Published,
+        ]
+        assert await contents(client) == [(b"a", b"1"), (b"b", b"3"), (b"c", None)]
+
+
+async def test_a_topic_that_is_compacted_later_keeps_its_messages_without_a_key(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    """What the broker moves is not refused: a delayed message fires, a dead letter is redriven."""
+    async with machine.both() as client:
+        await orders(client, segment_bytes=1_024)
+        await client.publish("orders", b"first")
+        await client.publish("orders", b"later", delay=100)
+        await client.publish("orders", b"dead")
+        async with client.consumer("orders", group="billing") as consumer:
+            for message in await consumer.receive():
+                await (message.reject("no") if message.value == b"dead" else message.ack())
+            await client.alter_topic("orders", {"cleanup": "compact"})
+            with pytest.raises(InvalidMessage, match="compacted by key"):
+                await client.publish("orders", b"refused")
+            for number in range(4):
+                await client.publish("orders", bytes(1_000), key=b"k%d" % (number % 2))
+            await trio.sleep(100 + ROUND)
+            assert (await client.redrive("orders")).redriven == 1
+            found = [value for key, value in await contents(client) if key is None]
+            assert found == [b"first", b"dead", b"later", b"dead"]
+            again = [message.value for message in await consumer.receive() if message.key is None]
+            assert again == [b"later", b"dead"]

@@ -25,7 +25,6 @@ from goqueue.core.log.appending import AppendJudgement, originals_end
 from goqueue.core.log.messageids import MessageIds, ids_in
 from goqueue.core.log.producers import let_jump_ahead
 from goqueue.core.records.batch import ABOUT_DELAYS, HOLDS_IDS, Attribute, Batch, accept
-from goqueue.core.records.record import VALUE_SIZE_MAX
 from goqueue.environment import Disk, Space, WallClock
 from goqueue.errors import BatchRefused, DiskFull, GoQueueError, TopicFull
 from goqueue.storage.log.log import Log
@@ -78,8 +77,8 @@ class Appending:
             return
         self.admission.check_acks(message.acks)
         batch = accept(message.body, message.record_count, attributes=message.attributes, producer=message.producer)
-        if self.admission.message_bytes_max < VALUE_SIZE_MAX:
-            self.admission.check_sizes(records_in(batch), batch.record_count)
+        if self.admission.checks_records:
+            self.admission.check_records(records_in(batch), batch.record_count)
         ids = ids_in(records_in(batch), batch.record_count) if batch.attributes & HOLDS_IDS else ()
         self._arrived.append(Arrival(batch, message.acks, reply, ids))
 

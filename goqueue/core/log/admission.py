@@ -1,4 +1,4 @@
-"""What a partition takes in: the limits of its topic and of the disk (G16: one place, whatever the way in).
+"""What a partition takes in: the rules of its topic and the room on the disk (G16: one place, whatever the way in).
 
 A topic's limits on bytes and messages are shared evenly among its partitions, since each partition can only count
 its own. With `overflow=reject` a full partition refuses; with `drop_oldest` it takes everything and the oldest go.
@@ -21,6 +21,8 @@ class Admission:
     bytes_max: int | None = None
     messages_max: int | None = None
     drops_oldest: bool = False
+    wants_keys: bool = False
+    """The topic is compacted by key: a message without one would stay for ever."""
 
     @classmethod
     def of(cls, config: TopicConfig, partitions: int) -> "Admission":
@@ -30,6 +32,7 @@ class Admission:
             bytes_max=_share(config.max_bytes, partitions),
             messages_max=_share(config.max_messages, partitions),
             drops_oldest=config.overflow == "drop_oldest",
+            wants_keys=config.cleanup == "compact",
         )
 
     @property
@@ -42,16 +45,24 @@ class Admission:
                 f"this topic wants acks={self.min_acks.name.lower()} at least, not {acks.name.lower()}"
             )
 
-    def check_sizes(self, records: Buffer, count: int) -> None:
-        """Refuse values beyond the topic's own limit; the general one is checked for every topic alike."""
-        sizes = [_value_size(records, place) for place in walk_records(records, count)]
-        bad = [
-            BadRecord(number, TooLarge(f"the value has {size} bytes; this topic allows {self.message_bytes_max}"))
-            for number, size in enumerate(sizes)
-            if size > self.message_bytes_max
-        ]
+    @property
+    def checks_records(self) -> bool:
+        """The topic has rules for single messages, beside those that hold for every topic."""
+        return self.wants_keys or self.message_bytes_max < VALUE_SIZE_MAX
+
+    def check_records(self, records: Buffer, count: int) -> None:
+        """`BatchRefused` names each message that breaks a rule of the topic."""
+        faults = [self._fault(records, place) for place in walk_records(records, count)]
+        bad = [BadRecord(number, fault) for number, fault in enumerate(faults) if fault is not None]
         if bad:
             raise BatchRefused(bad)
+
+    def _fault(self, records: Buffer, place: RecordPlace) -> InvalidMessage | None:
+        if self.wants_keys and not place.key_size:
+            return InvalidMessage("this topic is compacted by key and takes no message without one; give it a key")
+        if (size := _value_size(records, place)) > self.message_bytes_max:
+            return TooLarge(f"the value has {size} bytes; this topic allows {self.message_bytes_max}")
+        return None
 
     def check_room(self, size: int, messages: int) -> None:
         """`TopicFull` when the partition would hold more than its limits, and may not drop its oldest messages."""

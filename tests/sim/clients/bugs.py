@@ -107,7 +107,7 @@ class HashesSigned(Buggy):
 class ForgetsTheTopicsLimit(Buggy):
     def bug(self) -> AbstractContextManager[None]:
         class Generous(Admission):
-            def check_sizes(self, _records: Buffer, _count: int) -> None:
+            def check_records(self, _records: Buffer, _count: int) -> None:
                 pass
 
         return replaced(partitions, "Admission", Generous)

@@ -10,6 +10,7 @@ import goqueue
 from goqueue.client.delayed import Delayed
 from goqueue.errors import ActorDied, DiskFull
 from tests.sim.delays.history import Cancel, DelayHistory, Due, Waiting
+from tests.sim.disk.history import Violation
 
 PUBLISH_SECONDS_MAX = 180.0
 LINGERING_SECONDS = 10.0
@@ -33,6 +34,8 @@ class DelayDesk:
     stopping: trio.Event
     tally: dict[str, int]
     uses_ids: bool = False
+    compacted: frozenset[str] = frozenset()
+    """Topics that take no message without a key."""
 
     def count(self, what: str) -> None:
         self.tally[what] = self.tally.get(what, 0) + 1
@@ -91,7 +94,14 @@ class DelayPublisher:
                 desk.count("publish lost")
             except goqueue.DeliveryTimeout:  # it was not written, and never will be
                 message.is_refused = True
+            except goqueue.InvalidMessage:
+                if message.key is not None or message.topic not in desk.compacted:
+                    raise
+                message.is_refused = True
+                desk.count("without a key")
             else:
+                if message.key is None and message.topic in desk.compacted:
+                    raise Violation(f"G16: {message} has no key, and its topic is compacted")
                 desk.history.confirm(message, published)
                 desk.count("confirmed")
 

@@ -158,7 +158,8 @@ class DelayWorld(ClientWorld):
 
     def _desk(self, name: str, client: goqueue.Client) -> DelayDesk:
         random, counts = self._generator(name), self.tally.counts
-        return DelayDesk(name, client, random, self.delays, self._stopping, counts, self.plan.uses_ids)
+        compacted = frozenset(name for name, config in self._configs.items() if config.get("cleanup") == "compact")
+        return DelayDesk(name, client, random, self.delays, self._stopping, counts, self.plan.uses_ids, compacted)
 
     def _start_worker(self, tasks: trio.Nursery, worker: DelayPublisher | Changer | Lister | Purger) -> None:
         self._working += 1
