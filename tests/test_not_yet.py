@@ -36,10 +36,6 @@ def _connect_takes(*names: str) -> bool:
     return any(name in inspect.signature(goqueue.connect).parameters for name in names)
 
 
-def _publish_takes_none() -> bool:
-    return "None" in str(inspect.signature(goqueue.Client.publish).parameters["value"].annotation)
-
-
 def _names_extensions() -> bool:
     """Whether anybody has features to name, beside those who say that there is a field for them."""
     fields = ("net/wire/messages.py", "net/session/server.py")
@@ -54,7 +50,6 @@ EXISTS: dict[str, Callable[[], bool]] = {
     "http": lambda: find_spec("goqueue.http") is not None,
     "schemas": lambda: _client_has("schema", "register_schema") or _has_command("schema"),
     "tls": lambda: _connect_takes("tls_ca", "tls_cert") or _has_setting("tls"),
-    "tombstones": _publish_takes_none,
     "traces": lambda: _client_has("trace") or _has_command("trace"),
     "transactions": lambda: _client_has("transaction") or _has_command("txn"),
 }

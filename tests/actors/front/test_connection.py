@@ -12,7 +12,8 @@ from goqueue.actors.front.answers import BYTES_WAITING_MAX
 from goqueue.actors.front.bounds import Bounds
 from goqueue.actors.front.connection import UNFINISHED_BYTES_MAX, Connection
 from goqueue.core.ledger.settlements import Action
-from goqueue.core.records.record import encode_record
+from goqueue.core.records.batch import Attribute
+from goqueue.core.records.record import Flag, encode_record
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.net.session.events import AnswerReceived, RequestFailed, SessionClosed
 from goqueue.net.transport.transport import MemoryTransport, memory_transport_pair
@@ -157,6 +158,23 @@ async def test_a_bad_record_is_named_over_the_wire(disk: SimulatedDisk, autojump
         error = answer.batches[0].error
         assert error is not None
         assert [note.record for note in error.records] == [1]
+        assert await fetched(client, topic) == []
+
+
+async def test_what_the_broker_does_not_know_is_refused_over_the_wire(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """G16: a transactional batch, a tombstone without a key, one with a value."""
+    async with connected(disk) as client:
+        await client.greet()
+        topic = await made(client)
+        transactional = batch(topic, b"a")._replace(attributes=int(Attribute.TRANSACTIONAL))
+        keyless = batch(topic, b"a")._replace(body=encode_record(0, 1, b"", flags=Flag.TOMBSTONE))
+        valued = batch(topic, b"a")._replace(body=encode_record(0, 1, b"a", key=b"k", flags=Flag.TOMBSTONE))
+        answer = await client.ask(wire.Produce(2, (transactional, keyless, valued)))
+        assert isinstance(answer, wire.Produced)
+        codes = [each.error and (each.error.code, len(each.error.records)) for each in answer.batches]
+        assert codes == [("invalid_message", 0), ("batch_refused", 1), ("batch_refused", 1)]
         assert await fetched(client, topic) == []
 
 
