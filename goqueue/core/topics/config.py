@@ -39,8 +39,8 @@ class TopicConfig:
     cleanup: str = setting(
         "delete",
         Choice(("delete", "compact")),
-        "Whether old segments are deleted, or compacted to the newest message of each key, which stays. A compacted "
-        "topic refuses messages without a key.",
+        "Whether old segments are deleted, or compacted to the newest message of each key, which stays. A "
+        "compacted topic refuses messages without a key.",
     )
     tombstone_hours: float = setting(24, Hours(), "How long compaction keeps the mark that a key was deleted.")
     segment_bytes: int = setting(
