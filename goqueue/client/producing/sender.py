@@ -148,29 +148,13 @@ class Sender:
 
     def _distribute(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
         """Returns the send queues that may send now."""
-        if chunk.partition is not None:
-            queue = self._queue(self._topic.partitioner.choose(None, chunk.partition))
-            return [queue] if queue.messages.add(chunk, now) else []
-        if chunk.keys is None:
-            return self._distribute_keyless(chunk, now)
-        numbers: dict[int, list[int]] = {}
-        for index, key in enumerate(chunk.keys):
-            numbers.setdefault(self._topic.partitioner.choose(key), []).append(index)
-        return [
-            self._queues[number]
-            for number, indexes in numbers.items()
-            if self._queue(number).messages.add(chunk.picked(indexes), now)
-        ]
-
-    def _distribute_keyless(self, chunk: Chunk, now: float) -> "list[PartitionQueue]":
         partitioner, queues = self._topic.partitioner, []
-        runs = chunk.shares(partitioner.runs(len(chunk)))
-        for run in runs:
-            queue = self._queue(partitioner.choose())
-            if queue.messages.add(run, now):
+        for number, portion in partitioner.portions(chunk):
+            queue = self._queue(number)
+            if queue.messages.add(portion, now):
                 queues.append(queue)
-            if len(runs) > 1 or queue.messages.is_full:
-                partitioner.begin_next_batch()  # the run is a batch of its own, or has to wait
+            if queue.messages.is_full and number == partitioner.choose():
+                partitioner.begin_next_batch()  # it must wait: the next batch goes elsewhere
         return queues
 
     def check_partition(self, partition: int | None) -> None:

@@ -86,8 +86,6 @@ class Chunk:
 
     def shares(self, count: int) -> "list[Chunk]":
         """Cut into this many runs of neighbours, of equal length or one apart."""
-        if count == 1:
-            return [self]
         ends = [number * len(self) // count for number in range(count + 1)]
         return [self._sliced(slice(begin, end)) for begin, end in pairwise(ends)]
 

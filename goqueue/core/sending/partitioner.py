@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import mmh3
 
+from goqueue.core.sending.chunk import Chunk
 from goqueue.errors import UnknownPartition
 
 RUN_MIN = 500
@@ -72,9 +73,26 @@ class Partitioner:
             return check_partition(partition, self._partitions)
         return partition_of_key(key, self._partitions) if key else self._keyless
 
-    def runs(self, count: int) -> int:
-        """The number of runs, each to another partition, of a call with this many messages without a key."""
-        return max(1, min(self._partitions - len(self._avoided), count // RUN_MIN))
+    def portions(self, chunk: Chunk) -> list[tuple[int, Chunk]]:
+        """The messages of a call for each of their partitions."""
+        if chunk.partition is not None:
+            return [(check_partition(chunk.partition, self._partitions), chunk)]
+        if chunk.keys is None:
+            return self._runs(chunk)
+        numbers: dict[int, list[int]] = {}
+        for index, key in enumerate(chunk.keys):
+            numbers.setdefault(self.choose(key), []).append(index)
+        return [(number, chunk.picked(indexes)) for number, indexes in numbers.items()]
+
+    def _runs(self, chunk: Chunk) -> list[tuple[int, Chunk]]:
+        count = min(self._partitions - len(self._avoided), len(chunk) // RUN_MIN)
+        if count < 2:
+            return [(self._keyless, chunk)]
+        runs = []
+        for run in chunk.shares(count):
+            runs.append((self._keyless, run))
+            self.begin_next_batch()
+        return runs
 
     def begin_next_batch(self) -> None:
         """The batch of keyless messages is sent: the next one goes to another partition."""

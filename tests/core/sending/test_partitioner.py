@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goqueue.core.sending.chunk import Chunk, Content
 from goqueue.core.sending.partitioner import Partitioner, check_partition, partition_of_key
 from goqueue.errors import UnknownPartition
 
@@ -137,14 +138,37 @@ def test_keyless_batches_go_round_what_is_avoided_and_keys_stay_where_they_are(
     assert not usable or {choose_all(partitioner, [None])[0] for _ in range(partitions)} == usable
 
 
-@given(st.integers(1, 20), st.integers(0, 19), st.integers(0, 20_000))
+@given(st.integers(1, 20), st.integers(0, 19), st.integers(0, 40), st.integers(1, 20_000))
 def test_many_keyless_messages_go_to_as_many_partitions_as_get_500_each(
-    partitions: int, avoided: int, count: int
+    partitions: int, avoided: int, first: int, count: int
 ) -> None:
-    partitioner = Partitioner(partitions, first=0)
+    partitioner = Partitioner(partitions, first)
     partitioner.avoid(range(min(avoided, partitions - 1)))
     usable = partitions - min(avoided, partitions - 1)
-    runs = partitioner.runs(count)
-    assert 1 <= runs <= usable
-    assert runs == 1 or count // runs >= 500
-    assert runs == usable or count < 500 * (runs + 1)
+    begin = partitioner.choose()
+    portions = partitioner.portions(Chunk(None, Content(0), [b""] * count, range(count)))
+    assert [place for _, run in portions for place in run.places] == list(range(count))
+    chosen = [number for number, _ in portions]
+    assert chosen[0] == begin
+    assert len(set(chosen)) == len(chosen) <= usable
+    assert not set(chosen) & set(range(min(avoided, partitions - 1)))
+    assert len(chosen) == 1 or min(len(run) for _, run in portions) >= 500
+    assert len(chosen) == usable or count < 500 * (len(chosen) + 1)
+    assert partitioner.choose() == begin or len(chosen) > 1
+
+
+@given(st.lists(keys, min_size=1, max_size=50), st.integers(1, 9), st.integers(0, 9))
+def test_a_call_is_cut_into_the_portions_of_its_partitions(
+    given_keys: list[bytes | None], partitions: int, first: int
+) -> None:
+    """G4"""
+    partitioner = Partitioner(partitions, first)
+    values = [b"%d" % number for number in range(len(given_keys))]
+    chunk = Chunk(None, Content(0), values, range(len(values)), given_keys)
+    portions = dict(partitioner.portions(chunk))
+    assert sorted(place for portion in portions.values() for place in portion.places) == list(range(len(values)))
+    for number, portion in portions.items():
+        assert list(portion.places) == sorted(portion.places)
+        assert {partitioner.choose(key) for key in portion.keys or ()} == {number}
+    chunk.partition = partitions - 1
+    assert partitioner.portions(chunk) == [(partitions - 1, chunk)]
