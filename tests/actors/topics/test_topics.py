@@ -56,13 +56,13 @@ async def test_topics_settings_and_messages_survive_a_power_cut(
     """G1, and settings are not lost at a restart."""
     async with broker(disk) as running:
         made = await running.topics.call(CreateTopic("orders", 2, {}))
-        await running.topics.call(AlterTopic("orders", {"cleanup": "compact"}))
+        await running.topics.call(AlterTopic("orders", {"overflow": "drop_oldest"}))
         await running.topics.call(AddPartitions("orders", 4))
         await (await partition_of(running, made, 3)).call(publish(b"kept"))
         image = disk.crash()
     async with broker(image) as running:
         [found] = await described_topics(running.topics)
-        assert (found.uuid, len(found.partitions), found.config["cleanup"]) == (made.uuid, 4, "compact")
+        assert (found.uuid, len(found.partitions), found.config["overflow"]) == (made.uuid, 4, "drop_oldest")
         assert await values(await partition_of(running, found, 3)) == [b"kept"]
 
 
