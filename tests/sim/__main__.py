@@ -76,7 +76,10 @@ def main() -> int:
     bugs = BUGS[arguments.world]
     if arguments.bug is not None and arguments.bug not in bugs:
         parser.error(f"--bug is one of {', '.join(sorted(bugs))} in this world")
-    logging.getLogger("goqueue").setLevel(logging.CRITICAL)  # crashes are what a simulation is made of
+    logging.getLogger(
+        "goqueue"
+    ).propagate = False  # crashes are what a simulation is made of; checkers still listen
+    logging.getLogger("goqueue").addHandler(logging.NullHandler())
     world = bugs[arguments.bug] if arguments.bug else WORLDS[arguments.world]
     again = f"--world {arguments.world}" + (f" --bug {arguments.bug}" if arguments.bug else "")
     seeds = [seed + number for seed in arguments.seeds for number in range(arguments.count)]

@@ -57,6 +57,12 @@ class GroupHistory(GroupBook):
             if not self.has_others(member, holder):
                 self._awaited[holder] = [each for each in replaced if self._comes_beside_others(each)]
 
+    def lose_members(self) -> None:
+        """The broker may have handed anything to those who have just come, and they never heard of it: that was an
+        attempt."""
+        GroupBook.lose_members(self)
+        self._awaited.clear()
+
     def _comes_beside_others(self, held: Held) -> bool:
         """When it comes again: not as a dead letter, nor alone."""
         return not self.setup.max_deliveries or held.attempt + 1 < self.setup.max_deliveries
