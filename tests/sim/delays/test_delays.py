@@ -13,7 +13,7 @@ from tests.sim.seeking import seek
 
 SEEDS_PER_BUG_MAX = 100
 FOUND_FROM = {
-    "answers-cancels-before-sync": 4,
+    "answers-cancels-before-sync": 119,
     "fires-in-any-order": 211,
     "forgets-moves-at-rebuild": 4,
     "recalls-ids-of-cancelled": 41,
