@@ -68,7 +68,8 @@ class Settlements:
         return some
 
     def runs(self) -> Iterator[SettledRun]:
-        return (SettledRun(*run, kind) for kind, taken in self._parts for run in taken.runs())
+        parts = ((kind, *item) for kind, taken in self._parts for item in taken.items())
+        return (SettledRun(*run, standing.attempt, kind) for kind, standing, sets in parts for run in sets.runs())
 
     def others_to_plain(self) -> list[Any]:
         """All but the acks, which stand by themselves: older snapshots have only those."""
