@@ -155,12 +155,15 @@ class Mailbox:
             raise MailboxFull(f"the mailbox of {self.party.name} holds {self.size_max} letters; try again later")
 
     def post_if_room(self, letter: Letter) -> bool:
-        if not self._accepts:
-            raise self._death(f"is {self.state.value}", None)
+        self._check_accepts()
         has_room = len(self._letters) < self.size_max
         if has_room:
             self._put(letter)
         return has_room
+
+    def _check_accepts(self) -> None:
+        if not self._accepts:
+            raise self._death(f"is {self.state.value}", None)
 
     def _put(self, letter: Letter) -> None:
         self._letters.append(letter)
