@@ -5,6 +5,10 @@ again: the count of its restarts says so, and it is told everything anew. A part
 down, or hangs) is told later, and the group goes on without it: it is not waited for twice in succession.
 
 Messages to a partition arrive in the order in which they were sent, so a late one never undoes a newer one.
+
+A partition answers that a group reads there before that is durable. So its board is looked at some time later, and
+the register notes which ledgers are durable: then a loss is noticed. That happens once for each topic, and costs no
+sync of a ledger.
 """
 
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -142,14 +146,15 @@ class Attachments:
     def of_topic(self, name: str) -> list[Attachment]:
         return [attachment for attachment in self if attachment.topic.name == name]
 
-    def newly_begun(self, seen: SeenTopic) -> list[Attachment]:
-        """Partitions that follow, without a gap, those whose ledger of the group the register knows."""
-        begun = list[Attachment]()
-        while (attachment := self.find(TopicPartition(seen.name, seen.attached + len(begun)))) is not None:
-            if not attachment.has_begun or attachment.topic.uuid != seen.uuid:
+    def count_durable(self, seen: SeenTopic) -> int:
+        """How many partitions of a topic, from the first on, have the group's ledger durably."""
+        count = seen.attached
+        while (attachment := self.find(TopicPartition(seen.name, count))) is not None:
+            board = attachment.board if attachment.topic.uuid == seen.uuid else None
+            if not attachment.has_begun or board is None or not board.is_durable(self._group):
                 break
-            begun.append(attachment)
-        return begun
+            count += 1
+        return count
 
     def add(self, topic: SeenTopic, partitions: int) -> None:
         """The group reads this topic, now with `partitions`. One that was created again replaces the old one."""

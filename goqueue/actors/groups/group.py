@@ -9,6 +9,7 @@ A member waits for changes in its heartbeat, a long poll.
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 from uuid import UUID
 
@@ -17,7 +18,6 @@ import trio
 from goqueue.actors.delivery.requests import AttachGroup
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.board import GroupBoard
-from goqueue.actors.groups.confirming import LedgersDurable, confirmed
 from goqueue.actors.groups.description import assigned, check_may_reset, reset_group
 from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of, settings_asked_for
 from goqueue.actors.groups.offsetsfile import OffsetsFile
@@ -45,7 +45,7 @@ from goqueue.actors.register.requests import (
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import answers, defers, hears
-from goqueue.actors.runtime.messages import Reply, Request
+from goqueue.actors.runtime.messages import News, Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import OutlineTopics, TopicOutline, TopicsChanged, WatchTopics
 from goqueue.core.groups import rebalance
@@ -68,6 +68,15 @@ REMEMBER_SECONDS = 1.0
 """The delay before a change of members or owners is written, so that many changes are one write."""
 LOOK_SECONDS, IDLE_SECONDS = 1.0, 30.0
 """The time between two checks for partitions that were down or have been restarted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgersDurable(News):
+    """From a group to itself: this number of partitions, from the first on, have its ledger durably."""
+
+    topic: str
+    uuid: UUID
+    partitions: int
 
 
 class Group(Actor):
@@ -391,8 +400,9 @@ class Group(Actor):
     async def _look_after_partitions(self) -> None:
         while True:
             await self._attachments.mend()
-            for news in confirmed(self._name, self._attachments, list(self._known.topics.values())):
-                self.ref.news(self._name, news)
+            for seen in list(self._known.topics.values()):
+                if (count := self._attachments.count_durable(seen)) > seen.attached:
+                    self.ref.news(self._name, LedgersDurable(seen.name, seen.uuid, count))
             if self._looks_again:
                 self._looks_again = False
                 self.ref.news(self._name, TopicsChanged())
