@@ -28,7 +28,6 @@ reached, whether `tick` has been called yet or not.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 from goqueue.core.deadlines import earliest
@@ -300,16 +299,12 @@ class Ledger(Planning):
 
     # Time
 
-    def tick(self, now: float, leases_max: int | None = None) -> list[Expired]:
-        """The expiries, earliest first. The entries do not touch each other: all may be journaled at once.
-
-        With `leases_max` the rest stays due: `next_deadline` lies in the past until the rest has been asked for.
-        """
+    def tick(self, now: float) -> list[Expired]:
+        """The expiries, earliest first. The entries do not touch each other: all may be journaled at once."""
         self._state.retries.move_on(now)
-        due = islice(self._state.deliveries.due(now), leases_max)
         return [
             expired
-            for delivery, lease in due
+            for delivery, lease in self._state.deliveries.due(now)
             for expired in self._expiries(delivery, lease, f"not settled within {lease.visibility:g} s")
         ]
 
