@@ -1,14 +1,10 @@
 """When a child is restarted, with which others, and when a supervisor gives up. Plain rules, no waiting."""
 
 from collections import deque
-from collections.abc import Sequence
 from enum import Enum
-from typing import TypeVar
 
 from goqueue.errors import LogStopped
 from goqueue.nursery import errors_in
-
-ChildT = TypeVar("ChildT")
 
 
 class Strategy(Enum):
@@ -33,11 +29,6 @@ class TooManyRestarts(Exception):
 def never_restarts(error: BaseException | None) -> bool:
     """Whether this crash must stop the node. A stopped log does: what its last fsync wrote is unknown."""
     return error is not None and any(isinstance(fault, NeverRestart | LogStopped) for fault in errors_in(error))
-
-
-def affected(strategy: Strategy, children: Sequence[ChildT], crashed: ChildT) -> list[ChildT]:
-    """The children that are stopped and started again when one of them, in their start order, crashed."""
-    return [crashed] if strategy is Strategy.ONE_FOR_ONE else list(children[children.index(crashed) :])
 
 
 class RestartBudget:

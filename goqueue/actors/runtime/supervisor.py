@@ -32,7 +32,7 @@ from goqueue.actors.runtime.mailbox import SiblingCounts
 from goqueue.actors.runtime.messages import Reply, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.runtime.reports import ChildReport, Fate, log_report
-from goqueue.actors.runtime.restarts import RestartBudget, Strategy, TooManyRestarts, affected, never_restarts
+from goqueue.actors.runtime.restarts import RestartBudget, Strategy, TooManyRestarts, never_restarts
 from goqueue.errors import ActorDied
 
 
@@ -212,7 +212,8 @@ class Supervisor(Actor):
 
     async def _restart(self, child: Child) -> None:
         self._take_from_budget(child)
-        together = affected(self._strategy, self._in_order(), child)
+        children = self._in_order()
+        together = [child] if self._strategy is Strategy.ONE_FOR_ONE else children[children.index(child) :]
         for ended in [one for one in self._ended() if one in together]:
             self._report(ended, Fate.RESTARTING)
         await self._stop_in_reverse([one for one in together if one is not child])

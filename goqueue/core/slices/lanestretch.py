@@ -185,11 +185,7 @@ def cut_lane(
     If batches show different records to different readers, it holds no more than is wanted: it is not kept for
     other readers.
     """
-    view, stretch, cutter = (
-        memoryview(data),
-        LaneStretch(wanted.lane, wanted.start, len(data)),
-        _Cutter(reader, indexes),
-    )
+    view, stretch = memoryview(data), LaneStretch(wanted.lane, wanted.start, len(data))
     for position, envelope in batches_in(view):
         if envelope.end_offset <= wanted.start:
             continue
@@ -199,7 +195,7 @@ def cut_lane(
         stretch.end = envelope.end_offset
         if envelope.priority_mask >> wanted.lane & 1:
             stretch.is_for_all = is_for_all
-            cutter.add(stretch, envelope, view[position : position + envelope.size])
+            _add(stretch, envelope, view[position : position + envelope.size], reader, indexes)
     stretch.end = max(stretch.end, end)
     return stretch
 
@@ -219,18 +215,16 @@ def _all_of(lane: int, data: Buffer, wanted: Run, reader: Reader, indexes: Batch
     return LaneOffsets(lane, found.common(OffsetSet([wanted])))
 
 
-class _Cutter(NamedTuple):
-    reader: Reader
-    indexes: BatchIndexes
-
-    def add(self, stretch: LaneStretch, envelope: Envelope, stored: memoryview) -> None:
-        if is_plain(envelope) and envelope.priority_mask == 1 << stretch.lane:
-            stretch.add_whole(envelope, stored)
-            return
-        records = bytes(records_of(envelope, body_at(stored, 0, envelope)))
-        index = self.indexes.index_of_records(envelope, records)
-        chosen = index.flags_of(stretch.lane)
-        if not is_for_everybody(envelope):
-            chosen = index.only(chosen, OffsetSet(messages_in(stored, 0, stretch.start, self.reader)))
-        if any(chosen):
-            stretch.add_some(index, records, chosen)
+def _add(
+    stretch: LaneStretch, envelope: Envelope, stored: memoryview, reader: Reader, indexes: BatchIndexes
+) -> None:
+    if is_plain(envelope) and envelope.priority_mask == 1 << stretch.lane:
+        stretch.add_whole(envelope, stored)
+        return
+    records = bytes(records_of(envelope, body_at(stored, 0, envelope)))
+    index = indexes.index_of_records(envelope, records)
+    chosen = index.flags_of(stretch.lane)
+    if not is_for_everybody(envelope):
+        chosen = index.only(chosen, OffsetSet(messages_in(stored, 0, stretch.start, reader)))
+    if any(chosen):
+        stretch.add_some(index, records, chosen)
