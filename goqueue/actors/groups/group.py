@@ -15,13 +15,13 @@ from uuid import UUID
 
 import trio
 
-from goqueue.actors.delivery.requests import AttachGroup
+from goqueue.actors.delivery.requests import AttachGroup, ReleaseMember, ReplaceMember
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment, Attachments, introduction
 from goqueue.actors.groups.board import GroupBoard
 from goqueue.actors.groups.description import assigned, check_may_reset, reset_group
 from goqueue.actors.groups.entrance import check_begun, expect_back, profile_of, settings_asked_for
 from goqueue.actors.groups.offsetsfile import OffsetsFile
-from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, release, replace
+from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_each, keys_of, tell_each
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
@@ -159,7 +159,8 @@ class Group(Actor):
         for effect in effects:
             if isinstance(effect, Replaced):
                 had = self._core.had_by(effect.member)
-                await replace(self._name, effect, self._attachments.at(had), self._report)
+                message = ReplaceMember(self._name, effect.member, effect.instance, effect.before)
+                await tell_each(self._attachments.at(had), message, self._report)
                 self._seats.refuse(effect.member, fenced(effect.member))
 
     async def _write_settings(self, settings: GroupSettings) -> None:
@@ -191,7 +192,8 @@ class Group(Actor):
             await self._reserve_generations()
             self._seats.leave(message.member, "it has left")
         effects = self._core.apply(trio.current_time(), gone)
-        await release(self._name, message, self._attachments.at(had), self._report, stays=gone.keeps_place)
+        released = ReleaseMember(self._name, message.member, True, message.instance, gone.keeps_place)
+        await tell_each(self._attachments.at(had), released, self._report)
         await self._perform(effects)
 
     @answers(MemberLost)

@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 from goqueue.actors.delivery.requests import CommitOffset, ReleaseMember, ReplaceMember
 from goqueue.actors.groups.attachments import ANSWER_SECONDS_MAX, Attachment
-from goqueue.actors.groups.requests import Leave, OutsideCommit
+from goqueue.actors.groups.requests import OutsideCommit
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.topics.requests import TopicOutline
 from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.groups.effects import Replaced
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPartition, UnknownTopic
 
@@ -22,22 +21,12 @@ Report: TypeAlias = Callable[[str], None]
 COMMIT_SECONDS_MAX = 2.0
 
 
-async def release(
-    group: str, left: Leave, attachments: Sequence[Attachment], report: Report, *, stays: bool
-) -> None:
-    """Release a member's deliveries: they are ready at once, uncounted. With `stays` it keeps its partitions."""
-    await _tell_each(attachments, ReleaseMember(group, left.member, True, left.instance, stays), report)
-
-
-async def replace(group: str, replaced: Replaced, attachments: Sequence[Attachment], report: Report) -> None:
-    """End a member's leases: messages are ready at once, and count, as the fate of its consumer is unknown."""
-    message = ReplaceMember(group, replaced.member, replaced.instance, replaced.before)
-    await _tell_each(attachments, message, report)
-
-
-async def _tell_each(
+async def tell_each(
     attachments: Sequence[Attachment], message: ReleaseMember | ReplaceMember, report: Report
 ) -> None:
+    """Release a member's deliveries, uncounted, or end its leases, which counts: the fate of its consumer is then
+    unknown. Either way the messages are ready at once."""
+
     async def tell(attachment: Attachment) -> None:
         if attachment.ref is not None and attachment.trouble is None:
             try:
