@@ -231,12 +231,22 @@ class GrowingLog:
         self._check_writable()
         if not batches:
             return []
-        segment = self._segment_for(sum(batch.size for batch in batches), now)
-        envelopes = self._envelopes(batches, now)
+        append_time, offset, size = max(now, self._append_time), self._end, 0
+        envelopes: list[Envelope] = []
         buffers: list[Buffer] = []
-        for envelope, batch in zip(envelopes, batches, strict=True):
+        for batch in batches:
+            envelope = envelope_for(
+                batch,
+                offset,
+                leader_epoch=self.leader_epoch,
+                append_time=append_time,
+                durable_offset=self._durable,
+                wall_time=now,
+            )
+            envelopes.append(envelope)
             buffers += (seal_envelope(envelope), batch.body)
-        self._write(segment, envelopes, buffers)
+            offset, size = envelope.end_offset, size + envelope.size
+        self._write(self._segment_for(size, now), envelopes, buffers)
         return [envelope.base_offset for envelope in envelopes]
 
     def append_copied(self, batches: Sequence[CopiedBatch]) -> None:
@@ -266,23 +276,6 @@ class GrowingLog:
                 break
             count += 1
         return count
-
-    def _envelopes(self, batches: Sequence[Batch], now: Microseconds) -> list[Envelope]:
-        envelopes = []
-        append_time = max(now, self._append_time)
-        offset = self._end
-        for batch in batches:
-            envelope = envelope_for(
-                batch,
-                offset,
-                leader_epoch=self.leader_epoch,
-                append_time=append_time,
-                durable_offset=self._durable,
-                wall_time=now,
-            )
-            envelopes.append(envelope)
-            offset = envelope.end_offset
-        return envelopes
 
     def _write(self, segment: Segment, envelopes: Sequence[Envelope], buffers: Sequence[Buffer]) -> None:
         try:
