@@ -67,7 +67,7 @@ class BatchIndex:
         if shape is None and with_keys and self.is_whole and envelope.priority_mask in _ONLY:
             self._walk_plainly(records, _ONLY[envelope.priority_mask])
         elif shape is None:
-            (self._walk_with_keys if with_keys else self._walk)(records, envelope.base_offset)
+            self._walk(records)
         else:
             self._offsets = range(envelope.base_offset, envelope.end_offset)
             self._positions = range(0, (count + 1) * shape.size, shape.size)
@@ -83,17 +83,6 @@ class BatchIndex:
         """Every offset of its range is a record."""
         return self.envelope.record_count == self.envelope.last_offset_delta + 1
 
-    def _walk(self, records: bytes, base: Offset) -> None:
-        unpack, position = _PLACE.unpack_from, 0
-        offsets, positions, lanes = list[Offset](), list[int](), bytearray()
-        for _ in range(self.envelope.record_count):
-            relative, lane, key_size, value_size = unpack(records, position)
-            offsets.append(base + relative)
-            positions.append(position)
-            lanes.append(lane)
-            position += HEADER_SIZE + key_size + value_size
-        self._keep(offsets, [*positions, position], lanes)
-
     def _walk_plainly(self, records: bytes, lane: int) -> None:
         """A whole batch of one priority with keys, as most are: it takes only the sizes."""
         unpack, position, hashes, positions = _SIZES.unpack_from, 0, list[int](), list[int]()
@@ -106,15 +95,14 @@ class BatchIndex:
             note_hash(hash(records[begin:position]) ^ lane)
             position += value_size
         if _NO_KEY ^ lane in hashes:
-            self._walk_with_keys(records, self.envelope.base_offset)
+            self._walk(records)
             return
         self._positions, self.lanes = array("I", [*positions, position]), bytes([lane]) * len(hashes)
         self._offsets = self._keyed = range(self.envelope.base_offset, self.envelope.end_offset)
         self._hashes = hashes
 
-    def _walk_with_keys(self, records: bytes, base: Offset) -> None:
-        """As `_walk`, with the keys."""
-        unpack, position, hashes = _PLACE.unpack_from, 0, self._hashes
+    def _walk(self, records: bytes) -> None:
+        unpack, position, base, with_keys = _PLACE.unpack_from, 0, self.envelope.base_offset, self.has_keys
         offsets, positions, lanes, keyed = list[Offset](), list[int](), bytearray(), list[Offset]()
         for _ in range(self.envelope.record_count):
             relative, lane, key_size, value_size = unpack(records, position)
@@ -123,15 +111,12 @@ class BatchIndex:
             positions.append(position)
             lanes.append(lane)
             position += HEADER_SIZE
-            if key_size:
+            if with_keys and key_size:
                 keyed.append(offset)
-                hashes.append(hash(records[position : position + key_size]) ^ lane)
+                self._hashes.append(hash(records[position : position + key_size]) ^ lane)
             position += key_size + value_size
         self._keyed = keyed
-        self._keep(offsets, [*positions, position], lanes)
-
-    def _keep(self, offsets: list[Offset], positions: list[int], lanes: bytearray) -> None:
-        self._positions, self.lanes = array("I", positions), bytes(lanes)
+        self._positions, self.lanes = array("I", [*positions, position]), bytes(lanes)
         self._offsets = range(offsets[0], offsets[-1] + 1) if offsets and self.is_whole else array("Q", offsets)
 
     def __len__(self) -> int:
