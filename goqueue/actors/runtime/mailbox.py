@@ -1,21 +1,19 @@
 """The mailbox: takes the messages for an actor. It outlives the actor, so that a ref outlives a restart.
 
-Letters wait in a queue, news in slots. Three rules keep callers and senders from hanging:
+Letters wait in a bounded channel, news in slots. Three rules keep callers and senders from hanging:
 
-- The queue is bounded by its senders: the letter of one that finds no room is queued all the same, and the sender
-  waits until there is room for it. So `abandon` empties the queue and tells every caller that the actor died, in
-  one step.
+- Closing a channel loses its contents. So it is never closed: `abandon` empties the channel (senders that wait for
+  room included) and tells every caller that the actor died, in one step.
 - A reply is in the list of the unsettled from the moment its letter is taken until it is settled. However an actor
-  ends, that list and the queue together name every caller that still waits.
-- News never takes room in the queue. An actor that sleeps is woken; one that works looks at its news before it
-  sleeps again.
+  ends, that list and the channel together name every caller that still waits.
+- News never takes room in the channel. An actor that sleeps is woken by a token handed straight to its
+  sleeping task; one that works looks at its news before it sleeps again.
 
 Deadlines are kept by an alarm that goes on from one sleep to the next: most actors sleep a thousand times until the
 same deadline, and a cancel scope for each sleep would cost as much as the letter that ends it.
 """
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -49,8 +47,9 @@ _NEXT = {
 class MailboxCounts:
     """The counters of a mailbox since it was made, over all restarts."""
 
+    depth: int = 0
+    """Letters not yet taken: in the mailbox, or with a caller that waits for room in it."""
     depth_highest: int = 0
-    """The most letters that were queued at a time."""
     turns: int = 0
     handled: int = 0
     hints: int = 0
@@ -80,9 +79,7 @@ class Mailbox:
         self.unsettled: dict[Reply[Any], None] = {}
         self._accepts = False
         self._news: dict[tuple[str, type[News]], News] = {}
-        self._letters: deque[Letter] = deque()
-        self._beyond: dict[Letter, trio.Event] = {}
-        """The letters beyond the bound, in order: each sender waits for its event."""
+        self._send, self._receive = trio.open_memory_channel[Letter | None](size_max)
         self._expected_of: CallWait | None = None
         self._moved: trio.Event | None = None
         self._alarm_at = math.inf
@@ -107,7 +104,7 @@ class Mailbox:
     def abandon(self, how: str, cause: BaseException | None = None) -> None:
         """The actor is gone: every caller that still waits gets `ActorDied`. News stays for a successor."""
         self._move(MailboxState.DOWN)
-        self._take_letters([], len(self._letters))
+        self._take_letters([], self.counts.depth)
         for reply in list(self.unsettled):
             reply.fail(self._death(how, cause))
 
@@ -140,15 +137,21 @@ class Mailbox:
 
     async def post(self, letter: Letter) -> None:
         """Put a letter in, waiting for room."""
-        if not self.post_if_room(letter):
-            self._beyond[letter] = trio.Event()
-            self._put(letter)
-            try:
-                await self._beyond[letter].wait()
-            except BaseException:
-                if self._beyond.pop(letter, None) is not None:
-                    self._letters.remove(letter)  # cancelled: it was never sent
-                raise
+        self._check_accepts()
+        self._count_in()
+        try:
+            self._send.send_nowait(letter)
+        except trio.WouldBlock:
+            await self._post_when_room(letter)
+        else:
+            self.idle = False
+
+    async def _post_when_room(self, letter: Letter) -> None:
+        try:
+            await self._send.send(letter)
+        except BaseException:
+            self.counts.depth -= 1  # cancelled: it was never sent
+            raise
 
     def post_at_once(self, letter: Letter) -> None:
         if not self.post_if_room(letter):
@@ -156,20 +159,13 @@ class Mailbox:
 
     def post_if_room(self, letter: Letter) -> bool:
         self._check_accepts()
-        has_room = len(self._letters) < self.size_max
-        if has_room:
-            self._put(letter)
-        return has_room
-
-    def _check_accepts(self) -> None:
-        if not self._accepts:
-            raise self._death(f"is {self.state.value}", None)
-
-    def _put(self, letter: Letter) -> None:
-        self._letters.append(letter)
-        if len(self._letters) > self.counts.depth_highest:
-            self.counts.depth_highest = len(self._letters)
-        self.wake()
+        try:
+            self._send.send_nowait(letter)
+        except trio.WouldBlock:
+            return False
+        self._count_in()
+        self.idle = False
+        return True
 
     def post_news(self, sender: str, news: News) -> None:
         if self.state is MailboxState.DOWN:
@@ -179,15 +175,24 @@ class Mailbox:
 
     def wake(self) -> None:
         """Make the actor look at its deadline, news and state again."""
-        if self.idle and self.party.task is not None:
+        if self.idle:
             self.idle = False
-            trio.lowlevel.reschedule(self.party.task)
+            self._send.send_nowait(None)
+
+    def _check_accepts(self) -> None:
+        if not self._accepts:
+            raise self._death(f"is {self.state.value}", None)
+
+    def _count_in(self) -> None:
+        counts = self.counts
+        counts.depth += 1
+        counts.depth_highest = max(counts.depth_highest, counts.depth)
 
     # The actor.
 
     @property
     def empty(self) -> bool:
-        return not self._letters and not self._news
+        return self.counts.depth == 0 and not self._news
 
     @property
     def has_news(self) -> bool:
@@ -200,7 +205,7 @@ class Mailbox:
         if batch or self._news or (deadline is not None and deadline <= trio.current_time()):
             await trio.lowlevel.checkpoint()
         else:
-            await self._sleep(deadline)
+            await self._sleep(batch, deadline)
         self._take_letters(batch, batch_max)
         return batch
 
@@ -209,16 +214,15 @@ class Mailbox:
         self._news.clear()
         return news
 
-    async def _sleep(self, deadline: float | None) -> None:
+    async def _sleep(self, batch: list[Letter], deadline: float | None) -> None:
         if deadline is not None and deadline < self._alarm_at:
             self._alarm_at = deadline
             self._alarm_set.set()
         self.idle = True
-        await trio.lowlevel.wait_task_rescheduled(self._give_up_sleep)
-
-    def _give_up_sleep(self, _raise_cancel: object) -> trio.lowlevel.Abort:
-        self.idle = False
-        return trio.lowlevel.Abort.SUCCEEDED
+        try:
+            self._take(batch, await self._receive.receive())
+        finally:
+            self.idle = False
 
     async def keep_alarm(self) -> None:
         """Wake the actor at its deadline, until cancelled. An alarm that was set too early wakes it once without
@@ -232,14 +236,14 @@ class Mailbox:
                 self.wake()
 
     def _take_letters(self, batch: list[Letter], batch_max: int) -> None:
-        while self._letters and len(batch) < batch_max:
-            letter = self._letters.popleft()
+        while self.counts.depth and len(batch) < batch_max:
+            try:
+                self._take(batch, self._receive.receive_nowait())
+            except trio.WouldBlock:
+                return  # the depth counts a sender that was cancelled and does not know it yet
+
+    def _take(self, batch: list[Letter], letter: Letter | None) -> None:
+        if letter is not None:
+            self.counts.depth -= 1
             self.unsettled[letter.reply] = None
             batch.append(letter)
-        for letter in self._those_with_room_now() if self._beyond else ():
-            self._beyond.pop(letter).set()
-
-    def _those_with_room_now(self) -> list[Letter]:
-        """The letters beyond the bound that are taken, or within it now: all but the last of the queue."""
-        still_beyond = max(0, len(self._letters) - self.size_max)
-        return list(self._beyond)[: len(self._beyond) - still_beyond]

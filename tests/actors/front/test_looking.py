@@ -28,7 +28,6 @@ from tests.actors.front.connectionstage import connected
 from tests.actors.groups.groupworld import consumer, create, partition_of
 from tests.actors.groups.test_why import delayed
 from tests.actors.partition.test_partition import publish
-from tests.actors.runtime.troupe import depth
 from tests.net import bodies
 
 LOOKS: tuple[kinds.Request, ...] = (
@@ -57,7 +56,7 @@ class Watched:
 
     def letters(self) -> dict[str, int]:
         """How many each has got so far."""
-        return {each.name: each.counts.handled + depth(each) for each in self.actors}
+        return {each.name: each.counts.handled + each.counts.depth for each in self.actors}
 
 
 @asynccontextmanager

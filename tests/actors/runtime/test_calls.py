@@ -20,7 +20,6 @@ from tests.actors.runtime.troupe import (
     Puppet,
     calling,
     crashing,
-    depth,
     hang,
     itself,
     nothing,
@@ -143,11 +142,11 @@ async def test_a_call_waits_for_room_in_the_mailbox(autojump_clock: MockClock) -
         await wait_all_tasks_blocked()
         callers = [start_call(nursery, ref, Do(nothing)) for _ in range(5)]
         await wait_all_tasks_blocked()
-        assert depth(ref) == 5  # two have room, three wait for it
+        assert ref.counts.depth == 5  # two have room, three wait for it
         with pytest.raises(MailboxFull):
             ref.cast(Do(nothing))
     assert all(caller.done and caller.error is None for caller in [busy, *callers])
-    assert depth(ref) == 0
+    assert ref.counts.depth == 0
     assert ref.counts.depth_highest == 5
 
 
@@ -165,7 +164,7 @@ async def test_a_caller_cancelled_while_it_waits_for_room_was_never_there(autoju
         with trio.move_on_after(0.1) as patience:
             await ref.call(Do(note))
         assert patience.cancelled_caught
-        assert depth(ref) == 1
+        assert ref.counts.depth == 1
     assert journal == []
 
 

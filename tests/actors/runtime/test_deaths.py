@@ -19,7 +19,6 @@ from tests.actors.runtime.troupe import (
     background_tasks,
     crash,
     crashing,
-    depth,
     hang,
     nothing,
     puppet,
@@ -180,7 +179,7 @@ async def test_a_failed_start_is_closed_and_raised_bare_and_callers_are_told(aut
             await _run_for(spec, 1)
     assert journal == ["p starts", "p closes"]
     assert spec.ref.counts.depth_highest == 1
-    assert depth(spec.ref) == 0
+    assert spec.ref.counts.depth == 0
 
 
 async def test_a_call_during_the_start_waits_for_it(autojump_clock: MockClock) -> None:

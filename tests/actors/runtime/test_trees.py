@@ -27,7 +27,6 @@ from tests.actors.runtime.troupe import (
     background_tasks,
     calling,
     crash,
-    depth,
     nothing,
     rest,
     unsettled,
@@ -214,7 +213,7 @@ class Play:
             assert caller.done, "a caller hangs"
             assert caller.error is None or isinstance(caller.error, GoQueueError)
         for spec in self.leaves + self.added:
-            assert (spec.ref.is_down, depth(spec.ref), unsettled(spec.ref)) == (True, 0, 0)
+            assert (spec.ref.is_down, spec.ref.counts.depth, unsettled(spec.ref)) == (True, 0, 0)
             assert background_tasks(spec.ref) == 0
 
     def check_lives(self) -> None:

@@ -26,7 +26,6 @@ from tests.actors.runtime.troupe import (
     Puppet,
     background_tasks,
     crashing,
-    depth,
     itself,
     nothing,
     puppet,
@@ -222,7 +221,8 @@ async def test_news_does_not_fail_when_a_sleeping_actor_has_just_been_sent_all_i
     async with running(puppet("p", mailbox_size_max=1)) as ref:
         actor: Puppet = await ref.call(Do(itself))
         await wait_all_tasks_blocked()
-        ref.cast(Do(nothing))  # wakes it, and fills the mailbox
+        ref.cast(Do(nothing))  # handed to the sleeping task
+        ref.cast(Do(nothing))  # fills the mailbox
         ref.news("s", Fact(1))
     assert actor.facts == [("s", Fact(1))]
 
@@ -420,7 +420,7 @@ async def test_statistics_show_what_an_actor_does(autojump_clock: MockClock) -> 
         nursery.start_soon(Caller(ref, Keep()))
         await wait_all_tasks_blocked()
         assert (ref.name, ref.is_down, ref.restarts) == ("held", False, 0)
-        assert (depth(ref), ref.counts.depth_highest, ref.counts.handled) == (0, 2, 2)
+        assert (ref.counts.depth, ref.counts.depth_highest, ref.counts.handled) == (0, 2, 2)
         assert (unsettled(ref), background_tasks(ref)) == (2, 2)
         assert ref.counts.turns == 1
         await trio.sleep(2)

@@ -123,11 +123,6 @@ async def add_child(supervisor: ActorRef, spec: ChildSpec) -> ActorRef:
     return outcome
 
 
-def depth(ref: ActorRef) -> int:
-    """Letters not yet taken: in the mailbox, or of a caller that waits for room in it."""
-    return len(ref._mailbox._letters)
-
-
 def unsettled(ref: ActorRef) -> int:
     """How many callers wait for an answer that the actor owes them."""
     return len(ref._mailbox.unsettled)
