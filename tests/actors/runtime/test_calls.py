@@ -168,6 +168,19 @@ async def test_a_caller_cancelled_while_it_waits_for_room_was_never_there(autoju
     assert journal == []
 
 
+async def test_a_question_at_once_is_answered_later_and_refused_without_room(autojump_clock: MockClock) -> None:
+    async with running(puppet("p", mailbox_size_max=1)) as ref, trio.open_nursery() as nursery:
+        start_call(nursery, ref, Do(rest))
+        await wait_all_tasks_blocked()
+        reply = ref.ask_at_once(Do(nothing))
+        assert reply is not None
+        assert ref.ask_at_once(Do(nothing)) is None, "the mailbox has room for one"
+        await reply.wait()
+        assert ref.counts.depth == 0
+    with pytest.raises(ActorDied):
+        ref.ask_at_once(Do(nothing))
+
+
 async def test_a_cast_never_waits_and_fails_when_there_is_no_room(autojump_clock: MockClock) -> None:
     async with running(puppet("p", mailbox_size_max=2)) as ref, trio.open_nursery() as nursery:
         start_call(nursery, ref, Do(rest))

@@ -48,6 +48,7 @@ async def test_our_client_speaks_to_another_server() -> None:
         async with trio.open_nursery() as nursery:
             server = await nursery.start(serve)
             stream = TcpStream(await trio.open_tcp_stream("127.0.0.1", server.port))
+            assert stream.peer == f"127.0.0.1:{server.port}"
             transport = await connect_websocket(stream, f"127.0.0.1:{server.port}")
             async with aclosing(transport):
                 for frame in FRAMES:
