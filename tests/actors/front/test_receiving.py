@@ -187,6 +187,24 @@ async def received(stage: Stage, **changes: object) -> tuple[wire.ReceivedPartit
     return answer.partitions
 
 
+async def test_two_receives_of_a_member_are_answered_in_the_order_in_which_messages_were_taken(
+    autojump_clock: MockClock,
+) -> None:
+    """A second one with less to do would overtake the first, and the messages of a partition come out of order."""
+    async with staged(2) as stage:
+        await stage.client.ask(bodies.join("g", "m", "test", ("orders",), {}))
+        for nonce in (1, 2):
+            stage.partitions[0].give(delivery(nonce, 10 * nonce, 10 * nonce + 9))
+        stage.partitions[1].slowness = 0.04
+        first = await stage.client.post(receive(stage, max_wait_ms=0))
+        await wait_all_tasks_blocked()
+        second = await stage.client.post(receive(stage, max_wait_ms=0, messages_max=10))
+        outcomes = [await stage.client.outcome() for _ in range(2)]
+        assert [correlation for correlation, _ in outcomes] == [first, second]
+        nonces = [answer.partitions[0].nonce for _, answer in outcomes if isinstance(answer, wire.Received)]
+        assert nonces == [1, 2]
+
+
 async def test_what_is_there_is_received_at_once(autojump_clock: MockClock) -> None:
     async with staged(2) as stage:
         stage.partitions[1].give(delivery(0x1234, 10, 509, data=b"batches", attempt=2, alone_waits=True))
