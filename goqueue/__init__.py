@@ -16,7 +16,7 @@ from goqueue.client.groups import (
     Redriven,
     ResetPartition,
 )
-from goqueue.client.link.topics import DamagedRange, Partition, RestoredPartition, Topic
+from goqueue.client.link.topics import DamagedRange, HeldSegments, Partition, RestoredPartition, Topic
 from goqueue.client.producing.producer import Producer
 from goqueue.client.reading.message import Message, Published
 from goqueue.client.reading.reader import Reader
@@ -81,6 +81,7 @@ __all__ = [
     "GroupLane",
     "GroupMember",
     "GroupPartition",
+    "HeldSegments",
     "InvalidConfig",
     "InvalidMessage",
     "InvalidName",

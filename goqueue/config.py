@@ -15,6 +15,8 @@ class LogConfig:
     segment_age: Microseconds = 24 * HOUR
     retention_age: Microseconds | None = 168 * HOUR
     retention_bytes: int | None = None
+    retention_acked: bool = False
+    """A segment goes once every group is done with it."""
     tombstone_age: Microseconds = 24 * HOUR
     """The time for which compaction keeps tombstones."""
 

@@ -79,7 +79,7 @@ ROOMS: Mapping[str, str] = {
     "actors/delivery": "actors/runtime actors/statistics",
     "actors/delays": "actors/runtime actors/statistics",
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
-    "actors/topics": "actors/runtime actors/statistics actors/partition",
+    "actors/topics": "actors/runtime actors/statistics actors/register actors/delivery actors/partition",
     "actors/deadletters": "actors/runtime actors/register actors/delivery actors/partition actors/topics",
     "actors/groups": "actors/runtime actors/statistics actors/register actors/delivery actors/partition "
     "actors/topics",

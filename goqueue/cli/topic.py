@@ -12,7 +12,7 @@ from goqueue.cli.program.asking import BrokerAddress, ask, broker_options
 from goqueue.cli.program.output import JSON, Column, output_option, printable, write_json, write_table
 from goqueue.cli.program.running import Misuse
 from goqueue.client.client import Client
-from goqueue.client.link.topics import Partition, Topic
+from goqueue.client.link.topics import HeldSegments, Partition, Topic
 from goqueue.core.settingstable import Hours, Whole
 from goqueue.core.topics.config import SETTINGS
 from goqueue.errors import GoQueueError, PartitionLost
@@ -28,6 +28,15 @@ PARTITION_COLUMNS = [
     Column("END", 3, is_number=True),
 ]
 DAMAGE_COLUMNS = [Column("PARTITION", 9, is_number=True), Column("OFFSETS", 7), Column("DAMAGED FILE", 12)]
+HELD_COLUMNS = [
+    Column("PARTITION", 9, is_number=True),
+    Column("OLDEST SEGMENT", 14),
+    Column("HELD BY GROUP", 13),
+    Column("NOT DONE", 8, is_number=True),
+    Column("FROM", 4, is_number=True),
+    Column("SEGMENTS", 8, is_number=True),
+    Column("BYTES", 5, is_number=True),
+]
 SETTING_COLUMNS = [Column("SETTING", 7), Column("VALUE", 5)]
 
 config_option = click.option(
@@ -95,9 +104,11 @@ def describe(name: str, broker: BrokerAddress, output: str) -> None:
         for each in found.partitions
         for some in each.damage
     ]
-    if damage:
-        write_table(DAMAGE_COLUMNS, damage)
-        click.echo()
+    held = [[str(each.number), *_held_row(each.held)] for each in found.partitions if each.held is not None]
+    for columns, rows in ((DAMAGE_COLUMNS, damage), (HELD_COLUMNS, held)):
+        if rows:
+            write_table(columns, rows)
+            click.echo()
     write_table(SETTING_COLUMNS, [[printable(key), printable(str(value))] for key, value in found.config.items()])
 
 
@@ -212,6 +223,8 @@ def topic_fields(topic: Topic) -> dict[str, Any]:
 
 def _partition_fields(partition: Partition) -> dict[str, Any]:
     fields: dict[str, Any] = {"partition": partition.number, "start": partition.start, "end": partition.end}
+    if partition.held is not None:
+        fields["held"] = asdict(partition.held)
     if partition.damage:
         return {**fields, "damage": [asdict(some) for some in partition.damage]}
     if partition.error is None:
@@ -224,6 +237,14 @@ def _partition_row(partition: Partition) -> list[str]:
     if partition.error is not None:
         return [str(partition.number), _state(partition), "-"]
     return [str(partition.number), str(partition.start), str(partition.end)]
+
+
+def _held_row(held: HeldSegments) -> list[str]:
+    """Without a group, nobody has said that anything may go."""
+    group = "no group reads it" if held.group is None else printable(held.group)
+    begin = "-" if held.committed is None else str(held.committed)
+    segment, figures = f"{held.first}-{held.last}", (held.segments, held.size)
+    return [segment, group, str(held.messages), begin, *map(str, figures)]
 
 
 def _state(partition: Partition) -> str:

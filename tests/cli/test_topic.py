@@ -104,6 +104,32 @@ async def test_topics_are_listed_by_name_with_what_they_hold(shell: Shell) -> No
     assert [each["name"] for each in await shell.json("topic", "list")] == ["apples", "zebras"]
 
 
+async def test_a_description_says_who_holds_segments_that_acks_would_remove(shell: Shell) -> None:
+    settings = ["--config", "retention=acked", "--config", "segment_bytes=1100"]
+    await shell("topic", "create", "orders", "--partitions", "1", *settings)
+    async with goqueue.connect(shell.url) as client:
+        for _ in range(5):
+            await client.publish("orders", bytes(400))
+        text = (await shell("topic", "describe", "orders")).stdout
+        assert "no group reads it" in text
+        async with client.consumer("orders", group="billing") as consumer:
+            await consumer.ack(await consumer.receive(max_messages=3))
+    [described] = await shell.json("topic", "describe", "orders")
+    [partition] = described["partitions"]
+    size = partition["held"]["size"]
+    assert partition["held"] == {
+        "group": "billing",
+        "committed": 3,
+        "messages": 1,
+        "first": 2,
+        "last": 3,
+        "segments": 1,
+        "size": size,
+    }
+    lines = [line.split() for line in (await shell("topic", "describe", "orders")).stdout.splitlines()]
+    assert ["0", "2-3", "billing", "1", "3", "1", str(size)] in lines
+
+
 async def test_purging_empties_a_topic_and_deleting_removes_it(shell: Shell) -> None:
     await shell("topic", "create", "orders", "--partitions", "1")
     async with goqueue.connect(shell.url) as client:

@@ -6,6 +6,7 @@ none of them. A group without lag and without deliveries is described without re
 
 import trio
 
+from goqueue.actors.delivery.acked import AckedRetention
 from goqueue.actors.delivery.facts import PendingDelays, gather_facts
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
 from goqueue.actors.delivery.requests import LedgerFacts, LedgerView
@@ -22,14 +23,22 @@ from goqueue.types import Offset
 class LedgerBoard:
     """The state of the ledgers, and what they say of the log."""
 
-    __slots__ = ("_clock", "_delays", "_memory", "ledgers", "log", "partition")
+    __slots__ = ("_clock", "_delays", "_memory", "acked", "ledgers", "log", "partition")
 
     def __init__(
-        self, ledgers: Ledgers, log: Log, partition: TopicPartition, clock: WallClock, delays: PendingDelays
+        self,
+        ledgers: Ledgers,
+        log: Log,
+        partition: TopicPartition,
+        clock: WallClock,
+        delays: PendingDelays,
+        *,
+        acked: AckedRetention,
     ) -> None:
         self.ledgers = ledgers
         self.log = log
         self.partition = partition
+        self.acked = acked
         self._clock = clock
         self._delays = delays
         self._memory: LogMemory | None = None

@@ -9,6 +9,7 @@ Each request is decided by the group's ledger, journaled, applied, and then answ
     streams        commits of members that read by themselves
     dead letters   what leaves for the dead-letter topic
     orders         resets, and damage that operators give up
+    acked          how far all groups are done, for retention
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from random import Random
 
 import trio
 
+from goqueue.actors.delivery.acked import AckedRetention
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.deadletters import DeadLetterTransfers
 from goqueue.actors.delivery.facts import PendingDelays
@@ -46,6 +48,9 @@ from goqueue.types import Offset
 class GroupDelivery:
     """A part of a partition."""
 
+    acked_class: type[AckedRetention] = AckedRetention
+    """The simulator plants bugs by replacing it."""
+
     def __init__(
         self,
         host: PartHost,
@@ -69,7 +74,8 @@ class GroupDelivery:
         self._counts = counts
         self.cache = PartitionCache(budget)
         self.ledgers = ledgers = Ledgers(volume, clock, log.directory, random, counts)
-        self.board = LedgerBoard(ledgers, log, partition, clock, delays)
+        self.acked = self.acked_class(ledgers, log)
+        self.board = LedgerBoard(ledgers, log, partition, clock, delays, acked=self.acked)
         self.waiters = waiters = Waiters(ledgers, log, host, note_awaited)
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)

@@ -6,11 +6,13 @@ from typing import Protocol
 
 import trio
 
+from goqueue.actors.delivery.acked import finished_spans
 from goqueue.actors.delivery.ledgers import GroupHere, StreamPosition
 from goqueue.actors.delivery.requests import LedgerFacts
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.ledger.damage import DamagedRun
 from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.log.retention import kept_for
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.batchindex import key_at
 from goqueue.core.why.facts import KeyBacklog, LaneWait, LastDelivery, LastMessage, OldestLease, PartitionFacts
@@ -67,6 +69,7 @@ def _facts_of(
     fresh = max(0, log.high_watermark - read_to - unread - progress.ahead - passed_over)
     behind = ledger.count_behind_keys(now)
     last = here.last_delivery
+    kept = kept_for(finished_spans(log), progress.committed) if log.config.retention_acked else None
     partition = PartitionFacts(
         *name,
         ready=progress.ready_again - behind + (0 if ledger.looks_no_further else fresh),
@@ -85,6 +88,8 @@ def _facts_of(
         damaged_at=None if first is None else first.first,
         damaged_file=None if first is None else first.path,
         stands_before_damage=here.is_stream and first is not None and first.first == read_to,
+        kept_segments=0 if kept is None else kept.segments,
+        kept_bytes=0 if kept is None else kept.size,
         last_message=_last_message(log, wall),
         last_delivery=None if last is None else LastDelivery(last[0], max(0.0, now - last[1])),
         lane_wait=_lane_wait(ledger, now),

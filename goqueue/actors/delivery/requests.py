@@ -15,10 +15,39 @@ from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.ledger.views import LaneFigures, Progress
+from goqueue.core.log.retention import KeptSegments
 from goqueue.core.records.batch import Producer
 from goqueue.core.why.facts import PartitionFacts
 from goqueue.storage.snapshotlog.ledgers import LostProgress
 from goqueue.types import Buffer, Offset
+
+
+class SegmentHold(NamedTuple):
+    """Why retention by acks keeps finished segments."""
+
+    group: str | None
+    """The slowest group; None: no group reads the topic."""
+    committed: Offset | None
+    """The first offset that the group is not done with; None: it has not begun here."""
+    messages: int
+    """Messages of the oldest segment that the group is not done with."""
+    kept: KeptSegments
+
+
+class TopicReader(NamedTuple):
+    """A group that reads a topic, as the register knows it."""
+
+    name: str
+    id: int
+
+
+class TopicReaders(NamedTuple):
+    """The groups that read a topic, for one of its partitions."""
+
+    groups: frozenset[TopicReader]
+    end: Offset
+    """The end of the log before they were looked up: a group that is not among them began later, and nothing is
+    promised to it below this offset."""
 
 
 class StreamReader(NamedTuple):

@@ -128,6 +128,7 @@ def _described(view: TopicView) -> wire.TopicDescription:
             each.end,
             error_body(each.error) if each.error else None,
             tuple(wire.DamagedOffsets(some.offset, some.end_offset - 1, some.path) for some in each.damage),
+            each.hold and wire.SegmentsHeld(*each.hold[:-1], *each.hold.kept),
         )
         for each in view.partitions
     )

@@ -170,7 +170,7 @@ async def running_broker(
         actors,
         groups,
         dead_letters,
-        ChildSpec("janitor", lambda: Janitor(topics.ref, volume, data, statistics.refusals)),
+        ChildSpec("janitor", lambda: Janitor(topics.ref, register.ref, volume, data, statistics.refusals)),
     ]
     if process is not None:
         children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))

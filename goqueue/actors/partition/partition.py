@@ -215,13 +215,20 @@ class Partition(Actor):
         pending = self.delayed.delays.pending
         try:
             await self.delayed.sync_index()
-            self.note_removed(await retain(self.log, self._clock.now(), pending))
+            done_to = await self._done_to(message)
+            self.note_removed(await retain(self.log, self._clock.now(), pending, done_to))
             if message.compact:
                 await compact_by_key(self.log, self._clock.now(), pending)
         except DiskFull as error:
             reply.fail(error)
         else:
             reply.resolve(None)
+
+    async def _done_to(self, message: Maintain) -> Offset | None:
+        """How far every group is done, if that decides what is removed."""
+        if not self.log.config.retention_acked or message.readers is None:
+            return None
+        return await self.delivery.acked.done_to(message.readers)
 
     @answers(Configure)
     async def configure(self, message: Configure) -> None:

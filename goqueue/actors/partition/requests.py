@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from goqueue.actors.delivery.requests import StreamReader
+from goqueue.actors.delivery.requests import StreamReader, TopicReaders
 from goqueue.actors.runtime.messages import Request
 from goqueue.config import LogConfig
 from goqueue.core.log.admission import Admission
@@ -74,3 +74,5 @@ class Maintain(Request[None]):
     """Apply retention; compact by key if the topic is configured so."""
 
     compact: bool
+    readers: TopicReaders | None = None
+    """For retention by acks; None: they are not known."""

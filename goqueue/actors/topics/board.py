@@ -75,6 +75,11 @@ class TopicsBoard:
             raise ActorDied(f"partition {number} of topic {topic.name} is not started; try again")
         return ref
 
+    def shown(self, topic: KnownTopic, number: int) -> object | None:
+        """The board of a partition; None while it is being started."""
+        ref = self._refs.get((topic.uuid, number))
+        return None if ref is None else ref.board
+
     def _check_there(self, topic: KnownTopic) -> None:
         if self._metadata.topic(topic.name).uuid != topic.uuid:
             raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
@@ -97,7 +102,8 @@ async def _view(number: int, ref: ActorRef) -> PartitionView:
         return PartitionView(number, 0, 0, 0, error)
     log = board.log
     damage = await board.damage() if log.damage_met else ()
-    return PartitionView(number, log.leader_epoch, log.log_start, log.end_offset, damage=damage)
+    hold = board.ledgers.acked.hold()
+    return PartitionView(number, log.leader_epoch, log.log_start, log.end_offset, damage=damage, hold=hold)
 
 
 async def topics_board(topics: ActorRef) -> TopicsBoard:

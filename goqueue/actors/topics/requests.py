@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from goqueue.actors.delivery.requests import SegmentHold
 from goqueue.actors.runtime.messages import News, Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.topics.metadata import MetadataRecord
@@ -24,6 +25,8 @@ class PartitionView:
     error: StorageError | None = None
     """Why nothing is known of it."""
     damage: tuple[Damage, ...] = ()
+    hold: SegmentHold | None = None
+    """What keeps its oldest segment, where acks decide."""
 
 
 @dataclass(frozen=True, slots=True)

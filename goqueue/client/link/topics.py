@@ -24,6 +24,24 @@ class DamagedRange:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldSegments:
+    """Why `retention=acked` keeps finished segments of a partition."""
+
+    group: str | None
+    """The group that is furthest behind; None: no group reads the topic, so nothing is removed."""
+    committed: Offset | None
+    """The first offset that the group is not done with; None: it has not begun on this partition."""
+    messages: int
+    """The number of messages of the oldest segment that the group is not done with."""
+    first: Offset
+    last: Offset
+    """The offsets of the oldest segment, the last one included."""
+    segments: int
+    size: int
+    """The number of segments that the group is not done with, and their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     number: int
     start: Offset
@@ -34,6 +52,8 @@ class Partition:
     """Why the partition cannot be used; then nothing else is known of it."""
     damage: list[DamagedRange] = field(default_factory=list)
     """The damage that the broker has found so far."""
+    held: HeldSegments | None = None
+    """Why its oldest segments stay, if the topic has `retention=acked`; None: nothing holds a finished one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +96,7 @@ def topic_of(description: wire.TopicDescription) -> Topic:
             each.end,
             each.error and error_of(each.error),
             [DamagedRange(*some, some.last - some.first + 1) for some in each.damage],
+            each.hold and HeldSegments(*each.hold),
         )
         for each in description.partitions
     ]

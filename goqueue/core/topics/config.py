@@ -24,7 +24,8 @@ class TopicConfig:
     retention: str = setting(
         "time",
         Choice(("time", "acked")),
-        "What lets messages go: their age, or that every group has acked them. `retention_bytes` bounds both.",
+        "What lets messages go: their age, or that every group is done with them; without groups they stay. "
+        "`retention_bytes` bounds both. Not heeded by compacted topics.",
     )
     retention_hours: float | None = setting(
         168,
@@ -100,13 +101,15 @@ class TopicConfig:
         return SETTINGS.to_plain(self)
 
     def to_log_config(self) -> LogConfig:
-        """For the log, which knows neither groups nor keys: with retention by acks, nothing goes by age there."""
-        by_age = self.cleanup == "delete" and self.retention == "time" and self.retention_hours is not None
+        """For the log, which knows neither groups nor keys. With retention by acks nothing goes by age."""
+        deletes, by_acks = self.cleanup == "delete", self.retention == "acked"
+        by_age = deletes and not by_acks and self.retention_hours is not None
         return LogConfig(
             segment_bytes=self.segment_bytes,
             segment_age=_microseconds(self.segment_hours),
             retention_age=_microseconds(self.retention_hours or 0) if by_age else None,
-            retention_bytes=self.retention_bytes if self.cleanup == "delete" else None,
+            retention_bytes=self.retention_bytes if deletes else None,
+            retention_acked=deletes and by_acks,
             tombstone_age=_microseconds(self.tombstone_hours),
         )
 

@@ -90,6 +90,9 @@ class PartitionFacts:
     damaged_file: str | None = None
     """The file that should hold it."""
     stands_before_damage: bool = False
+    kept_segments: int = 0
+    """Finished segments that stay on the disk until the group is done with them: `retention=acked`."""
+    kept_bytes: int = 0
     last_message: LastMessage | None = None
     last_delivery: LastDelivery | None = None
     lane_wait: LaneWait | None = None
@@ -214,6 +217,8 @@ class GroupFacts:
             "leaving": sum(each.leaving for each in parts),
             "delayed": sum(each.delayed for each in parts),
             "damaged": sum(each.damaged for each in parts),
+            "kept_segments": sum(each.kept_segments for each in parts),
+            "kept_bytes": sum(each.kept_bytes for each in parts),
             "held_unsettled": sum(each.holds for each in self.members),
             "next_retry_seconds": min(retries, default=None),
             "next_due_seconds": min(dues, default=None),

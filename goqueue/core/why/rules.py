@@ -36,8 +36,21 @@ def explain(facts: GroupFacts) -> Explanation:
     for reason, rule in RULES.items():
         text = rule(facts)
         if text is not None:
-            return Explanation(reason, one_line(text))
+            return Explanation(reason, one_line(text + _kept_for_it(facts)))
     raise AssertionError("the last rule always has a sentence")
+
+
+def _kept_for_it(facts: GroupFacts) -> str:
+    """What waits for a group fills the disk, where acks decide what is removed."""
+    keeping = [each for each in facts.partitions if each.kept_segments]
+    if facts.member is not None or not keeping:
+        return ""
+    segments, size = sum(each.kept_segments for each in keeping), sum(each.kept_bytes for each in keeping)
+    where = listed(each.name for each in keeping)
+    return (
+        f"; {counted(segments, 'segment')} of {where} ({size:,} bytes) {verb(segments, 'stays', 'stay')} until the "
+        f"group is done with {verb(segments, 'it', 'them')} (retention=acked)"
+    )
 
 
 # Can anything be delivered at all?

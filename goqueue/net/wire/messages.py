@@ -123,6 +123,18 @@ class DamagedOffsets(NamedTuple):
     path: Prose
 
 
+class SegmentsHeld(NamedTuple):
+    """Finished segments that stay until a group is done with them; the offsets are those of the oldest."""
+
+    group: Name | None
+    committed: U63 | None
+    messages: U63
+    first: U63
+    last: U63
+    segments: U32
+    size: U63
+
+
 class PartitionDescription(NamedTuple):
     partition: U32
     leader_epoch: U32
@@ -130,6 +142,7 @@ class PartitionDescription(NamedTuple):
     end: U63
     error: Error | None = None
     damage: Annotated[tuple[DamagedOffsets, ...], Many] = ()
+    hold: SegmentsHeld | None = None
 
 
 class TopicDescription(NamedTuple):

@@ -16,12 +16,14 @@ from goqueue.types import Microseconds, Offset
 NOTHING = OffsetSet()
 
 
-async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> Offset:
+async def retain(
+    log: Log, now: Microseconds, pending: OffsetSet = NOTHING, done_to: Offset | None = None
+) -> Offset:
     """Remove expired segments up to the first that holds pending offsets; from there on, keep only those offsets.
 
-    Below the offset that is returned, only pending offsets are left.
+    Below the offset that is returned, only pending offsets are left. Below `done_to` every group is done, durably.
     """
-    expired = _expired(log, now)
+    expired = _expired(log, now, done_to)
     removable = list(takewhile(lambda segment: not _holds_any(segment, pending), expired))
     if removable:
         await log.delete_before(removable[-1].end_offset)
@@ -38,11 +40,16 @@ async def retain(log: Log, now: Microseconds, pending: OffsetSet = NOTHING) -> O
     return kept[-1].end_offset if kept else log.log_start
 
 
-def _expired(log: Log, now: Microseconds) -> list[Segment]:
-    segments = log.visible_segments()
-    ages = [SegmentAge(each.summary.size, each.summary.last_append_time) for each in segments]
+def _expired(log: Log, now: Microseconds, done_to: Offset | None) -> list[Segment]:
+    segments, config = log.visible_segments(), log.config
+    ages = [SegmentAge(each.summary.size, each.summary.last_append_time, each.end_offset) for each in segments]
     count = count_expired(
-        ages, now, retention_age=log.config.retention_age, retention_bytes=log.config.retention_bytes
+        ages,
+        now,
+        retention_age=config.retention_age,
+        retention_bytes=config.retention_bytes,
+        done_to=done_to if config.retention_acked else None,
+        segment_age=config.segment_age,
     )
     return segments[:count]
 

@@ -56,6 +56,18 @@ EXAMPLES: dict[str, tuple[GroupFacts, str, str]] = {
         "no_members",
         "the group has no members: 1 message waits on 1 partition",
     ),
+    "segments stay for a group": (
+        group(replace(ready(10), kept_segments=2, kept_bytes=1_500), replace(IDLE, partition=1), members=()),
+        "no_members",
+        "the group has no members: 10 messages wait on 1 partition; 2 segments of orders/0 (1,500 bytes) stay "
+        "until the group is done with them (retention=acked)",
+    ),
+    "one segment stays for a group": (
+        group(replace(IDLE, kept_segments=1, kept_bytes=700), members=()),
+        "no_members",
+        "the group has no members, and nothing waits for it; 1 segment of orders/0 (700 bytes) stays until "
+        "the group is done with it (retention=acked)",
+    ),
     "nobody is here, and nothing waits": (
         group(members=()),
         "no_members",
