@@ -16,8 +16,14 @@ import trio
 
 from goqueue.actors.delays.listing import delayed_views
 from goqueue.actors.delays.pending import DelayedMessages, Timer
-from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
-from goqueue.actors.delays.timerrequests import TimersDue
+from goqueue.actors.delays.requests import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedViews,
+    ListDelayed,
+    MoveDelayed,
+    TimersDue,
+)
 from goqueue.actors.runtime.handlers import defers, hears
 from goqueue.actors.runtime.messages import Reply
 from goqueue.actors.runtime.parts import PartHost, answer

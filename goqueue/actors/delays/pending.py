@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import trio
 
-from goqueue.actors.delays.timerrequests import CloseTimers, LoadTimers, OpenTimers, SetTimers, TakeDue
+from goqueue.actors.delays.requests import CloseTimers, LoadTimers, OpenTimers, SetTimers, TakeDue
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.core.delays.duetimes import DueTimes

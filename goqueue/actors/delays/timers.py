@@ -16,7 +16,7 @@ from operator import itemgetter
 
 import trio
 
-from goqueue.actors.delays.timerrequests import (
+from goqueue.actors.delays.requests import (
     CloseTimers,
     LoadTimers,
     OpenTimers,

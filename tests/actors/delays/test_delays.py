@@ -13,8 +13,15 @@ from trio.testing import MockClock
 from goqueue.actors.delays import pending as delaybook
 from goqueue.actors.delays.delays import COUNTED_AT_ONCE, FIRED_AT_ONCE
 from goqueue.actors.delays.pending import LOADED_AT_ONCE, TOLD_AT_ONCE
-from goqueue.actors.delays.requests import CancelDelayed, CountDelayed, DelayedViews, ListDelayed, MoveDelayed
-from goqueue.actors.delays.timerrequests import LoadTimers, SetTimers
+from goqueue.actors.delays.requests import (
+    CancelDelayed,
+    CountDelayed,
+    DelayedViews,
+    ListDelayed,
+    LoadTimers,
+    MoveDelayed,
+    SetTimers,
+)
 from goqueue.actors.delays.timers import FIRES_AT_ONCE, Timers
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.partition.requests import DeleteBefore, Fetch, Produce

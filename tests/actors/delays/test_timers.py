@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from goqueue.actors.delays import timers as timers_module
-from goqueue.actors.delays.timerrequests import (
+from goqueue.actors.delays.requests import (
     CloseTimers,
     LoadTimers,
     OpenTimers,

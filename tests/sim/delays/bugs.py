@@ -7,7 +7,7 @@ from typing import Any
 
 from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages, Timer
-from goqueue.actors.delays.timerrequests import LoadTimers
+from goqueue.actors.delays.requests import LoadTimers
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.node import broker
 from goqueue.actors.partition import partition
