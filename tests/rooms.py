@@ -49,6 +49,7 @@ ROOMS: Mapping[str, str] = {
     "core/ledger": "core core/log",
     "core/slices": "core core/records core/ledger",
     "core/groups": "core core/records core/ledger core/slices",
+    "core/metadata": "core/topics core/groups",
     "core/why": "core/ledger",
     "core/security": "core",
     "storage": "",
@@ -58,7 +59,7 @@ ROOMS: Mapping[str, str] = {
     "storage/journals": "storage/log",
     "storage/snapshotlog": "storage/log storage/journals",
     "storage/delays": "storage/log",
-    "storage/directory": "storage storage/log storage/snapshotlog storage/delays",
+    "storage/directory": "storage storage/log storage/journals storage/snapshotlog storage/delays",
     "storage/backup": "storage storage/log storage/journals storage/snapshotlog storage/directory",
     "storage/verification": (
         "storage storage/disk storage/log storage/journals storage/snapshotlog storage/delays storage/directory"
@@ -75,15 +76,15 @@ ROOMS: Mapping[str, str] = {
     "client/working": "client/link client/consuming client",
     "actors/runtime": "",
     "actors/statistics": "actors/runtime",
-    "actors/register": "actors/runtime",
+    "actors/metadata": "actors/runtime",
     "actors/delivery": "actors/runtime actors/statistics",
     "actors/delays": "actors/runtime actors/statistics",
     "actors/partition": "actors/runtime actors/statistics actors/delivery actors/delays",
-    "actors/topics": "actors/runtime actors/statistics actors/register actors/delivery actors/partition",
-    "actors/deadletters": "actors/runtime actors/register actors/delivery actors/partition actors/topics",
-    "actors/groups": "actors/runtime actors/statistics actors/register actors/delivery actors/partition "
+    "actors/topics": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition",
+    "actors/deadletters": "actors/runtime actors/metadata actors/delivery actors/partition actors/topics",
+    "actors/groups": "actors/runtime actors/statistics actors/metadata actors/delivery actors/partition "
     "actors/topics",
-    "actors/node": "actors/runtime actors/statistics actors/register actors/delays actors/topics "
+    "actors/node": "actors/runtime actors/statistics actors/metadata actors/delays actors/topics "
     "actors/deadletters actors/groups",
     "actors/front": "actors/runtime actors/statistics actors/delivery actors/delays actors/partition actors/topics "
     "actors/deadletters actors/groups actors/node",

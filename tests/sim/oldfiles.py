@@ -1,6 +1,7 @@
 """Files of groups as earlier versions wrote them, between two lives of the broker.
 
-The next life imports them, and may end at any moment of that. What they say is what the companion logs said.
+The next life imports them, and may end at any moment of that. What they say is what the newer
+files said.
 """
 
 from goqueue.storage.journals.claim import encode_claim
@@ -10,16 +11,18 @@ from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL, is_snapshot
 from goqueue.storage.snapshotlog.reading import read_records
 from goqueue.testing.disk import SimulatedDisk
 from tests.storage.logs import mounted
+from tests.storage.oldregister import as_before_the_import
 
 LOGS = "/data/logs"
 
 
 async def make_older(disk: SimulatedDisk) -> int:
-    """Put a journal in the place of each companion log that is sound. Returns how many."""
+    """Put journals in the place of the groups in the metadata, and of each companion log that is sound. Returns how
+    many."""
     folders = [f"{LOGS}/{topic}/{number}" for topic in disk.list(LOGS) for number in disk.list(f"{LOGS}/{topic}")]
     async with mounted(disk) as volume:
         made = [await _make_older(volume, disk, each) for each in folders if disk.is_directory(f"{each}/{FOLDER}")]
-    return sum(made)
+    return sum(made) + await as_before_the_import(disk)
 
 
 async def _make_older(volume: Volume, disk: SimulatedDisk, folder: str) -> bool:

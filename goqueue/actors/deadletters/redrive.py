@@ -29,9 +29,9 @@ from goqueue.actors.delivery.requests import (
     TakeDeadLetters,
     Taken,
 )
+from goqueue.actors.metadata.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
 from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.requests import Produce
-from goqueue.actors.register.requests import NoteBegun, NoteMade, ReadGroup, ReadRegister
 from goqueue.actors.runtime.concurrently import call_within
 from goqueue.actors.runtime.handlers import defers
 from goqueue.actors.runtime.messages import Reply, ReplyT, Request

@@ -9,7 +9,7 @@ import logging
 from typing import TypeAlias
 
 from goqueue.actors.delivery.requests import LedgerHolder, ListLedgers
-from goqueue.actors.register.requests import (
+from goqueue.actors.metadata.requests import (
     NoteAdopted,
     NoteGeneration,
     NoteMended,

@@ -33,7 +33,7 @@ from goqueue.actors.groups.requests import (
     ResetOffsets,
 )
 from goqueue.actors.groups.seats import Seats
-from goqueue.actors.register.requests import (
+from goqueue.actors.metadata.requests import (
     NoteAttached,
     NoteBegun,
     NoteCeased,

@@ -1,6 +1,6 @@
 """The groups of a node: found by name, created by the first join, deleted only without members.
 
-    groupregister    which there are, durably
+    metadata         which there are, durably
     groupactors      a supervisor; one child for each group, restarted alone
     groups           this
 
@@ -20,7 +20,7 @@ from goqueue.actors.groups.board import GroupsBoard
 from goqueue.actors.groups.group import Group
 from goqueue.actors.groups.offsetsfile import remove_offsets
 from goqueue.actors.groups.requests import CheckEmpty, FindGroup, RemoveGroup
-from goqueue.actors.register.requests import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
+from goqueue.actors.metadata.requests import NoteForgotten, NoteMade, NoteRemoved, ReadLeaving, ReadRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec
 from goqueue.actors.runtime.concurrently import call_within, with_each

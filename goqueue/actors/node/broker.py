@@ -1,10 +1,10 @@
 """The broker: its actors as one tree, started in this order and stopped in the reverse.
 
     broker ▸ storage       the data directory's lock, the committer
+           ▸ metadata      which topics and groups there are, durably
            ▸ timers        hints which delayed messages may be due
            ▸ partitions    a supervisor; one child for each partition, restarted alone
-           ▸ topics        what there is; starts and stops partitions
-           ▸ groupregister which groups there are, durably
+           ▸ topics        starts and stops partitions to fit the metadata
            ▸ groupactors   a supervisor; one child for each group, restarted alone
            ▸ groups        finds, makes and removes groups
            ▸ deadletters   carries dead letters to their topics and back
@@ -26,8 +26,8 @@ import trio
 from goqueue.actors.deadletters.service import DeadLetterService
 from goqueue.actors.delays.timers import Timers
 from goqueue.actors.groups.groups import Groups
+from goqueue.actors.metadata.metadata import MetadataOwner
 from goqueue.actors.node.watchdog import Process, Watchdog
-from goqueue.actors.register.register import GroupRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.handlers import answers
@@ -127,9 +127,10 @@ async def running_broker(
         statistics.note_child(child)
         log_report(child)
 
+    metadata = ChildSpec("metadata", lambda: MetadataOwner(volume, data, environment.clock))
     partitions = supervised("partitions", lambda: Supervisor(width=WIDTH, report=report))
     timers = ChildSpec("timers", lambda: Timers(environment.clock))
-    dead_letters = ChildSpec("deadletters", lambda: DeadLetterService(topics.ref, register.ref, environment.random))
+    dead_letters = ChildSpec("deadletters", lambda: DeadLetterService(topics.ref, metadata.ref, environment.random))
     topics = ChildSpec(
         "topics",
         lambda: Topics(
@@ -137,7 +138,8 @@ async def running_broker(
             volume,
             data,
             partitions.ref,
-            disk_free_min,
+            metadata.ref,
+            disk_free_min=disk_free_min,
             counts=statistics.groups,
             budget=budget,
             timers=timers.ref,
@@ -146,7 +148,6 @@ async def running_broker(
         ),
         stop_timeout_seconds=TOPICS_STOP_SECONDS,
     )
-    register = ChildSpec("groupregister", lambda: GroupRegister(volume, data))
     actors = supervised("groupactors", lambda: Supervisor(width=WIDTH, report=report))
     groups = ChildSpec(
         "groups",
@@ -155,7 +156,7 @@ async def running_broker(
             volume,
             data,
             topics=topics.ref,
-            register=register.ref,
+            register=metadata.ref,
             supervisor=actors.ref,
             counts=statistics.groups,
         ),
@@ -163,14 +164,14 @@ async def running_broker(
     storage = ChildSpec("storage", lambda: Storage(environment, volume, data, node, reserve_bytes))
     children = [
         storage,
+        metadata,
         timers,
         partitions,
         topics,
-        register,
         actors,
         groups,
         dead_letters,
-        ChildSpec("janitor", lambda: Janitor(topics.ref, register.ref, volume, data, statistics.refusals)),
+        ChildSpec("janitor", lambda: Janitor(topics.ref, metadata.ref, volume, data, statistics.refusals)),
     ]
     if process is not None:
         children.append(ChildSpec("watchdog", partial(Watchdog, process, statistics)))

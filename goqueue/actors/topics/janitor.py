@@ -17,9 +17,9 @@ from uuid import UUID
 import trio
 
 from goqueue.actors.delivery.requests import TopicReader, TopicReaders
+from goqueue.actors.metadata.requests import ReadRegister
 from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.requests import Maintain
-from goqueue.actors.register.requests import ReadRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.refusallog import RefusalLog

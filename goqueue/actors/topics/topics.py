@@ -1,7 +1,8 @@
 """The topics of a node, and their partitions.
 
-A change is written to `__metadata`, durably, before anything else happens; then partitions are started or
-stopped to fit, some at a time. A start does the same from the records, so a crash in between heals.
+A change is written to the metadata, durably, before anything else happens. Then it is applied to the copy that is
+kept here, and partitions are started or stopped to fit, some at a time. A start does the same from all of the
+metadata, so a crash in between heals.
 
 The folders of new partitions are made durable, then a second record says so, then the partitions start. So a start
 can tell a lost partition from one that was never created (core/topics/loss.py).
@@ -17,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
+from goqueue.actors.metadata.requests import ReadTopics, WriteTopics
 from goqueue.actors.partition.board import board_of
 from goqueue.actors.partition.partition import Partition
 from goqueue.actors.runtime.actor import Actor
@@ -49,7 +51,6 @@ from goqueue.actors.topics.requests import (
 )
 from goqueue.actors.topics.watching import Watchers
 from goqueue.core.log.admission import DISK_FREE_MIN
-from goqueue.core.names import METADATA_LOG
 from goqueue.core.sending.partitioner import check_partition
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
@@ -63,7 +64,6 @@ from goqueue.errors import (
     UnknownTopic,
 )
 from goqueue.storage.directory.folders import TopicFolders
-from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.slices import Slices
 
@@ -80,8 +80,9 @@ class Topics(Actor):
         volume: Volume,
         data: str,
         partitions: ActorRef,
-        disk_free_min: int = DISK_FREE_MIN,
+        metadata: ActorRef,
         *,
+        disk_free_min: int = DISK_FREE_MIN,
         counts: GroupCounts | None = None,
         budget: CacheBudget | None = None,
         timers: ActorRef | None = None,
@@ -96,9 +97,10 @@ class Topics(Actor):
         self._environment = environment
         self._volume = volume
         self._disk_free_min = disk_free_min
+        self._owner = metadata
         self._metadata = Metadata()
+        """The topics, as far as they are durable."""
         self._folders = TopicFolders(volume, data, self._report)
-        self._log: MetadataLog | None = None
         self._lost = LostPartitions(volume, data, self._folders, self._report)
         self._opening = PartitionOpening(self._folders, self._lost, partitions, self._partition_at, self._report)
         self._watchers = Watchers(self._metadata)
@@ -106,9 +108,7 @@ class Topics(Actor):
         self.reports: list[str] = []
 
     async def start(self) -> None:
-        self._log, records = await MetadataLog.open(self._volume, f"{self._folders.topic(METADATA_LOG)}/0")
-        for record in records:
-            self._metadata.apply(record)
+        self._metadata.apply(await self._owner.call(ReadTopics()))
         await self._folders.clear(self._metadata)
         places = [PartitionChild(topic, number) for topic in self._metadata for number in topic.numbers]
         await concurrently(lambda place: self._lost.look_at(place.topic, place.number), places, WIDTH)
@@ -120,14 +120,8 @@ class Topics(Actor):
         self._delay_counts.of.complete(names)
         self.show(self._board)
 
-    async def stop(self) -> None:
-        if self._log is not None:
-            await self._log.close()
-
     def close(self) -> None:
         self.show(None)
-        if self._log is not None:
-            self._log.abandon()
 
     def _report(self, text: str) -> None:
         self.reports.append(text)
@@ -217,15 +211,11 @@ class Topics(Actor):
         """A change that frees room, or lets it be freed: on a full disk it uses the reserve."""
         await self._volume.reserve.with_room(partial(self._write, record))
 
-    async def _write(self, record: MetadataRecord) -> None:
-        """Make it durable first, then apply it."""
-        assert self._log is not None
-        now = self._environment.clock.now()
-        await self._log.write(record, now)
-        self._metadata.apply(record)
-        if self._log.wants_snapshot:
-            with suppress(DiskFull):  # the change is made; the next one tries again
-                await self._log.write_snapshot(self._metadata.snapshot(), now)
+    async def _write(self, *records: MetadataRecord) -> None:
+        """Make them durable first, all or none, then apply them."""
+        await self._owner.call(WriteTopics(records))
+        for record in records:
+            self._metadata.apply(record)
 
     async def _configure(self, topic: KnownTopic, numbers: Sequence[int]) -> None:
         settings = settings_of(topic)
@@ -310,15 +300,10 @@ class Topics(Actor):
     async def _sign_known(self, failed: Container[str]) -> None:
         """The same for topics that an earlier goqueue created, or a process that was killed."""
         unsigned = [topic.name for topic in self._metadata if topic.signed < topic.partitions]
-        names = {name for name in unsigned if name not in failed}
-        if names:
+        records = [self._metadata.sign_partitions(name) for name in unsigned if name not in failed]
+        if records:
             with suppress(DiskFull):
-                await self._write_snapshot(self._metadata.signed_snapshot(names))
-
-    async def _write_snapshot(self, record: MetadataRecord) -> None:
-        assert self._log is not None
-        await self._log.write_snapshot(record, self._environment.clock.now())
-        self._metadata.apply(record)
+                await self._write(*records)
 
     def _partition_at(self, place: PartitionChild) -> Partition:
         settings = settings_of(self._metadata.find(place.topic.name) or place.topic)

@@ -16,7 +16,7 @@ from goqueue.errors import UnknownTopic
 from goqueue.net.wire import messages as wire
 from goqueue.nursery import PlainNursery
 from goqueue.storage.backup.backup import CopiedPartition, DirectoryCopy, Manifest, PartitionCopy, without
-from goqueue.storage.backup.groups import unpack
+from goqueue.storage.backup.groups import add_groups, unpack
 from goqueue.storage.backup.source import BackupSource
 from goqueue.storage.directory.datadirectory import Meta
 from goqueue.storage.log.growing import CopiedBatch
@@ -93,10 +93,9 @@ class _Backup:
         snapshot = self._snapshot
         kept = [each for each in self._copied if each.topic not in self._deleted]
         kept.sort(key=lambda each: (each.topic, each.partition))
-        groups = await self._copy.add_registry(self._groups.registry)
         meta = Meta(UUID(bytes=snapshot.cluster), snapshot.node)
+        metadata, groups = add_groups(without(self._metadata, self._deleted), self._groups.registry)
         manifest = Manifest(snapshot.time, meta, tuple(kept), groups)
-        metadata = without(self._metadata, self._deleted)
         await self._copy.finish(metadata, manifest.meta, snapshot.time, manifest)
         return CopyOutcome(manifest, sorted(self._deleted))
 
@@ -143,8 +142,8 @@ async def restore(disk: Disk, backup: str, path: str, progress: ScanProgress) ->
         async with _copy_into(volume, path) as copy:
             for about in manifest.partitions:
                 await _restore_partition(source, copy, metadata.topic(about.topic), about, progress)
-            await copy.add_registry(await source.registry(manifest))
-            await copy.finish(metadata.snapshot(), manifest.meta, manifest.taken, None)
+            record, _ = add_groups(metadata.snapshot(), await source.groups(manifest))
+            await copy.finish(record, manifest.meta, manifest.taken, None)
     return CopyOutcome(manifest)
 
 

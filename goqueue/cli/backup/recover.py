@@ -34,11 +34,12 @@ def recover() -> None:
 @click.option("--write", is_flag=True, help="Put the rebuilt list in place. Without it nothing is changed.")
 @output_option
 def topics(data: str, write: bool, output: str) -> None:
-    """Rebuild the list of topics from the partitions' folders.
+    """Rebuild the list of topics and groups from the partitions' folders.
 
     Shows the list that it would write; with --write it does. The old list is set aside in DIR/stray, and never
     deleted. Settings that cannot be read any more are the defaults, but the messages are kept for ever until the
-    topic's retention is set. The broker must be stopped.
+    topic's retention is set. Groups that cannot be read come back with the next start of the broker, from their
+    ledgers in the partitions. The broker must be stopped.
     """
     rebuilt, aside = run(lambda: _recover(data.rstrip("/") or "/", write))
     if output == JSON:
@@ -85,6 +86,7 @@ def _row(each: RebuiltTopic) -> list[str]:
 def _fields(rebuilt: RebuiltList, write: bool, aside: str | None) -> dict[str, Any]:
     return {
         "topics": [_topic_fields(each) for each in rebuilt.topics],
+        "groups": list(rebuilt.groups),
         "faults": list(rebuilt.faults),
         "is_same": rebuilt.is_same,
         "is_written": write and not rebuilt.is_same,
@@ -105,8 +107,9 @@ def _topic_fields(each: RebuiltTopic) -> dict[str, Any]:
 
 def _summary(rebuilt: RebuiltList, data: str, write: bool, aside: str | None) -> str:
     if rebuilt.is_same:
-        return "the list of topics is sound; nothing was changed"
+        return "the list of topics and groups is sound; nothing was changed"
+    groups = f"with {len(rebuilt.groups)} groups; the next start adopts others from the partitions"
     if not write:
-        return f"nothing was changed; run `{recovery_command(data)} --write` to write this list"
+        return f"nothing was changed; run `{recovery_command(data)} --write` to write this list, {groups}"
     kept = f"; the old one is in {data}/{aside}" if aside is not None else ""
-    return f"the list of topics was written{kept}; start the broker"
+    return f"the list was written, {groups}{kept}; start the broker"

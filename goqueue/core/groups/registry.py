@@ -1,4 +1,4 @@
-"""Which groups there are: the state machine behind the journal `groups`.
+"""Which groups there are: the groups' part of the internal log `__metadata` (core/metadata has all of it).
 
 A command is checked against the state and gives the entry to write; it changes nothing. Once the entry is durable,
 `apply` changes the state. Starting again applies the same entries.
@@ -14,7 +14,9 @@ An entry is a map: `v` (1), `kind`, `group`, and
     members     members       who was in the group a moment ago, and owned what; see memory.py
     removed                   the group is gone; its partitions have yet to hear of it
     forgotten   id            they have; older entries lack the id and mean every group of this name
-    snapshot    groups, leaving    stands for all entries before it
+    doubted                   entries may have been lost: groups are to be looked for in the partitions
+    mended                    that was done
+    snapshot    groups, leaving, doubtful    stands for all entries before it; `doubtful` only if so
 
 `start` is kept because a partition may be down when its group first sees it. Partitions that the topic gets later
 begin at their beginning: what is in them was published after the group began (G5).
@@ -83,6 +85,8 @@ class GroupRegistry:
     def __init__(self) -> None:
         self._groups: dict[str, KnownGroup] = {}
         self._leaving: dict[tuple[str, int], KnownGroup] = {}
+        self.is_doubtful = False
+        """Entries were lost, or may have been, and nobody has looked for the groups since."""
 
     def __iter__(self) -> Iterator[KnownGroup]:
         """Every group, in order of name."""
@@ -146,9 +150,16 @@ class GroupRegistry:
     def forget(self, name: str, group_id: int) -> RegistryEntry:
         return _entry("forgotten", name, id=group_id)
 
+    def doubt(self) -> RegistryEntry:
+        return _entry("doubted", "")
+
+    def mend(self) -> RegistryEntry:
+        return _entry("mended", "")
+
     def snapshot(self) -> RegistryEntry:
         groups, leaving = ([each.to_plain() for each in some] for some in (self, self._leaving.values()))
-        return _entry("snapshot", "", groups=groups, leaving=leaving)
+        doubtful = {"doubtful": True} if self.is_doubtful else {}
+        return _entry("snapshot", "", groups=groups, leaving=leaving, **doubtful)
 
     # Entries
 
@@ -209,8 +220,15 @@ class GroupRegistry:
         for key in meant:
             del self._leaving[key]
 
+    def _doubted(self, _: RegistryEntry) -> None:
+        self.is_doubtful = True
+
+    def _mended(self, _: RegistryEntry) -> None:
+        self.is_doubtful = False
+
     def _replaced(self, fields: RegistryEntry) -> None:
         groups, leaving = (list(_groups_from(fields[key])) for key in ("groups", "leaving"))
+        self.is_doubtful = bool(fields.get("doubtful"))
         self._groups = {group.name: group for group in groups}
         self._leaving = {(group.name, group.id): group for group in leaving}
 
@@ -228,6 +246,8 @@ _APPLIED: dict[str, Callable[[GroupRegistry, RegistryEntry], None]] = {
     "members": GroupRegistry._remembered,
     "removed": GroupRegistry._removed,
     "forgotten": GroupRegistry._forgotten,
+    "doubted": GroupRegistry._doubted,
+    "mended": GroupRegistry._mended,
     "snapshot": GroupRegistry._replaced,
 }
 

@@ -1,4 +1,4 @@
-"""Which topics there are: the state machine behind the internal log `__metadata`.
+"""Which topics there are: the topics' part of the internal log `__metadata` (core/metadata has all of it).
 
 A command is checked against the state and gives the record to append; it changes nothing. Once the record is in the
 log, `apply` changes the state. Starting again applies the same records, so what a start finds is what was there.
@@ -24,7 +24,7 @@ deleted topic back. Fields that are not known are kept and written again, so tha
 what a newer one said.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from reprlib import repr as shortened
@@ -170,11 +170,6 @@ class Metadata:
         total = topic.partitions
         return _record("add_partitions", name=name, uuid=str(topic.uuid), partitions=total, signed=total)
 
-    def signed_snapshot(self, names: Container[str]) -> MetadataRecord:
-        """The same for several topics, in one record that stands for all before it."""
-        topics = [replace(each, signed=each.partitions) if each.name in names else each for each in self]
-        return self.snapshot_of(topics)
-
     def delete_topic(self, name: str, uuid: UUID | None = None, *, by_broker: bool = False) -> MetadataRecord:
         """With a UUID only that very topic, not one made again under its name."""
         topic = self._changeable(name, by_broker)
@@ -202,8 +197,8 @@ class Metadata:
 
     def apply(self, record: object) -> list[MetadataChange]:
         """Apply a record that is in the log; returns the changes, in order. `UnknownFormat` changes nothing."""
-        fields = _checked_record(record)
-        changes = _APPLIED[fields["kind"]](self, fields)
+        fields = checked_record(record)
+        changes = _APPLIED[_kind_of(fields)](self, fields)
         for change in changes:
             self._perform(change)
         return changes
@@ -285,15 +280,21 @@ def _bad_partitions(fault: str) -> InvalidConfig:
 # Reading records: whatever they hold, the answer is a topic or `UnknownFormat`.
 
 
-def _checked_record(record: object) -> MetadataRecord:
+def checked_record(record: object) -> MetadataRecord:
+    """A record of a version that is known; its kind may be any."""
     if not isinstance(record, dict):
         raise UnknownFormat(f"a metadata record is a map, not {type(record).__name__}")
-    version, kind = record.get("v"), record.get("kind")
+    version = record.get("v")
     if type(version) is not int or version != VERSION:
         raise UnknownFormat(f"metadata version {shortened(version)} is unknown; start a goqueue that knows it")
+    return record
+
+
+def _kind_of(record: MetadataRecord) -> str:
+    kind = record.get("kind")
     if not isinstance(kind, str) or kind not in _APPLIED:
         raise UnknownFormat(f"metadata kind {shortened(kind)} is unknown; start a goqueue that knows it")
-    return record
+    return kind
 
 
 def _topic_from(fields: object) -> KnownTopic:

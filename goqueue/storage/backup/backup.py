@@ -23,12 +23,11 @@ from goqueue.core.records.batch import Envelope, seal_envelope
 from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
 from goqueue.environment import DirectoryLock
 from goqueue.errors import DirectoryNotEmpty, IncompleteCopy, UnknownFormat
-from goqueue.storage.backup.groups import write_journal, write_ledgers
+from goqueue.storage.backup.groups import write_ledgers
 from goqueue.storage.checkedjson import is_sound, pack
 from goqueue.storage.directory.datadirectory import INCOMPLETE, LOCK, Meta, write_meta
 from goqueue.storage.directory.folders import TopicFolders
-from goqueue.storage.directory.metadatalog import MetadataLog
-from goqueue.storage.journals.groups import GROUPS, REGISTRY
+from goqueue.storage.directory.metadatalog import write_new
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import empty_at, write_recovery_point
@@ -77,7 +76,7 @@ class Manifest:
     meta: Meta
     partitions: tuple[CopiedPartition, ...]
     groups_crc32c: int | None = None
-    """Checksum of the snapshot in the register of groups; None in a backup without groups."""
+    """Checksum of the snapshot of groups in the metadata; None in a backup without groups."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -117,12 +116,6 @@ class DirectoryCopy:
         folder = self._folders.partition(topic, copied.partition)
         return PartitionCopy(self._volume, folder, topic.config.to_log_config(), copied)
 
-    async def add_registry(self, snapshot: bytes | None) -> int | None:
-        """Write the register of groups; returns its checksum."""
-        if snapshot is None:
-            return None
-        return await write_journal(self._volume, f"{self.path}/{GROUPS}", REGISTRY, snapshot)
-
     async def leave_out(self, topic: KnownTopic) -> None:
         """Remove the copy of a topic that was deleted meanwhile."""
         folder = self._folders.topic(topic.name)
@@ -135,9 +128,7 @@ class DirectoryCopy:
 
     async def finish(self, metadata: MetadataRecord, meta: Meta, now: Microseconds, about: Manifest | None) -> None:
         """Everything is copied: write the files that say so, in the order that makes a crash harmless."""
-        log, _ = await MetadataLog.open(self._volume, f"{self._folders.topic(METADATA_LOG)}/0")
-        await log.write(metadata, now)
-        await log.close()
+        await write_new(self._volume, f"{self._folders.topic(METADATA_LOG)}/0", metadata, now)
         await write_meta(self._volume, self.path, meta)
         if about is not None:
             await self._volume.replace(self.path, MANIFEST, [pack(about.to_json(), indent=1)])

@@ -1,4 +1,4 @@
-"""The groups in a copy: their register, and beside each log its ledgers, all as at the moment when the logs end.
+"""The groups in a copy: in its metadata, and beside each log their ledgers, all as at the moment when the logs end.
 
 Not later than the logs: a ledger would know of acks behind the end of the copied log and, worse, of the arrival of
 a dead letter that the copied dead-letter topic lacks. Not earlier: the acks in between would be lost, and the
@@ -19,9 +19,10 @@ from typing import Any
 import msgpack
 from crc32c import crc32c
 
+from goqueue.core.metadata.metadata import GROUPS, with_groups
 from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import IncompleteCopy, UnknownFormat
-from goqueue.storage.journals.file import FrameKind, decode_frame, encode_frame
+from goqueue.storage.journals.file import FrameKind, decode_frame
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL, wall_of, write_log
@@ -33,7 +34,7 @@ FIELD = "groups"
 
 @dataclass(frozen=True, slots=True)
 class GroupsThen:
-    """The groups at the moment of a backup: each journal as a snapshot."""
+    """The groups at the moment of a backup, as snapshots."""
 
     registry: bytes | None
     """None from a broker that does not send its groups."""
@@ -56,15 +57,22 @@ def unpack(data: bytes) -> tuple[MetadataRecord, GroupsThen]:
         raise UnknownFormat("the broker tells its groups in another way; back up with its own goqueue") from error
 
 
+def add_groups(metadata: MetadataRecord, registry: bytes | None) -> tuple[MetadataRecord, int | None]:
+    """The snapshot of topics with that of the groups, and the checksum by which a restore knows the groups."""
+    if registry is None:
+        return metadata, None
+    return with_groups(metadata, msgpack.unpackb(registry)), crc32c(registry)
+
+
+def groups_in(record: object, checksum: int) -> bytes | None:
+    """The groups in a record of the metadata, if they have this checksum."""
+    groups = record.get(GROUPS) if isinstance(record, dict) else None
+    packed: bytes = msgpack.packb(groups)
+    return packed if groups is not None and crc32c(packed) == checksum else None
+
+
 def _by_place(ledgers: Iterable[Any]) -> dict[tuple[str, int], bytes]:
     return {(topic, partition): snapshot for topic, partition, snapshot, *_ in ledgers}
-
-
-async def write_journal(volume: Volume, directory: str, name: str, snapshot: bytes) -> int:
-    """Write a journal that begins with this snapshot, durably. Returns the checksum by which a restore knows it."""
-    await volume.make_directories(directory)
-    await volume.replace(directory, name, [encode_frame(FrameKind.SNAPSHOT, 0, 1, snapshot)])
-    return crc32c(snapshot)
 
 
 async def write_ledgers(volume: Volume, partition: str, snapshot: bytes) -> int:

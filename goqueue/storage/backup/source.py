@@ -4,27 +4,26 @@ Everything is checked by its checksums and compared with the manifest. A broker 
 was made: that does no harm as long as nothing was written to it or removed from it.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-import msgpack
-
-from goqueue.core.names import METADATA_LOG
-from goqueue.core.records.batch import ENVELOPE_SIZE, records_of
-from goqueue.core.records.record import decode_records
+from goqueue.core.metadata.metadata import BrokerMetadata
+from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.core.topics.metadata import Metadata
 from goqueue.errors import DamagedData, IncompleteCopy, UnknownFormat
 from goqueue.storage.backup.backup import MANIFEST, MANIFEST_SIZE_MAX, CopiedPartition, Manifest, parse_manifest
-from goqueue.storage.backup.groups import read_journal, read_ledgers
+from goqueue.storage.backup.groups import groups_in, read_journal, read_ledgers
 from goqueue.storage.directory.datadirectory import INCOMPLETE
 from goqueue.storage.directory.folders import LOGS
-from goqueue.storage.journals.groups import GROUPS, REGISTRY
+from goqueue.storage.directory.metadatalog import unpacked
+from goqueue.storage.directory.topiclist import LIST
+from goqueue.storage.journals.groups import GROUPS, IMPORTED, REGISTRY
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.recovery import SEGMENT_NAME
-from goqueue.storage.log.recoverypoint import read_recovery_point
 from goqueue.storage.log.scan import Damage, FoundBatch, Scanner
 from goqueue.storage.log.segment import LOG, segment_stem
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog.reading import read_records
 from goqueue.types import Offset
 
 
@@ -47,18 +46,35 @@ class BackupSource:
 
     async def metadata(self, manifest: Manifest) -> Metadata:
         """The topics, which must be those of the manifest."""
-        folder = f"{self.path}/{LOGS}/{METADATA_LOG}/0"
-        metadata = Metadata()
-        point = await read_recovery_point(self._volume, folder)
-        start = point.log_start if point is not None else 0
-        async with aclosing(self._batches(folder, start)) as rows:
-            async for batches in rows:
-                for record in _records(batches, start):
-                    metadata.apply(record)
-        held = {(topic.name, str(topic.uuid), number) for topic in metadata for number in topic.numbers}
+        metadata = BrokerMetadata()
+        for record in await self._records():
+            metadata.apply(record)
+        topics = metadata.topics
+        held = {(topic.name, str(topic.uuid), number) for topic in topics for number in topic.numbers}
         if held != {(each.topic, each.uuid, each.partition) for each in manifest.partitions}:
             raise IncompleteCopy(f"{self.path} has other topics than when it was made; use another backup")
-        return metadata
+        return topics
+
+    async def groups(self, manifest: Manifest) -> bytes | None:
+        """The snapshot of the groups that was written when the backup was made; None in one without groups."""
+        checksum = manifest.groups_crc32c
+        if checksum is None:
+            return None
+        found = (groups_in(record, checksum) for record in await self._records())
+        return next((each for each in found if each is not None), None) or await self._old_register(checksum)
+
+    async def _old_register(self, checksum: int) -> bytes | None:
+        """From a backup that an earlier version made; a broker may have served it since, and imported the file."""
+        path = f"{self.path}/{GROUPS}/{REGISTRY}"
+        imported = not self._volume.disk.exists(path) and self._volume.disk.exists(path + IMPORTED)
+        return await read_journal(self._volume, path + IMPORTED if imported else path, checksum)
+
+    async def _records(self) -> list[object]:
+        folder = f"{self.path}/{LIST}/0"
+        found = await read_records(self._volume, folder)
+        if found.reports:
+            raise IncompleteCopy(f"{found.reports[0]}; use another backup")
+        return list(unpacked(item for item in found.items if isinstance(item, bytes)))
 
     async def batches(self, copied: CopiedPartition) -> AsyncGenerator[list[CopiedBatch], None]:
         """The batches of one partition, from the one that holds its start; there must be none behind its end."""
@@ -68,9 +84,6 @@ class BackupSource:
                 if batches[-1].envelope.end_offset > copied.end:
                     raise IncompleteCopy(f"{folder} was written to since the backup was made; use another backup")
                 yield batches
-
-    async def registry(self, manifest: Manifest) -> bytes | None:
-        return await read_journal(self._volume, f"{self.path}/{GROUPS}/{REGISTRY}", manifest.groups_crc32c)
 
     async def ledgers(self, copied: CopiedPartition) -> bytes | None:
         folder = f"{self.path}/{LOGS}/{copied.topic}/{copied.partition}"
@@ -98,11 +111,3 @@ def _sound(item: FoundBatch | Damage) -> CopiedBatch:
         raise DamagedData(item.path, item.position, item.end_position, item.offset, end)
     begin, end = item.body_at - ENVELOPE_SIZE, item.body_at + item.envelope.length
     return CopiedBatch(item.envelope, item.window[begin:end])
-
-
-def _records(batches: list[CopiedBatch], start: Offset) -> Iterator[object]:
-    for envelope, data in batches:
-        body = records_of(envelope, memoryview(data)[ENVELOPE_SIZE:])
-        for record in decode_records(body, envelope.record_count, envelope.base_offset):
-            if record.offset >= start:
-                yield msgpack.unpackb(record.value)

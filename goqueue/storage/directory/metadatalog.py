@@ -1,62 +1,84 @@
-"""The internal log `__metadata`: the node's topics, one record for each change.
+"""The internal log `__metadata`: the topics and groups of the node, one record for each change.
 
-It is a log like any other, so it recovers, is verified and will be replicated like any other. Each record's
-value is a msgpack map. A snapshot replaces all records before it, which are then removed.
+Each record's value is a msgpack map (core/metadata). A snapshot that is too large for one record is cut: the parts
+are maps `{"v": 1, "kind": "part", "number", "count", "data"}`, and count only together. A crash that leaves some of
+them leaves the records before them, too.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import msgpack
 
-from goqueue.config import LogConfig
 from goqueue.core.names import METADATA_LOG
-from goqueue.core.records.batch import ENVELOPE_SIZE, accept, parse_envelope, records_of
-from goqueue.core.records.record import decode_records, encode_record
-from goqueue.errors import DamagedData, DiskFull, UnknownFormat
+from goqueue.core.topics.metadata import VERSION, MetadataRecord
+from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.directory.datadirectory import recovery_command
-from goqueue.storage.log.log import Log
 from goqueue.storage.log.volume import Volume
-from goqueue.types import Buffer, Microseconds
+from goqueue.storage.snapshotlog.snapshotlog import LostRecords, SnapshotLog
+from goqueue.types import Microseconds, Offset
 
-READ_SIZE = 1024 * 1024
-RECORDS_MAX = 1_000
-"""Limit of records in the log; with more, the next is a snapshot, so that a start reads few."""
-SEGMENT_BYTES = 1024 * 1024
-"""Segments are small, as the records before a snapshot are removed in whole segments."""
+PART_BYTES = 2 * 1024 * 1024
+PART = "part"
+
+
+@dataclass(slots=True)
+class FoundMetadata:
+    records: list[object] = field(default_factory=list)
+    torn: int = 0
+    """Bytes that were cut off at the end: promised to nobody, as far as can be seen."""
+    reports: list[str] = field(default_factory=list)
 
 
 class MetadataLog:
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: SnapshotLog) -> None:
         self._log = log
 
     @classmethod
-    async def open(cls, volume: Volume, directory: str) -> tuple["MetadataLog", list[object]]:
+    async def open(cls, volume: Volume, directory: str) -> tuple["MetadataLog", FoundMetadata]:
         """The log, and every record in it. Damage stops the start: a topic may hide behind it (G13)."""
-        log = await Log.open(volume, directory, LogConfig(segment_bytes=SEGMENT_BYTES))
+        log, found = await SnapshotLog.open(volume, directory)
         try:
-            return cls(log), await _read_all(log)
+            values = [_sound(directory, item) for item in found.items]
+            return cls(log), FoundMetadata(list(unpacked(values)), found.torn, found.reports)
         except BaseException:
             log.abandon()
             raise
 
     @property
-    def wants_snapshot(self) -> bool:
-        return self._log.end_offset - self._log.log_start > RECORDS_MAX
+    def durable(self) -> Offset:
+        return self._log.durable
 
-    async def write(self, record: dict[str, Any], now: Microseconds) -> None:
-        """Durable when it returns. On a full disk nothing has changed, and it works again once there is room."""
+    @property
+    def is_durable(self) -> bool:
+        return self._log.durable == self._log.written
+
+    @property
+    def has_grown(self) -> bool:
+        return self._log.has_grown
+
+    async def append(self, records: Sequence[MetadataRecord], now: Microseconds) -> None:
+        """All or none; durable after `commit`. On a full disk nothing has changed."""
         try:
-            self._log.append([accept(encode_record(0, now, msgpack.packb(record)), 1)], now)
+            self._log.append([msgpack.packb(record) for record in records], now)
         except DiskFull:
             await self._log.commit()  # the cut must be durable; until then the log takes no append
             raise
-        self._log.advance_high_watermark(await self._log.commit())
 
-    async def write_snapshot(self, record: dict[str, Any], now: Microseconds) -> None:
-        start = self._log.end_offset
-        await self.write(record, now)
-        await self._log.delete_before(start)
+    async def commit(self) -> None:
+        await self._log.commit()
+
+    async def checkpoint(self) -> None:
+        """Claim durably that everything is durable, so that a damaged end is recognised."""
+        await self._log.checkpoint()
+
+    async def replace(self, snapshot: MetadataRecord, now: Microseconds) -> None:
+        """Write a record that stands for all before it; durable when it returns."""
+        try:
+            await self._log.replace(_packed_in_parts(snapshot), now)
+        except DiskFull:
+            await self._log.commit()
+            raise
 
     async def close(self) -> None:
         await self._log.close()
@@ -65,32 +87,59 @@ class MetadataLog:
         self._log.abandon()
 
 
-async def _read_all(log: Log) -> list[object]:
-    offset, records = log.log_start, []
-    while offset < log.high_watermark:
-        try:
-            found = await log.read(offset, READ_SIZE)
-        except DamagedData as damage:
-            raise _damaged(log.directory, damage) from damage
-        records += [value for place, value in _values(found.data) if place >= offset]
-        offset = found.next_offset
-    return records
+async def write_new(volume: Volume, directory: str, snapshot: MetadataRecord, now: Microseconds) -> None:
+    """A log that holds this snapshot, durably."""
+    log, _ = await MetadataLog.open(volume, directory)
+    try:
+        await log.replace(snapshot, now)
+        await log.close()
+    finally:
+        log.abandon()
 
 
-def _damaged(directory: str, damage: DamagedData) -> UnknownFormat:
+def unpacked(values: Iterable[bytes]) -> Iterator[object]:
+    """The records in these values. Parts without their end were never durable."""
+    parts = list[bytes]()
+    for value in values:
+        record = _unpacked(value)
+        if not (isinstance(record, dict) and record.get("v") == VERSION and record.get("kind") == PART):
+            parts.clear()
+            yield record
+            continue
+        number, count, data = (record.get(name) for name in ("number", "count", "data"))
+        parts = parts if number == len(parts) else []
+        parts.append(data if isinstance(data, bytes) else b"")
+        if len(parts) == count:
+            yield _unpacked(b"".join(parts))
+            parts.clear()
+
+
+def _unpacked(value: bytes) -> object:
+    """What is not msgpack stays as it is: no record is bytes, so whoever applies it refuses it."""
+    try:
+        return msgpack.unpackb(value)
+    except (ValueError, msgpack.UnpackException):
+        return value
+
+
+def _packed_in_parts(record: MetadataRecord) -> list[bytes]:
+    packed = msgpack.packb(record)
+    if len(packed) <= PART_BYTES:
+        return [packed]
+    cuts = range(0, len(packed), PART_BYTES)
+    return [
+        msgpack.packb(
+            {"v": VERSION, "kind": PART, "number": number, "count": len(cuts), "data": packed[at : at + PART_BYTES]}
+        )
+        for number, at in enumerate(cuts)
+    ]
+
+
+def _sound(directory: str, item: bytes | LostRecords) -> bytes:
+    if isinstance(item, bytes):
+        return item
     data = directory.removesuffix(f"/logs/{METADATA_LOG}/0")
-    return UnknownFormat(
-        f"the list of topics is damaged: offsets {damage.offset} to {damage.end_offset - 1} of {directory} cannot "
-        f"be read; run `{recovery_command(data)}`, which rebuilds it from the partitions' folders"
+    raise UnknownFormat(
+        f"the list of topics and groups is damaged: offsets {item.offset} to {item.end_offset - 1} of {directory} "
+        f"cannot be read; run `{recovery_command(data)}`, which rebuilds it from the partitions' folders"
     )
-
-
-def _values(data: Buffer) -> Iterator[tuple[int, object]]:
-    view, position = memoryview(data), 0
-    while position < len(view):
-        envelope = parse_envelope(view, position)
-        assert envelope is not None, "a read returned a batch that is not sound"
-        body = records_of(envelope, view[position + ENVELOPE_SIZE : position + envelope.size])
-        for record in decode_records(body, envelope.record_count, envelope.base_offset):
-            yield record.offset, msgpack.unpackb(record.value)
-        position += envelope.size

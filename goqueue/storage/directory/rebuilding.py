@@ -1,8 +1,12 @@
-"""Rebuilds the list of topics from the signatures in the partitions' folders.
+"""Rebuilds the list of topics and groups from the signatures in the partitions' folders.
 
 Each partition's `topic.json` names its topic and the topic's UUID. Settings are only in the list, so they are taken
 from the records that can still be read. A topic whose records are gone gets the default settings, but keeps its
 messages for ever until its retention is set: nothing is deleted because the list is damaged (G13).
+
+Groups whose records can be read are kept. The others have ledgers in the partitions, so the new list is marked as
+doubtful, and the next start adopts them from there (actors/groups/adoption.py). A register of an earlier version
+that was not imported yet is imported by the next start.
 
 The new list is written beside the old one, which is then set aside. A crash at any step leaves the old list or the
 new one in use, or neither and the new one ready: then no broker starts, and the next recovery finishes the work.
@@ -17,13 +21,14 @@ from uuid import UUID
 from goqueue.core.names import METADATA_LOG, check_topic_name
 from goqueue.core.settingstable import UNLIMITED
 from goqueue.core.topics.config import TopicConfig
-from goqueue.core.topics.metadata import KnownTopic, Metadata, MetadataRecord
+from goqueue.core.topics.metadata import KnownTopic, MetadataRecord
 from goqueue.errors import InvalidName
 from goqueue.storage.checkedjson import is_sound
 from goqueue.storage.directory.datadirectory import RECOVERED_TOPICS
 from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX, LOGS, STRAY
-from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.metadatalog import write_new
 from goqueue.storage.directory.topiclist import LIST, TopicList, read_topic_list
+from goqueue.storage.journals.groups import has_old_register
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Microseconds
 
@@ -43,6 +48,8 @@ class RebuiltTopic:
 class RebuiltList:
     record: MetadataRecord
     topics: list[RebuiltTopic]
+    groups: tuple[str, ...] = ()
+    """The groups that could be read."""
     faults: list[str] = field(default_factory=list)
     """What is wrong with the current list."""
     is_same: bool = False
@@ -55,17 +62,15 @@ async def rebuild(volume: Volume, data: str, random: Random) -> RebuiltList:
     if not volume.disk.is_directory(f"{data}/{LIST}"):
         there = await read_topic_list(volume, f"{data}/{RECOVERED_TOPICS}/0")
     rebuilt = {each.topic.name: each for each in await _Folders(volume, data, there, random).topics()}
-    for topic in there.metadata:
+    metadata = there.metadata
+    for topic in metadata.topics:
         rebuilt.setdefault(topic.name, RebuiltTopic(topic, True, tuple(topic.numbers)))
     topics = [rebuilt[name] for name in sorted(rebuilt)]
-    record = there.metadata.snapshot_of(each.topic for each in topics)
-    return RebuiltList(record, topics, there.faults, _says(record) == set(there.metadata) and not there.faults)
-
-
-def _says(record: MetadataRecord) -> set[KnownTopic]:
-    metadata = Metadata()
-    metadata.apply(record)
-    return set(metadata)
+    is_same = not there.faults and [each.topic for each in topics] == list(metadata.topics)
+    if not is_same and (metadata.has_groups or not has_old_register(volume, data)):
+        metadata.doubt_groups()
+    record = metadata.snapshot(each.topic for each in topics)
+    return RebuiltList(record, topics, tuple(group.name for group in metadata.groups), there.faults, is_same)
 
 
 class _Folders:
@@ -90,8 +95,8 @@ class _Folders:
         """None if the folder belongs to no topic, or its topic was deleted."""
         numbers = sorted(int(each) for each in self._list(f"{self._logs}/{name}") if each.isdecimal())
         uuid = await self._uuid(name, numbers)
-        known = self._there.metadata.find(name)
-        if not numbers or not _is_name(name) or (uuid is not None and self._there.metadata.is_deleted(uuid)):
+        known = self._there.metadata.topics.find(name)
+        if not numbers or not _is_name(name) or (uuid is not None and self._there.metadata.topics.is_deleted(uuid)):
             return None
         if known is not None and uuid in (None, known.uuid):
             return self._widened(known, numbers)
@@ -147,12 +152,7 @@ async def put_in_place(volume: Volume, data: str, record: MetadataRecord, now: M
 async def _write_beside(volume: Volume, new: str, record: MetadataRecord, now: Microseconds) -> None:
     for name in volume.disk.list(f"{new}/0") if volume.disk.is_directory(f"{new}/0") else []:
         volume.disk.remove(f"{new}/0/{name}")  # left by a recovery that was cut short before the first rename
-    log, _ = await MetadataLog.open(volume, f"{new}/0")
-    try:
-        await log.write(record, now)
-        await log.close()
-    finally:
-        log.abandon()
+    await write_new(volume, f"{new}/0", record, now)
 
 
 async def _set_aside(volume: Volume, data: str, current: str) -> str:

@@ -1,79 +1,62 @@
-"""The groups of a node on disk: the journal `{data}/groups/registry`, one entry for each change.
+"""The register of groups as earlier versions kept it: the journal `{data}/groups/registry`.
+
+Groups are part of the metadata now. A start reads the old register once, writes its groups to the metadata durably,
+and then sets the file aside (storage/directory/storedmetadata.py). Nothing here changes the journal itself.
 
 An unknown group would be created again with another id, and all its progress would be lost (G13). So losses are
 reported: the broker then looks for groups in the ledgers of the partitions, which name them
-(actors/groups/adoption.py). Only an unknown version stops the start.
+(actors/groups/adoption.py). An unknown version raises `UnknownFormat`.
 """
+
+from dataclasses import dataclass, field
 
 import msgpack
 
-from goqueue.core.groups.registry import GroupRegistry, RegistryEntry
+from goqueue.core.groups.registry import GroupRegistry
 from goqueue.errors import UnknownFormat
-from goqueue.storage.journals.file import Replay
-from goqueue.storage.journals.journal import Journal
-from goqueue.storage.log.volume import Volume
+from goqueue.storage.journals.claim import SUFFIX, read_claim
+from goqueue.storage.journals.file import NEW, Replay, replay
+from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX, Journal
+from goqueue.storage.log.volume import TEMPORARY, Volume
 
 GROUPS, REGISTRY = "groups", "registry"
-COMPACTED_FROM = 1024 * 1024
-GROWTH_MAX = 4
-"""The journal is compacted once it is larger than `COMPACTED_FROM`, and this many times the last snapshot."""
+IMPORTED = ".imported"
 
 
-class StoredRegistry:
-    def __init__(self, volume: Volume, journal: Journal, registry: GroupRegistry, reports: list[str]) -> None:
-        self.reports = reports
-        """What was lost or cut when it was opened, and where the copy lies."""
-        self._volume = volume
-        self._journal = journal
-        self._compacted_size = journal.size
-        self.registry = registry
-        volume.journals.enter(GROUPS, self.snapshot)
+@dataclass(frozen=True, slots=True)
+class OldRegister:
+    registry: GroupRegistry
+    """Doubtful if anything was lost or cut."""
+    reports: list[str] = field(default_factory=list)
+    """What was lost or cut."""
 
-    @classmethod
-    async def open(cls, volume: Volume, data: str) -> "StoredRegistry":
-        journal, found = await Journal.open(volume, f"{data}/{GROUPS}", REGISTRY)
-        try:
-            registry, passed_over = replayed(found)
-            if passed_over:
-                found.reports.append(f"{passed_over} entries of {data}/{GROUPS}/{REGISTRY} speak of lost groups")
-            return cls(volume, journal, registry, found.reports)
-        except BaseException:
-            journal.abandon()
-            raise
 
-    def write(self, entry: RegistryEntry) -> None:
-        """Applied at once, durable after `commit`: nobody is answered before. On a full disk nothing changes."""
-        self._journal.append([msgpack.packb(entry)])
-        self.registry.apply(entry)
+def has_old_register(volume: Volume, data: str) -> bool:
+    return Journal.is_there(volume, f"{data}/{GROUPS}", REGISTRY)
 
-    async def commit(self) -> None:
-        await self._journal.commit()
 
-    def claim(self) -> None:
-        """Say how much is durable, so that a start knows what it lost."""
-        self._journal.claim()
+async def read_old_register(volume: Volume, data: str) -> OldRegister:
+    """Its groups, as far as they are sound. Changes nothing on disk."""
+    path, disk = f"{data}/{GROUPS}/{REGISTRY}", volume.disk
+    claim = await read_claim(volume, path)
+    is_new = not claim and not disk.exists(path)  # created and never committed: nothing in it was promised
+    source = path + NEW if is_new else path
+    contents = await volume.read_whole(source, JOURNAL_SIZE_MAX) if disk.exists(source) else b""
+    found = replay(contents, claim=claim, is_new=is_new)
+    registry, passed_over = replayed(found)
+    reports = _reports(source, found, passed_over)
+    if reports:
+        registry.apply(registry.doubt())
+    return OldRegister(registry, reports)
 
-    @property
-    def wants_compaction(self) -> bool:
-        return self._journal.size > max(COMPACTED_FROM, GROWTH_MAX * self._compacted_size)
 
-    def snapshot(self) -> bytes:
-        """The state that replaces all entries."""
-        packed: bytes = msgpack.packb(self.registry.snapshot())
-        return packed
-
-    async def compact(self) -> None:
-        snapshot = self.snapshot()
-        await self._journal.compact(snapshot)
-        self._compacted_size = len(snapshot)
-
-    async def close(self) -> None:
-        self._volume.journals.leave(GROUPS, self.snapshot)
-        await self._journal.close()
-
-    def abandon(self) -> None:
-        self._volume.journals.leave(GROUPS, self.snapshot)
-        self._journal.abandon()
+def _reports(path: str, found: Replay, passed_over: int) -> list[str]:
+    reports = [f"{path} {lost}" for lost in found.lost]
+    if found.torn_size:
+        reports.append(f"{path} had a torn tail of {found.torn_size} bytes, which nobody was promised")
+    if passed_over:
+        reports.append(f"{passed_over} entries of {path} speak of lost groups")
+    return reports
 
 
 def replayed(found: Replay) -> tuple[GroupRegistry, int]:
@@ -93,3 +76,26 @@ def _unpacked(payload: bytes) -> object:
         return msgpack.unpackb(payload)
     except (ValueError, msgpack.UnpackException) as error:
         raise UnknownFormat("an entry of the groups is not msgpack") from error
+
+
+async def set_aside(volume: Volume, data: str) -> list[tuple[str, str]]:
+    """Rename the old register, once its groups are durable elsewhere; returns old and new names. Its claim goes."""
+    folder, disk, kept = f"{data}/{GROUPS}", volume.disk, list[tuple[str, str]]()
+    for old in (f"{folder}/{REGISTRY}", f"{folder}/{REGISTRY}{NEW}"):
+        if disk.exists(old):
+            kept.append((old, f"{folder}/{_free_name(volume, folder)}"))
+            disk.rename(*kept[-1])
+    for suffix in (SUFFIX, TEMPORARY):
+        if disk.exists(f"{folder}/{REGISTRY}{suffix}"):
+            disk.remove(f"{folder}/{REGISTRY}{suffix}")
+    await volume.sync(directories=[folder])
+    return kept
+
+
+def _free_name(volume: Volume, folder: str) -> str:
+    """No earlier one is overwritten (G13)."""
+    number, name = 1, f"{REGISTRY}{IMPORTED}"
+    while volume.disk.exists(f"{folder}/{name}"):
+        number += 1
+        name = f"{REGISTRY}-{number}{IMPORTED}"
+    return name

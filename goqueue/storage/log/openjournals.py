@@ -6,7 +6,7 @@ the standings of the logs (openlogs.py) that is one moment of the whole node.
 
 from collections.abc import Callable
 
-Snapshot = Callable[[], bytes]
+Snapshot = Callable[[], bytes | None]
 
 
 class OpenJournals:

@@ -1,4 +1,4 @@
-"""Compares the register of groups with the ledgers of the partitions: each names what the other has lost.
+"""Compares the groups in the metadata with the ledgers of the partitions: each names what the other has lost.
 
 A running broker may create or delete a group between two reads. So everything is read twice, and only what is wrong
 both times is reported.
@@ -11,9 +11,10 @@ from uuid import UUID
 from goqueue.core.groups.registry import GroupRegistry
 from goqueue.errors import StorageError
 from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX
+from goqueue.storage.directory.topiclist import LIST, read_topic_list
 from goqueue.storage.journals.claim import read_claim
 from goqueue.storage.journals.file import Replay, replay
-from goqueue.storage.journals.groups import GROUPS, REGISTRY, replayed
+from goqueue.storage.journals.groups import has_old_register, read_old_register
 from goqueue.storage.journals.journal import JOURNAL_SIZE_MAX
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.snapshotlog.ledgers import FOLDER, JOURNAL, ids_in, ids_in_journal
@@ -22,7 +23,7 @@ from goqueue.storage.verification.findings import Finding, FindingKind
 
 
 async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Finding]:
-    """`folders` are those of the partitions. A register or journal that cannot be read is not compared."""
+    """`folders` are those of the partitions. What cannot be read is not compared."""
     found = await _Look(volume, data, folders).run()
     if not found:
         return []
@@ -33,12 +34,12 @@ async def check_groups(volume: Volume, data: str, folders: list[str]) -> list[Fi
 class _Look:
     def __init__(self, volume: Volume, data: str, folders: list[str]) -> None:
         self._volume = volume
-        self._path = f"{data}/{GROUPS}/{REGISTRY}"
+        self._data = data
         self._folders = folders
 
     async def run(self) -> list[Finding]:
         try:
-            registry, _ = replayed(await self._journal(self._path))
+            registry = await self._registry()
         except StorageError:
             return []  # its own check says why
         findings = list[Finding]()
@@ -48,6 +49,13 @@ class _Look:
                 findings += self._lost_ledgers(registry, folder, ledgers, await self._uuid(folder))
                 findings += self._lost_groups(registry, folder, ledgers)
         return findings
+
+    async def _registry(self) -> GroupRegistry:
+        """The groups in the metadata, or those that the next start imports."""
+        listed = await read_topic_list(self._volume, f"{self._data}/{LIST}/0")
+        if listed.metadata.has_groups or not has_old_register(self._volume, self._data):
+            return listed.metadata.groups
+        return (await read_old_register(self._volume, self._data)).registry
 
     async def _journal(self, path: str) -> Replay:
         """The journal as a start would replay it."""
@@ -93,4 +101,4 @@ class _Look:
         for name, group_id in ledgers.items():
             if registry.find(name) is None and (name, group_id) not in leaving:
                 text = f"it lacks group {name}, whose ledger is in {folder}; the next start adopts the group"
-                yield Finding(FindingKind.LOST_GROUP, self._path, text)
+                yield Finding(FindingKind.LOST_GROUP, f"{self._data}/{LIST}/0", text)

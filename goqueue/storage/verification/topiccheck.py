@@ -1,4 +1,4 @@
-"""Checks whether every partition in the list of topics is on disk."""
+"""Checks whether the list of topics and groups can be read, and whether every partition in it is on disk."""
 
 from goqueue.core.topics.metadata import KnownTopic
 from goqueue.storage.directory.folders import TopicFolders
@@ -9,21 +9,22 @@ from goqueue.storage.verification.findings import Finding, FindingKind
 
 
 async def check_topics(volume: Volume, data: str) -> list[Finding]:
-    """One finding for each partition that was lost.
+    """One finding for each record that a start refuses, and for each partition that was lost.
 
     A running broker may delete a topic between two looks. So a partition that looks lost counts only if it does so
     in a second look, too.
     """
-    findings = await _lost(volume, data)
-    return [each for each in await _lost(volume, data) if each in findings] if findings else []
+    findings = await _wrong(volume, data)
+    return [each for each in await _wrong(volume, data) if each in findings] if findings else []
 
 
-async def _lost(volume: Volume, data: str) -> list[Finding]:
-    listed = await read_topic_list(volume, f"{data}/{LIST}/0")
+async def _wrong(volume: Volume, data: str) -> list[Finding]:
+    folder = f"{data}/{LIST}/0"
+    listed = await read_topic_list(volume, folder)
     folders = TopicFolders(volume, data, lambda _: None)
     committed = CommittedOffsets(volume, data)
-    findings = []
-    for topic in listed.metadata:
+    findings = [Finding(FindingKind.UNKNOWN_FORMAT, folder, each) for each in listed.refused]
+    for topic in listed.metadata.topics:
         for number in topic.numbers:
             missing = await folders.loss_of(topic, number, committed)
             if missing is not None:

@@ -15,6 +15,7 @@ from goqueue.storage.directory.datadirectory import FORMAT, INCOMPLETE, LOCK, ME
 from goqueue.storage.directory.folders import IDENTITY, IDENTITY_SIZE_MAX
 from goqueue.storage.disk.reserve import RESERVE
 from goqueue.storage.journals.claim import SUFFIX
+from goqueue.storage.journals.groups import IMPORTED
 from goqueue.storage.journals.journal import DAMAGED, TORN
 from goqueue.storage.log.segment import LOG
 from goqueue.storage.log.volume import TEMPORARY, Volume
@@ -118,6 +119,9 @@ class _Verification:
         name = path.rpartition("/")[2]
         if name.endswith((TORN, DAMAGED)):
             text = "a start set these bytes aside; look at them with `goqueue log dump`, then remove the file"
+            self._others.append(Finding(FindingKind.KEPT_ASIDE, path, text))
+        elif name.endswith(IMPORTED):
+            text = "its contents were imported when the broker was upgraded; remove the file when all is well"
             self._others.append(Finding(FindingKind.KEPT_ASIDE, path, text))
         elif path == f"{self._path}/{RESERVE}":
             return

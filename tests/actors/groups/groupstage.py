@@ -22,8 +22,8 @@ from goqueue.actors.delivery.requests import (
 from goqueue.actors.groups.board import group_board, groups_board
 from goqueue.actors.groups.groups import Groups
 from goqueue.actors.groups.requests import AwaitMembership, FindGroup, Join
+from goqueue.actors.metadata.metadata import MetadataOwner
 from goqueue.actors.partition.board import PartitionBoard
-from goqueue.actors.register.register import GroupRegister
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.child import ChildSpec, supervised
 from goqueue.actors.runtime.handlers import answers
@@ -242,7 +242,7 @@ async def on_stage(disk: SimulatedDisk, before: Stage | None = None) -> AsyncIte
     stage, volume = Stage(disk, before), Volume(disk)
     environment = Environment(disk, TcpNetwork(), SimulatedClock(), Random(disk.pid))
     topics = ChildSpec("topics", lambda: ScriptedTopics(stage))
-    register = ChildSpec("groupregister", lambda: GroupRegister(volume, "/data"))
+    register = ChildSpec("metadata", lambda: MetadataOwner(volume, "/data", environment.clock))
     actors = supervised("groupactors", lambda: Supervisor(width=4))
     groups = ChildSpec(
         "groups",

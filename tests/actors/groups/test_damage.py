@@ -24,7 +24,7 @@ from tests.actors.groups.groupstage import group_names
 from tests.actors.groups.groupworld import consumer, create, described, partition_of
 from tests.actors.partition.test_partition import publish
 
-REGISTRY, COMPANION = "/data/groups/registry", "/data/logs/orders/0/groups"
+COMPANION = "/data/logs/orders/0/groups"
 LEDGERS = f"{COMPANION}/{0:020d}.log"
 COUNT, DONE = 6, 4
 
@@ -62,56 +62,6 @@ async def standing(running: Broker, group: str = "billing") -> DescribedPartitio
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-# The register.
-
-
-@pytest.mark.parametrize("is_orderly", [False, True])
-@pytest.mark.parametrize("damage", ["removed", "emptied", "zeros", "last byte", "cut in half", "with its claim"])
-async def test_groups_go_on_where_they_stood_whatever_happened_to_the_register(
-    disk: SimulatedDisk,
-    autojump_clock: MockClock,
-    caplog: pytest.LogCaptureFixture,
-    damage: str,
-    is_orderly: bool,
-) -> None:
-    """G13: the ledgers have all their progress."""
-    disk = await worked(disk, is_orderly=is_orderly)
-    size = disk.size(REGISTRY)
-    match damage:
-        case "removed":
-            disk.remove(REGISTRY)
-        case "with its claim":
-            disk.remove(REGISTRY)
-            disk.remove(REGISTRY + ".durable")
-        case "emptied" | "zeros":
-            disk.cut(REGISTRY, 0)
-            disk.open(REGISTRY).write(0, [bytes(size if damage == "zeros" else 0)])
-        case "last byte":
-            disk.flip_bit(REGISTRY, size - 33, 0)
-        case _:
-            disk.cut(REGISTRY, size // 2)
-    async with broker(disk) as after:
-        assert await group_names(after.groups) == ["audit", "billing"]
-        for group in ("audit", "billing"):
-            assert (await standing(after, group)).committed == DONE
-            assert (await described(after, group)).settings["max_deliveries"] == 8
-        if damage != "last byte":
-            assert after.statistics.groups.adopted
-    texts = warnings(caplog)
-    assert any("adopted group" in text for text in texts) == (damage != "last byte")
-    assert any(REGISTRY in text for text in texts) or damage == "with its claim"
-
-
-async def test_a_deleted_group_does_not_come_back_with_the_ledgers(
-    disk: SimulatedDisk, autojump_clock: MockClock
-) -> None:
-    async with broker(await worked(disk, is_orderly=True)) as running:
-        await running.groups.call(RemoveGroup("audit"))
-    disk.remove(REGISTRY)
-    async with broker(disk) as after:
-        assert await group_names(after.groups) == ["billing"]
 
 
 # The ledgers.
@@ -166,9 +116,9 @@ async def test_an_idle_broker_says_once_what_is_durable_and_then_writes_nothing(
         await create(running, "orders")
         await consumer(running, "orders")
         await trio.sleep(120)
-        sizes, writes = (disk.size(REGISTRY), disk.size(LEDGERS)), disk.counts.writes
+        size, writes = disk.size(LEDGERS), disk.counts.writes
         await trio.sleep(300)
-        assert ((disk.size(REGISTRY), disk.size(LEDGERS)), disk.counts.writes) == (sizes, writes)
+        assert (disk.size(LEDGERS), disk.counts.writes) == (size, writes)
 
 
 # What `log verify` says of it.
@@ -186,37 +136,31 @@ async def test_verification_finds_sound_groups_sound(
         assert (await verify(disk, "/data")).damage() == ()
 
 
-@pytest.mark.parametrize("path", [REGISTRY, LEDGERS])
 async def test_verification_names_a_file_that_is_gone_and_what_the_other_has_of_it(
-    disk: SimulatedDisk, autojump_clock: MockClock, path: str
+    disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     """G13"""
     disk = await worked(disk)
-    disk.remove(path)
-    lost = FindingKind.LOST_GROUP if path == REGISTRY else FindingKind.LOST_LEDGER
-    gone = FindingKind.LOST_JOURNAL if path == REGISTRY else FindingKind.MISSING_OFFSETS
-    place = REGISTRY if path == REGISTRY else COMPANION
+    disk.remove(LEDGERS)
     damage = (await verify(disk, "/data")).damage()
-    assert [(finding.kind, finding.path) for finding in damage] == [(gone, place), (lost, place), (lost, place)]
+    assert [(finding.kind, finding.path) for finding in damage] == [
+        (FindingKind.MISSING_OFFSETS, COMPANION),
+        (FindingKind.LOST_LEDGER, COMPANION),
+        (FindingKind.LOST_LEDGER, COMPANION),
+    ]
     assert "group billing" in f"{damage[1].text}{damage[2].text}"
     async with broker(disk):
         await trio.sleep(15)
     assert (await verify(disk, "/data")).damage() == (), "the start has mended it, and said so"
 
 
-@pytest.mark.parametrize("path", [REGISTRY, LEDGERS])
 async def test_verification_names_entries_that_a_cut_took_away(
-    disk: SimulatedDisk, autojump_clock: MockClock, path: str
+    disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     disk = await worked(disk)
-    disk.cut(path, 32)
+    disk.cut(LEDGERS, 32)
     damage = (await verify(disk, "/data")).damage()
-    if path == REGISTRY:
-        assert damage[0].kind is FindingKind.LOST_ENTRIES
-        assert "not there any more" in damage[0].text
-    else:
-        assert damage[0].kind is FindingKind.CUT_SHORT
-        assert damage[0].path == LEDGERS
+    assert (damage[0].kind, damage[0].path) == (FindingKind.CUT_SHORT, LEDGERS)
 
 
 # Whatever is cut or flipped.
@@ -247,8 +191,6 @@ async def damage_and_start(disk: SimulatedDisk, path: str, cut_at: int | None, f
                     path in text or COMPANION in text for text in log.texts
                 )
                 assert view.committed == DONE or is_told, "what was acked is not lost without a word"
-                if path == REGISTRY:
-                    assert view.committed == DONE
 
 
 class Listening(logging.Handler):
@@ -273,11 +215,10 @@ places = st.integers(0, 2**16)
 
 
 @settings(max_examples=25)
-@given(st.sampled_from((REGISTRY, LEDGERS)), st.none() | places, st.lists(places, max_size=2), st.booleans())
-@example(LEDGERS, 0, [], False)
-@example(REGISTRY, 0, [], True)
-def test_whatever_is_cut_or_flipped_no_group_and_no_ack_is_lost_without_a_word(
-    path: str, cut_at: int | None, flips: list[int], is_orderly: bool
+@given(st.none() | places, st.lists(places, max_size=2), st.booleans())
+@example(0, [], False)
+def test_whatever_is_cut_or_flipped_no_ack_is_lost_without_a_word(
+    cut_at: int | None, flips: list[int], is_orderly: bool
 ) -> None:
     """G5, G13: and the broker starts."""
-    run_deterministically(damage_and_start, image_of(is_orderly).kill(), path, cut_at, flips, seed=0)
+    run_deterministically(damage_and_start, image_of(is_orderly).kill(), LEDGERS, cut_at, flips, seed=0)

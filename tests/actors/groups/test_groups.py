@@ -2,7 +2,6 @@
 
 from random import Random
 
-import msgpack
 import pytest
 import trio
 from trio.testing import MockClock
@@ -20,13 +19,10 @@ from goqueue.errors import (
     UnknownGroup,
     UnknownMember,
 )
-from goqueue.storage.journals.journal import Journal
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.groups.groupstage import description, group_names, heartbeat, join, on_stage, parts
 from tests.storage.journals.crashes import leave_room
-from tests.storage.logs import mounted
-
-REGISTRY = "/data/groups/registry"
+from tests.storage.oldregister import OLD_REGISTER, as_before_the_import
 
 
 def holder_of(attached: AttachGroup) -> LedgerHolder:
@@ -226,7 +222,8 @@ async def test_on_a_full_disk_settings_stay_as_they_were(disk: SimulatedDisk, au
         leave_room(disk, 0)
         with pytest.raises(DiskFull):
             await group.call(Alter({"mode": "stream"}, force=True))
-        assert await description(group) == before
+        after = await description(group)
+        assert (after.settings, len(after.members)) == (before.settings, 1)
         leave_room(disk, 1_000_000)
         await group.call(Alter({"mode": "stream"}, force=True))
         altered = await description(group)
@@ -265,7 +262,8 @@ async def test_a_group_that_a_damaged_register_lost_is_adopted_from_the_ledgers(
         await stage.create("orders", 2)
         held = await (await stage.group()).call(join("ann", "orders", max_deliveries=8))
     [before, _] = [attached for _, attached in stage.script.of(AttachGroup)][:2]
-    await flip_byte(disk, REGISTRY, 40)
+    await as_before_the_import(disk)
+    await flip_byte(disk, OLD_REGISTER, 40)
     stage.script.ledgers = {("orders", number): (holder_of(before),) for number in range(2)}
     stage.script.heard.clear()
     async with on_stage(disk, stage) as after:
@@ -326,11 +324,8 @@ async def test_a_register_of_a_newer_version_refuses_groups_and_nothing_else_and
     async with on_stage(disk) as stage:
         await stage.create("orders", 1)
         await (await stage.group()).call(join("ann", "orders"))
-    async with mounted(disk) as volume:
-        journal, _ = await Journal.open(volume, "/data/groups", "registry")
-        journal.append([msgpack.packb({"v": 2, "kind": "new"})])
-        await journal.close()
-    file = disk.open(REGISTRY)
+    await as_before_the_import(disk, more=[{"v": 2, "kind": "new"}])
+    file = disk.open(OLD_REGISTER)
     before = await file.read(0, disk.size(file.path))
     async with on_stage(disk, stage) as after:
         for request in (FindGroup("billing"), FindGroup("new", create=True), RemoveGroup("billing")):

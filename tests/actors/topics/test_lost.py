@@ -220,8 +220,8 @@ async def test_a_directory_of_an_earlier_goqueue_is_known_to_have_lost_what_grou
 async def forget_signatures(disk: SimulatedDisk) -> None:
     """As if the topics had been made before folders were counted."""
     async with mounted(disk) as volume:
-        log, records = await MetadataLog.open(volume, "/data/logs/__metadata/0")
-        [topic] = [record for record in records if isinstance(record, dict) and record["kind"] == "create_topic"]
+        log, found = await MetadataLog.open(volume, "/data/logs/__metadata/0")
+        [topic] = [each for each in found.records if isinstance(each, dict) and each["kind"] == "create_topic"]
         plain = {key: value for key, value in topic.items() if key not in ("kind", "v")}
-        await log.write_snapshot({"v": 1, "kind": "snapshot", "topics": [plain], "deleted": []}, 0)
+        await log.replace({"v": 1, "kind": "snapshot", "topics": [plain], "deleted": []}, 0)
         await log.close()

@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass, field
 from random import Random
 
-import msgpack
 import pytest
 import trio
 from trio.testing import MockClock
@@ -15,13 +14,12 @@ from goqueue.client.consuming.consumer import Consumer
 from goqueue.errors import IncompleteCopy, StorageError
 from goqueue.storage.backup.backup import MANIFEST
 from goqueue.storage.checkedjson import pack
-from goqueue.storage.journals.journal import Journal
 from tests.cli.backup.backups import BACKUP, RESTORED, Machine, check_sound, contents
-from tests.storage.logs import mounted
+from tests.storage.oldregister import OLD_REGISTER, as_before_the_import, as_earlier_backup
 
 BACKUPS = 8
 LEASE_SECONDS = 31.0
-REGISTRY, LEDGERS = "groups/registry", f"logs/orders/0/groups/{0:020d}.log"
+METADATA, LEDGERS = f"logs/__metadata/0/{0:020d}.log", f"logs/orders/0/groups/{0:020d}.log"
 
 
 @pytest.fixture
@@ -114,10 +112,7 @@ async def test_a_broker_whose_register_cannot_be_read_is_not_backed_up(
         await fill(client, 3)
         async with client.consumer("orders", group="billing") as consumer:
             await drained(consumer)
-    async with mounted(machine.disk) as volume:
-        journal, _ = await Journal.open(volume, "/data/groups", "registry")
-        journal.append([msgpack.packb({"v": 2, "kind": "new"})])
-        await journal.close()
+    await as_before_the_import(machine.disk, more=[{"v": 2, "kind": "new"}])
     async with machine.both() as client:
         with pytest.raises(StorageError, match="a goqueue that knows it"):
             await machine.back_up(client)
@@ -129,12 +124,15 @@ async def test_groups_that_were_adopted_are_backed_up(machine: Machine, autojump
         await fill(client, 3)
         async with client.consumer("orders", group="billing") as consumer:
             await drained(consumer)
-    machine.disk.flip_bit(f"/data/{REGISTRY}", 50, 1)
+    await as_before_the_import(machine.disk)
+    machine.disk.flip_bit(OLD_REGISTER, 50, 1)
     async with machine.both() as client:
         await machine.back_up(client)
         assert [group.name for group in await client.groups()] == ["billing"]
-    names = machine.disk.list(f"{BACKUP}/groups")
-    assert names == ["registry"], "a copy has no claims: it begins anew"
+    assert not machine.disk.exists(f"{BACKUP}/groups"), "its metadata has the groups"
+    await machine.restore()
+    async with machine.both(RESTORED) as client:
+        assert [group.name for group in await client.groups()] == ["billing"]
 
 
 async def test_more_than_an_answer_takes_is_said_and_the_connection_lives(
@@ -236,7 +234,49 @@ async def test_a_backup_that_was_served_is_restored_as_it_was_made(
     assert await rest_of(machine, RESTORED) == [3, 4, 6, 8, 9]
 
 
-@pytest.mark.parametrize("file", [REGISTRY, LEDGERS])
+@pytest.mark.parametrize("is_served", [False, True])
+async def test_a_backup_of_an_earlier_version_is_restored_with_its_groups(
+    machine: Machine, autojump_clock: MockClock, is_served: bool
+) -> None:
+    """Its groups are in a journal, which a broker that served the backup has imported."""
+    await acked_here_and_there(machine)
+    await as_earlier_backup(machine.disk, BACKUP)
+    if is_served:
+        assert await rest_of(machine, BACKUP) == [3, 4, 6, 8, 9]
+        assert machine.disk.list(f"{BACKUP}/groups") == ["registry.imported"]
+    await machine.restore()
+    assert await rest_of(machine, RESTORED) == [3, 4, 6, 8, 9]
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+async def test_a_backup_of_an_earlier_version_with_a_damaged_register_is_not_restored(
+    machine: Machine, autojump_clock: MockClock, damage: str
+) -> None:
+    await acked_here_and_there(machine)
+    await as_earlier_backup(machine.disk, BACKUP)
+    if damage == "gone":
+        machine.disk.remove(f"{BACKUP}/groups/registry")
+    else:
+        machine.disk.flip_bit(f"{BACKUP}/groups/registry", 50, 1)
+    with pytest.raises(IncompleteCopy, match="use another backup"):
+        await machine.restore()
+
+
+async def test_groups_that_a_served_backup_got_later_are_not_restored(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    await acked_here_and_there(machine)
+    async with machine.both(BACKUP) as client:
+        async with client.consumer("orders", group="later") as consumer:
+            await consumer.receive(1, timeout=5)
+        await client.delete_group("billing")
+    await machine.restore()
+    assert await rest_of(machine, RESTORED) == [3, 4, 6, 8, 9]
+    async with machine.both(RESTORED) as client:
+        assert [group.name for group in await client.groups()] == ["billing"]
+
+
+@pytest.mark.parametrize("file", [METADATA, LEDGERS])
 @pytest.mark.parametrize("is_removed", [False, True])
 async def test_a_backup_whose_groups_are_damaged_or_missing_is_not_restored(
     machine: Machine, autojump_clock: MockClock, file: str, is_removed: bool

@@ -77,6 +77,6 @@ async def test_a_damaged_list_of_topics_is_rebuilt(tmp_path: Path) -> None:
     assert (fields["is_written"], fields["set_aside"]) == (True, "stray/__metadata-1")
     assert (data / "stray/__metadata-1/0" / log.name).read_bytes() == damaged
     again = await command("recover", "topics", "--data", data)
-    assert "the list of topics is sound" in again.stdout
+    assert "the list of topics and groups is sound" in again.stdout
     async with broker_on_loopback(RealDisk(), str(data)) as url, library.connect(url) as client:
         assert [message.value async for message in client.read("orders", end="latest")] == [b"kept"]

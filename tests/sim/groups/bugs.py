@@ -11,6 +11,7 @@ from goqueue.actors.delivery import ledgers
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
+from goqueue.actors.metadata import metadata
 from goqueue.actors.partition.requests import Produce
 from goqueue.client.consuming import queue
 from goqueue.client.consuming.stock import Stock
@@ -26,6 +27,7 @@ from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, SettleRequest
 from goqueue.core.records.batch import Batch, Producer
+from goqueue.storage.directory.storedmetadata import StoredMetadata
 from goqueue.storage.log import recovery
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.recoverypoint import RecoveryPoint, read_recovery_point
@@ -265,6 +267,17 @@ class ClaimsBeforeTheSync(Buggy):
         return replaced(snapshotlog, "Log", Hasty)
 
 
+class AnswersBeforeTheMetadata(Buggy):
+    """Topics and groups are there for whoever asks, and not yet on the disk."""
+
+    def bug(self) -> AbstractContextManager[None]:
+        class Hasty(StoredMetadata):
+            async def commit(self, now: Microseconds) -> bool:
+                return False
+
+        return replaced(metadata, "StoredMetadata", Hasty)
+
+
 class ReplacesTooMuch(Buggy):
     """A snapshot takes the place of all records that are there when it is durable, not only of those before it."""
 
@@ -295,6 +308,7 @@ class Unnoticed(LedgerDamage):
 
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
+    "answers-before-the-metadata": AnswersBeforeTheMetadata,
     "claims-before-the-sync": ClaimsBeforeTheSync,
     "replaces-too-much": ReplacesTooMuch,
     "hands-out-before-journal": HandsOutBeforeJournal,

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.sim.clients.plan import ClientLife, ClientPlan, Fault, Job, Trouble, _faults
 from tests.sim.disk.plan import Ending
-from tests.sim.journaldamage import JournalDamage, drawn_damage
+from tests.sim.groupdamage import GroupDamage, LedgerDamage, drawn_damage
 from tests.sim.streams.plan import StreamMemberPlan, drawn_stream_member
 
 DELAYING = (Trouble.SLOW_CLIENT, Trouble.SLOW_BROKER, Trouble.CUT_ONE_BY_ONE)
@@ -157,7 +157,7 @@ class DamagedFile:
 class GroupPlan(ClientPlan):
     groups: tuple[GroupSetup, ...] = ()
     failing: tuple[FailingSync, ...] = ()
-    damage: tuple[JournalDamage, ...] = ()
+    damage: tuple[GroupDamage, ...] = ()
     priorities: tuple[int, ...] = (2,)
     """Those that messages are published with; how often each is there says how often it is taken."""
     sizes: tuple[int, ...] = SIZES[0]
@@ -188,8 +188,8 @@ class GroupPlan(ClientPlan):
         )
         return plan if plan.failing else plan._with_damage(drawn_damage(str(groups), lives, topics))
 
-    def _with_damage(self, damage: tuple[JournalDamage, ...]) -> "GroupPlan":
-        costs_progress = any(each.place is not None for each in damage)
+    def _with_damage(self, damage: tuple[GroupDamage, ...]) -> "GroupPlan":
+        costs_progress = any(isinstance(each, LedgerDamage) for each in damage)
         groups = tuple(map(_without_letters, self.groups)) if costs_progress else self.groups
         return replace(self, damage=damage, groups=groups)
 

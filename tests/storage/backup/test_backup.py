@@ -10,7 +10,7 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.records.batch import seal_envelope
 from goqueue.errors import IncompleteCopy
 from goqueue.storage.backup.backup import CopiedPartition, Lost, PartitionCopy
-from goqueue.storage.backup.groups import read_ledgers, write_journal, write_ledgers
+from goqueue.storage.backup.groups import read_ledgers, write_ledgers
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.log.growing import CopiedBatch
 from goqueue.storage.log.log import Log
@@ -22,6 +22,7 @@ from goqueue.testing.disk import SimulatedDisk
 from tests.storage.journals.crashes import crashes_of
 from tests.storage.log.test_thrift import copied
 from tests.storage.logs import NOW, SMALL, batch, mounted, open_log, publish, read_all
+from tests.storage.oldregister import write_copied_journal
 
 FOLDER = "/copy"
 
@@ -171,7 +172,7 @@ async def test_ledgers_that_were_replaced_since_they_were_copied_are_not_the_bac
 
 
 async def test_the_ledgers_of_an_earlier_backup_are_in_a_journal(volume: Volume, autojump_clock: MockClock) -> None:
-    checksum = await write_journal(volume, FOLDER, JOURNAL, b"then")
+    checksum = await write_copied_journal(volume, FOLDER, JOURNAL, b"then")
     assert await read_ledgers(volume, FOLDER, checksum) == b"then"
     journal, _ = await Journal.open(volume, FOLDER, JOURNAL)
     await journal.compact(b"later")

@@ -1,4 +1,4 @@
-"""What the register of groups can be asked. What it was told is durable when it answers."""
+"""What the owner of the metadata can be asked. What it was told is durable when it answers."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -8,6 +8,19 @@ from goqueue.core.groups.adoption import Adoption
 from goqueue.core.groups.memory import RememberedMember
 from goqueue.core.groups.registry import KnownGroup
 from goqueue.core.groups.settings import GroupSettings
+from goqueue.core.topics.metadata import MetadataRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTopics(Request[MetadataRecord]):
+    """A snapshot of all topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTopics(Request[None]):
+    """Records about topics: all or none."""
+
+    records: tuple[MetadataRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +35,7 @@ class ReadLeaving(Request[tuple[KnownGroup, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadDamage(Request[bool]):
-    """Whether entries were lost, or may have been, when the register was opened."""
+    """Whether entries about groups were lost, or may have been, and nobody has looked for the groups since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,7 @@ class NoteAdopted(Request[KnownGroup]):
 
 @dataclass(frozen=True, slots=True)
 class NoteMended(Request[None]):
-    """All that could be found was adopted: a snapshot takes the place of the damaged file."""
+    """All groups that could be found were adopted."""
 
 
 @dataclass(frozen=True, slots=True)

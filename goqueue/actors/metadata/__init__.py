@@ -1,0 +1,1 @@
+"""The metadata of a broker: which topics and groups there are, durably."""

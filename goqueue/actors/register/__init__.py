@@ -1,1 +1,0 @@
-"""The register of groups: which there are, durably."""

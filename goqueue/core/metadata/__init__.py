@@ -1,0 +1,1 @@
+"""The metadata of a broker: its topics and groups as one machine."""

@@ -1,0 +1,125 @@
+"""The metadata of a broker on disk: the log `__metadata`, and the register of groups of earlier versions.
+
+Earlier versions kept the groups in a journal of their own. It is imported once, in steps that a crash may separate:
+
+    the register is read, and not changed
+    a snapshot with its groups is written to the metadata, durably
+    the register is renamed to `registry.imported`
+
+As long as the metadata speaks of no groups, a start imports the register. Later it only sets aside one that is
+still there. A damaged register is imported as far as it is sound, and marked as doubtful durably: the broker looks
+for the groups that it lacks in the partitions (actors/groups/adoption.py), if not in this life then in the next. A
+register of an unknown version is left as it is: then no group can be used, and the topics go on.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+import msgpack
+
+from goqueue.core.groups.registry import GroupRegistry
+from goqueue.core.metadata.metadata import BrokerMetadata, with_groups
+from goqueue.core.topics.metadata import MetadataRecord
+from goqueue.errors import Closed, DiskFull, StorageError, UnknownFormat
+from goqueue.storage.directory.metadatalog import FoundMetadata, MetadataLog
+from goqueue.storage.directory.topiclist import LIST
+from goqueue.storage.journals.groups import GROUPS, has_old_register, read_old_register, set_aside
+from goqueue.storage.log.volume import Volume
+from goqueue.types import Microseconds
+
+
+class StoredMetadata:
+    def __init__(self, volume: Volume, data: str, log: MetadataLog, found: FoundMetadata) -> None:
+        self._volume = volume
+        self._data = data
+        self._log = log
+        self._why_no_groups: StorageError | None = None
+        self.metadata = BrokerMetadata()
+        for record in found.records:
+            self.metadata.apply(record)
+        self.reports = found.reports
+        """What was lost or cut when it was opened, and what was imported."""
+
+    @classmethod
+    async def open(cls, volume: Volume, data: str, now: Microseconds) -> "StoredMetadata":
+        """`UnknownFormat` when it is damaged, or was written by a newer goqueue."""
+        log, found = await MetadataLog.open(volume, f"{data}/{LIST}/0")
+        try:
+            stored = cls(volume, data, log, found)
+            await stored._take_old_register(now)
+        except BaseException:
+            log.abandon()
+            raise
+        if found.torn:  # it may have held entries of the second before the end
+            stored.metadata.groups.is_doubtful = True
+        volume.journals.enter(GROUPS, stored._packed_groups)
+        return stored
+
+    async def _take_old_register(self, now: Microseconds) -> None:
+        if not has_old_register(self._volume, self._data):
+            return
+        if not self.metadata.has_groups:
+            try:
+                await self._import_old_register(now)
+            except (UnknownFormat, DiskFull) as error:
+                self._why_no_groups = error
+                return
+        for old, kept in await set_aside(self._volume, self._data):
+            self.reports.append(f"the groups of {old} are part of the metadata now; it is kept as {kept}")
+
+    async def _import_old_register(self, now: Microseconds) -> None:
+        """On a full disk with the help of the reserve: the space of the records before it is free afterwards."""
+        found = await read_old_register(self._volume, self._data)
+        snapshot = with_groups(self.metadata.topics.snapshot(), found.registry.snapshot())
+        await self._volume.reserve.with_room(partial(self._log.replace, snapshot, now))
+        self.metadata.apply(snapshot)
+        self.reports += found.reports
+
+    @property
+    def why_no_groups(self) -> str:
+        """Why no group can be used; empty when groups can."""
+        return "" if self._why_no_groups is None else self._why_no_groups.message
+
+    @property
+    def groups(self) -> GroupRegistry:
+        """Raises the reason when no group can be used."""
+        if self._why_no_groups is not None:
+            raise type(self._why_no_groups)(self._why_no_groups.message)
+        return self.metadata.groups
+
+    async def write(self, records: Sequence[MetadataRecord], now: Microseconds) -> None:
+        """Applied at once, durable after `commit`: nobody is answered before. On a full disk nothing changes."""
+        await self._log.append(records, now)
+        for record in records:
+            self.metadata.apply(record)
+
+    async def commit(self, now: Microseconds) -> bool:
+        """Make everything durable; returns whether there was anything."""
+        if self._log.is_durable:
+            return False
+        await self._log.commit()
+        if self._log.has_grown:
+            with suppress(DiskFull):  # the records are there; the next commit tries again
+                await self._log.replace(self.metadata.snapshot(), now)
+        return True
+
+    async def claim(self) -> None:
+        """Claim durably what is durable, so that a start knows what it lost."""
+        with suppress(Closed, DiskFull):  # what was closed is claimed already
+            await self._log.checkpoint()
+
+    def _packed_groups(self) -> bytes | None:
+        """For a backup; None when no group can be used."""
+        if self._why_no_groups is not None:
+            return None
+        packed: bytes = msgpack.packb(self.metadata.groups.snapshot())
+        return packed
+
+    async def close(self) -> None:
+        self._volume.journals.leave(GROUPS, self._packed_groups)
+        await self._log.close()
+
+    def abandon(self) -> None:
+        self._volume.journals.leave(GROUPS, self._packed_groups)
+        self._log.abandon()
