@@ -19,6 +19,8 @@ from goqueue.environment import WallClock
 from goqueue.storage.log.log import Log
 from goqueue.types import Offset
 
+NONE_SERVED = (LaneFigures(0, 0, 0, None),) * len(LANES)
+
 
 class LedgerBoard:
     """The state of the ledgers, and what they say of the log."""
@@ -64,13 +66,15 @@ class LedgerBoard:
 
     def is_at_rest(self, group: str) -> bool:
         """Whether the group is done with all of the log."""
-        here = self.ledgers.groups.get(group)
-        return here is not None and _is_at_rest(here, self.log)
+        here, end = self.ledgers.groups.get(group), self.log.end_offset
+        if here is None or self.log.high_watermark < end:
+            return False
+        return here.ledger.holds_nothing and here.ledger.committed >= end
 
     def at_rest(self, group: str) -> LedgerView | None:
         """The view of a group that is done with all of the log; None if it is not: then use `view`."""
         here = self.ledgers.groups.get(group)
-        return _view_at_rest(here, self.log) if here is not None and _is_at_rest(here, self.log) else None
+        return None if here is None else _view_at_rest(here, self.log)
 
     async def view(self, group: str) -> LedgerView | None:
         """None when the group has not begun here."""
@@ -91,14 +95,14 @@ class LedgerBoard:
         return self._memory
 
 
-def _is_at_rest(here: GroupHere, log: Log) -> bool:
-    end = log.end_offset
-    return here.ledger.committed >= end and log.high_watermark >= end and here.ledger.holds_nothing
-
-
-def _view_at_rest(here: GroupHere, log: Log) -> LedgerView:
-    """The same as `view_of`, where there is nothing to count."""
+def _view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
+    """The same as `view_of`, or None when there is something to count."""
     ledger, end = here.ledger, log.end_offset
+    if log.high_watermark < end or ledger.committed < end:
+        return None
     progress = ledger.progress(trio.current_time())
-    lanes = tuple(LaneFigures(0, 0, ledger.served[lane], None) for lane in LANES)
+    if progress.handed_out:
+        return None
+    served = ledger.served
+    lanes = tuple(LaneFigures(0, 0, served[lane], None) for lane in LANES) if any(served) else NONE_SERVED
     return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

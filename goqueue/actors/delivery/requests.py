@@ -215,8 +215,7 @@ class ReplaceMember(Request[None]):
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerView:
+class LedgerView(NamedTuple):
     progress: Progress
     end: Offset
     lag: int

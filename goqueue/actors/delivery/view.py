@@ -6,7 +6,6 @@ are far back, as behind a large backlog of all priorities, the numbers are unkno
 """
 
 from collections.abc import Sequence, Sized
-from dataclasses import replace
 
 import trio
 
@@ -14,28 +13,34 @@ from goqueue.actors.delivery.ledgers import GroupHere
 from goqueue.actors.delivery.requests import LedgerView
 from goqueue.core.groups.start import Start
 from goqueue.core.ledger.damage import DamagedRun
-from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.shares import LANES, Counts
-from goqueue.core.ledger.views import LaneFigures, Progress
+from goqueue.core.ledger.views import LaneFigures, LaneHeld, Progress
 from goqueue.core.offsetset import OffsetSet
 from goqueue.core.slices.deliverable import batches_in
 from goqueue.core.slices.lanecounts import count_lanes
 from goqueue.environment import WallClock
 from goqueue.errors import DamagedData, OffsetOutOfRange
 from goqueue.storage.log.log import Log
+from goqueue.storage.slices import Slices
 from goqueue.types import Microseconds, Offset
 
 NEAR_MAX = 100_000
 """Maximum distance from a lane's position to the end of the log at which its messages are counted."""
 READ_BYTES = 256 * 1024
 """Bytes of one read."""
+NONE_FRESH = (0,) * len(LANES)
 
 
-async def count_fresh(ledger: Ledger, log: Log, hidden: OffsetSet) -> list[int | None]:
-    """The number of fresh messages in each lane; None: unknown. `hidden` are never delivered."""
-    end, places = log.high_watermark, ledger.fresh_places[:]
-    unseen = _count_unseen(ledger, end, hidden)
-    there = [lane for lane in LANES if places[lane] < end and log.lanes_from(places[lane]) >> lane & 1]
+async def _count_fresh(
+    log: Log, places: Sequence[Offset], end: Offset, progress: Progress, hidden: OffsetSet
+) -> Sequence[int | None]:
+    """The number of fresh messages before `end` in each lane; None: unknown. `hidden` are never delivered."""
+    masks = {place: log.lanes_from(place) for place in set(places) if place < end}
+    there = [lane for lane in LANES if masks.get(places[lane], 0) >> lane & 1]
+    if not there:
+        return NONE_FRESH
+    passed_over = hidden.count(progress.next_fresh, end - 1)
+    unseen = max(0, end - progress.next_fresh - progress.ahead - passed_over)
     if len(there) == 1:
         return [unseen if lane in there else 0 for lane in LANES]
     far = [lane for lane in there if end - places[lane] > NEAR_MAX]
@@ -44,16 +49,11 @@ async def count_fresh(ledger: Ledger, log: Log, hidden: OffsetSet) -> list[int |
     return [rest if lane in far else counts[lane] for lane in LANES]
 
 
-def _count_unseen(ledger: Ledger, end: Offset, hidden: OffsetSet) -> int:
-    progress = ledger.progress(trio.current_time())
-    passed_over = hidden.count(progress.next_fresh, end - 1)
-    return max(0, end - progress.next_fresh - progress.ahead - passed_over)
-
-
 async def _counted(log: Log, places: Sequence[Offset], end: Offset, hidden: OffsetSet) -> Counts:
     """Counted by reading everything behind these positions, except damaged ranges."""
-    counts, at = [0] * len(LANES), max(min(places), log.log_start)
+    counts, at, slices = [0] * len(LANES), max(min(places), log.log_start), Slices()
     while at < end:
+        await slices.step()
         try:
             found = await log.read(at, READ_BYTES)
         except DamagedData as error:
@@ -116,10 +116,18 @@ async def view_of(here: GroupHere, memory: LogMemory, clock: WallClock, hidden: 
     """The lag counts every offset that was not scanned as a message, except those that are never delivered:
     originals of delayed messages, and control records."""
     ledger, log = here.ledger, memory.log
-    age = await _age(memory, ledger.committed, clock)
-    fresh = await count_fresh(ledger, log, hidden)
-    lanes = [await _lane_of(ledger, memory, clock, lane, fresh[lane]) for lane in LANES]
-    progress, end = ledger.progress(trio.current_time()), log.end_offset
+    progress, end, readable = ledger.progress(trio.current_time()), log.end_offset, log.high_watermark
+    places, held, served = ledger.fresh_places[:], ledger.held_in_lanes(), ledger.served[:]
+    age = await _age(memory, progress.committed, clock)
+    fresh = await _count_fresh(log, places, readable, progress, hidden)
+    lanes = []
+    for lane in LANES:
+        if fresh[lane] == 0 and held[lane].first is None:
+            lanes.append(LaneFigures(0, 0, served[lane], None))
+            continue
+        first = await _first_in(memory, lane, places[lane], fresh[lane], held[lane])
+        oldest = None if first is None else await _age(memory, first, clock)
+        lanes.append(LaneFigures(_ready(fresh[lane], held[lane]), held[lane].in_flight, served[lane], oldest))
     if here.is_stream:
         progress = _with_damage_ahead(progress, log)
     passed_over = hidden.count(progress.next_fresh, end - 1)
@@ -133,18 +141,19 @@ def _with_damage_ahead(progress: Progress, log: Log) -> Progress:
         DamagedRun(first, last, path, last - first + 1) for first, last, path in sorted(found) if first <= last
     )
     damaged = sum(each.messages for each in damages)
-    return replace(progress, damaged=damaged, damages=damages, ahead=progress.ahead + damaged)
+    return progress._replace(damaged=damaged, damages=damages, ahead=progress.ahead + damaged)
 
 
-async def _lane_of(
-    ledger: Ledger, memory: LogMemory, clock: WallClock, lane: int, fresh: int | None
-) -> LaneFigures:
-    next_fresh = await memory.next_of_lane(lane, ledger.fresh_places[lane])
-    held = ledger.held_in(lane)
-    first = min((each for each in (next_fresh, held.first) if each is not None), default=None)
-    age = None if first is None else await _age(memory, first, clock)
-    ready = None if fresh is None else fresh + held.ready
-    return LaneFigures(ready, held.in_flight, ledger.served[lane], age)
+async def _first_in(
+    memory: LogMemory, lane: int, place: Offset, fresh: int | None, held: LaneHeld
+) -> Offset | None:
+    """The first message of the lane that is not done; it has read up to `place`."""
+    next_fresh = None if fresh == 0 else await memory.next_of_lane(lane, place)
+    return min((each for each in (next_fresh, held.first) if each is not None), default=None)
+
+
+def _ready(fresh: int | None, held: LaneHeld) -> int | None:
+    return None if fresh is None else fresh + held.ready
 
 
 async def _age(memory: LogMemory, offset: Offset, clock: WallClock) -> int | None:

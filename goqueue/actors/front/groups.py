@@ -158,7 +158,7 @@ async def _described(
     rows, slices = 0, Slices()
     for name in names:
         try:
-            description = await _describe(session, name)
+            description = await _describe(session, name, slices)
         except (UnknownGroup, ActorDied):
             if are_wanted:
                 raise
@@ -182,25 +182,20 @@ async def _description(group: DescribedGroup, slices: Slices) -> wire.GroupDescr
 
 
 def _described_partition(partition: DescribedPartition) -> wire.GroupPartition:
-    return wire.GroupPartition(
-        *partition[:11],
-        error=None if partition.error is None else error_body(partition.error),
-        lanes=tuple(wire.LaneDescription(*each) for each in partition.lanes),
-        damaged=partition.damaged,
-        damages=tuple(wire.DamagedMessages(*each) for each in partition.damages),
-        progress_lost_at=partition.progress_lost_at,
-        shown_before=partition.shown_before,
-    )
+    """The same fields; only an error travels in another form."""
+    error = None if partition.error is None else error_body(partition.error)
+    return wire.GroupPartition._make(partition if error is None else (*partition[:11], error, *partition[12:]))
 
 
-async def _describe(session: BrokerSession, name: str) -> DescribedGroup:
-    return await (await found_board(session.broker.groups, check_group_name(name))).describe()
+async def _describe(session: BrokerSession, name: str, slices: Slices) -> DescribedGroup:
+    return await (await found_board(session.broker.groups, check_group_name(name))).describe(slices)
 
 
 async def alter_group(session: BrokerSession, request: wire.AlterGroup) -> wire.Groups:
     group = await _find(session, request.group)
     await group.call(Alter(request.settings, request.force))
-    return wire.Groups((await _description(await (await group_board(group)).describe(), Slices()),))
+    slices = Slices()
+    return wire.Groups((await _description(await (await group_board(group)).describe(slices), slices),))
 
 
 async def delete_group(session: BrokerSession, request: wire.DeleteGroup) -> Done:
@@ -217,7 +212,7 @@ async def reset_group(session: BrokerSession, request: wire.ResetGroup) -> wire.
 
 async def skip_damaged(session: BrokerSession, request: wire.SkipDamaged) -> wire.DamagedSkipped:
     check_skip(request.topic, request.first, request.last)
-    group = await _describe(session, request.group)
+    group = await _describe(session, request.group, Slices())
     is_stream = group.settings.get("mode") == "stream"
     members = sum(not member.is_away for member in group.members)
     if is_stream and members and not request.dry_run:  # they know their positions, and would commit them

@@ -23,9 +23,9 @@ PLACES_MAX = 200
 SECONDS_MAX = 1.0
 
 
-async def lane_figures(groups: Mapping[str, ActorRef], served: Sequence[int]) -> dict[str, Scalar]:
+async def lane_figures(groups: Mapping[str, ActorRef], served: Sequence[int], slices: Slices) -> dict[str, Scalar]:
     """None of it when there is too much to read, or it takes too long: other figures do not wait for that."""
-    places = await _places_with_work(groups)
+    places = await _places_with_work(groups, slices)
     if not groups or len(places) > PLACES_MAX:
         return {}
     with trio.move_on_after(SECONDS_MAX):
@@ -33,9 +33,9 @@ async def lane_figures(groups: Mapping[str, ActorRef], served: Sequence[int]) ->
     return {}
 
 
-async def _places_with_work(groups: Mapping[str, ActorRef]) -> list[tuple[LedgerBoard, str]]:
+async def _places_with_work(groups: Mapping[str, ActorRef], slices: Slices) -> list[tuple[LedgerBoard, str]]:
     """Where groups have something before them or in hand: elsewhere there is nothing to count."""
-    found, slices = list[tuple[LedgerBoard, str]](), Slices()
+    found = list[tuple[LedgerBoard, str]]()
     for name, ref in groups.items():
         group = ref.board
         for board in group.lanes() if isinstance(group, GroupBoard) else ():

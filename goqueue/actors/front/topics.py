@@ -5,7 +5,7 @@ too. They are in other partitions and are read before the list of topics is aske
 for the reading.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from goqueue.actors.topics.requests import (
     AlterTopic,
     CreateTopic,
     DeleteTopic,
+    PartitionView,
     RestorationView,
     RestorePartition,
     SnapshotView,
@@ -44,6 +45,7 @@ from goqueue.errors import (
 from goqueue.net.wire import messages as wire
 from goqueue.net.wire.failures import error_body
 from goqueue.storage.backup.groups import pack_with
+from goqueue.storage.slices import Slices
 from goqueue.types import Buffer, Offset
 
 METADATA_SIZE_MAX = 32 * 1024 * 1024
@@ -53,19 +55,22 @@ METADATA_SIZE_MAX = 32 * 1024 * 1024
 async def create_topic(session: BrokerSession, request: wire.CreateTopic) -> wire.Topics:
     token = UUID(bytes=request.token) if request.token is not None else None
     topic = CreateTopic(request.name, request.partitions, request.config, token)
-    return _topics(await session.broker.topics.call(topic))
+    return await _topics([await session.broker.topics.call(topic)], Slices())
 
 
 async def alter_topic(session: BrokerSession, request: wire.AlterTopic) -> wire.Topics:
-    return _topics(await session.broker.topics.call(AlterTopic(request.name, request.config)))
+    return await _topics([await session.broker.topics.call(AlterTopic(request.name, request.config))], Slices())
 
 
 async def add_partitions(session: BrokerSession, request: wire.AddPartitions) -> wire.Topics:
-    return _topics(await session.broker.topics.call(AddPartitions(request.name, request.partitions)))
+    return await _topics(
+        [await session.broker.topics.call(AddPartitions(request.name, request.partitions))], Slices()
+    )
 
 
 async def describe_topics(session: BrokerSession, request: wire.DescribeTopics) -> wire.Topics:
-    return _topics(*await described_topics(session.broker.topics, request.names))
+    slices = Slices()
+    return await _topics(await described_topics(session.broker.topics, request.names, slices), slices)
 
 
 async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wire.Done:
@@ -103,9 +108,10 @@ async def take_snapshot(session: BrokerSession, _: wire.TakeSnapshot) -> wire.Sn
 
 async def stats(session: BrokerSession, _: wire.Stats) -> wire.StatsReport:
     async with session.describing:
-        topics, groups = await (await topics_board(session.broker.topics)).count(), await _groups(session)
-        lanes = await lane_figures(groups, (await session.statistics.all_groups()).served)
-        return wire.StatsReport(await session.statistics.report(topics, len(groups), lanes))
+        slices, groups = Slices(), await _groups(session)
+        topics = await (await topics_board(session.broker.topics)).count(slices)
+        lanes = await lane_figures(groups, (await session.statistics.all_groups(slices)).served, slices)
+        return wire.StatsReport(await session.statistics.report(topics, len(groups), lanes, slices))
 
 
 async def _groups(session: BrokerSession) -> dict[str, ActorRef]:
@@ -115,24 +121,25 @@ async def _groups(session: BrokerSession) -> dict[str, ActorRef]:
         return {}  # they cannot be read; a request for a group says why
 
 
-def _topics(*views: TopicView) -> wire.Topics:
-    return wire.Topics(tuple(map(_described, views)))
+async def _topics(views: Iterable[TopicView], slices: Slices) -> wire.Topics:
+    return wire.Topics(tuple([await _described(view, slices) for view in views]))
 
 
-def _described(view: TopicView) -> wire.TopicDescription:
-    partitions = tuple(
-        wire.PartitionDescription(
-            each.partition,
-            each.leader_epoch,
-            each.start,
-            each.end,
-            error_body(each.error) if each.error else None,
-            tuple(wire.DamagedOffsets(some.offset, some.end_offset - 1, some.path) for some in each.damage),
-            each.hold and wire.SegmentsHeld(*each.hold[:-1], *each.hold.kept),
+async def _described(view: TopicView, slices: Slices) -> wire.TopicDescription:
+    partitions = []
+    for each in view.partitions:
+        error = None if each.error is None else error_body(each.error)
+        damage = tuple(wire.DamagedOffsets(some.offset, some.end_offset - 1, some.path) for some in each.damage)
+        described = wire.PartitionDescription(
+            each.partition, each.leader_epoch, each.start, each.end, error, damage, _held(each)
         )
-        for each in view.partitions
-    )
-    return wire.TopicDescription(view.name, view.uuid.bytes, view.config, partitions)
+        partitions.append(described)
+        await slices.step()
+    return wire.TopicDescription(view.name, view.uuid.bytes, view.config, tuple(partitions))
+
+
+def _held(view: PartitionView) -> wire.SegmentsHeld | None:
+    return None if view.hold is None else wire.SegmentsHeld(*view.hold[:-1], *view.hold.kept)
 
 
 def _snapshot(view: SnapshotView, broker: Broker) -> wire.Snapshot:

@@ -4,19 +4,20 @@ A description sends no message: neither the group nor its partitions have a turn
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from uuid import UUID
 
 import trio
 
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.description import describe_group
-from goqueue.actors.groups.why import MemberStanding, gather_facts
+from goqueue.actors.groups.description import MembersStanding, describe_group
+from goqueue.actors.groups.why import gather_facts
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import TopicOutline
 from goqueue.core.groups import rebalance
 from goqueue.core.groups.views import DescribedGroup
 from goqueue.core.why.facts import GroupFacts
 from goqueue.errors import UnknownFormat, UnknownGroup
+from goqueue.storage.slices import Slices
 
 
 class GroupBoard:
@@ -27,26 +28,25 @@ class GroupBoard:
         name: str,
         core: rebalance.Group,
         attachments: Iterable[Attachment],
-        uuids: Callable[[], dict[str, UUID]],
+        topics: Callable[[], Mapping[str, TopicOutline]],
     ) -> None:
-        """`uuids` are those of all topics of the broker."""
+        """`topics` are all topics of the broker."""
         self._name = name
         self._core = core
         self._attachments = attachments
-        self._uuids = uuids
+        self._topics = topics
 
-    async def describe(self) -> DescribedGroup:
-        now = trio.current_time()
-        return await describe_group(self._name, self._core.view(now), now, self._uuids(), list(self._attachments))
+    async def describe(self, slices: Slices) -> DescribedGroup:
+        return await describe_group(self._standing(), list(self._attachments), slices)
 
     async def facts(self, member: str | None = None) -> GroupFacts:
         """What explains why nothing is delivered, to one member or to all of them."""
-        now = trio.current_time()
-        standing = MemberStanding(
-            self._name, self._core.view(now), now, self._core.waits_since, tuple(self._uuids())
-        )
-        facts = await gather_facts(standing, list(self._attachments))
+        facts = await gather_facts(self._standing(), list(self._attachments))
         return facts if member is None else facts.of(member)
+
+    def _standing(self) -> MembersStanding:
+        now = trio.current_time()
+        return MembersStanding(self._name, self._core.view(now), now, self._core.waits_since, self._topics())
 
     def lanes(self) -> list[LedgerBoard]:
         """The partitions where lanes are shared: none for a stream, which takes messages as they lie."""

@@ -1,19 +1,18 @@
 """Describes a group from the boards of its partitions, and resets it: that asks all of them concurrently."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
-from uuid import UUID
 
 import trio
 
-from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.requests import LedgerView, ResetLedger
 from goqueue.actors.groups.attachments import Attachment
 from goqueue.actors.groups.requests import ResetOffsets
 from goqueue.actors.partition.board import board_of
 from goqueue.actors.runtime.concurrently import call_within, with_each
 from goqueue.actors.runtime.messages import Reply
-from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics.requests import TopicOutline
 from goqueue.core.groups.assignors import Assignment, TopicPartition
 from goqueue.core.groups.member import MemberView
 from goqueue.core.groups.rebalance import GroupView
@@ -28,84 +27,113 @@ from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPart
 from goqueue.storage.slices import Slices
 
 ANSWER_SECONDS_MAX = 2.0
+IN_TURN_SECONDS_MAX = 0.5
+"""The time after which partitions are looked at concurrently: most are read from memory, and a task costs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class MembersStanding:
+    """What the group itself knows."""
+
+    name: str
+    view: GroupView
+    now: float
+    waits_since: float | None
+    """Since when a rebalance waits for members to give up partitions."""
+    topics: Mapping[str, TopicOutline]
+    """All topics of the broker."""
+
 
 Found: TypeAlias = LedgerView | GoQueueError | None
 FoundT = TypeVar("FoundT")
 
 
 async def describe_group(
-    name: str, view: GroupView, now: float, uuids: Mapping[str, UUID], attachments: Sequence[Attachment]
+    standing: MembersStanding, attachments: Sequence[Attachment], slices: Slices
 ) -> DescribedGroup:
-    """A partition that does not answer is described by its error, the others as usual."""
-    owners = {key: member.id for member in view.members for key in member.assignment}
-    is_shared = view.settings is not None and view.settings.shared
-    ledgers = await look_at_each(attachments, name)
+    """A partition that cannot be looked at is described by its error, the others as usual."""
+    view, members, partitions = standing.view, list[DescribedMember](), list[DescribedPartition]()
+    settings = view.settings
+    is_shared = settings is not None and settings.shared
+    owners = {} if is_shared else {key: member.id for member in view.members for key in member.assignment}
+    ledgers = await look_at_each(attachments, standing.name, slices)
+    for member in view.members:
+        members.append(_describe_member(member, standing))
+        await slices.step()
+    for key in sorted(ledgers):
+        partitions.append(_describe_partition(key, owners.get(key), ledgers[key]))
+        await slices.step()
     return DescribedGroup(
-        name=name,
-        state=view.state.name.lower(),
-        generation=view.generation,
-        settings=view.settings.to_plain() if view.settings is not None else {},
-        members=tuple(_describe_member(member, now, uuids) for member in view.members),
-        partitions=tuple(
-            _describe_partition(key, None if is_shared else owners.get(key), found)
-            for key, found in sorted(ledgers.items(), key=lambda item: item[0])
-        ),
+        standing.name,
+        view.state.name.lower(),
+        view.generation,
+        {} if settings is None else settings.to_plain(),
+        tuple(members),
+        tuple(partitions),
     )
 
 
-async def look_at_each(attachments: Sequence[Attachment], group: str) -> dict[TopicPartition, Found]:
+async def look_at_each(
+    attachments: Sequence[Attachment], group: str, slices: Slices
+) -> dict[TopicPartition, Found]:
     """From the boards of the partitions. Logs are read only where the group has a lag."""
-    found: dict[TopicPartition, Found] = {}
-    busy, slices = list[Attachment](), Slices()
-    for attachment in attachments:
-        board = attachment.board
-        view = None if board is None else board.at_rest(group)
-        if view is None:
-            busy.append(attachment)
-        else:
-            found[attachment.key] = view
-        await slices.step()
+    found, left = dict[TopicPartition, Found](), list(attachments)[::-1]
+    with trio.move_on_after(IN_TURN_SECONDS_MAX):
+        while left:
+            found[left[-1].key] = await _look_at(left[-1], group)
+            left.pop()
+            await slices.step()
 
-    async def look(attachment: Attachment) -> None:
-        found[attachment.key] = await _look_at(attachment, group)
+    async def look_again(attachment: Attachment) -> None:
+        try:
+            found[attachment.key] = await within_time(attachment, _look_at, group)
+        except Unavailable as error:
+            found[attachment.key] = error
 
-    await with_each(look, busy)
+    await with_each(look_again, left)
     return found
 
 
 async def _look_at(attachment: Attachment, group: str) -> Found:
+    board = attachment.board
     try:
         if attachment.ref is None:
             raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
-        return await look(attachment.ref, lambda ledgers: ledgers.view(group))
+        if board is None:
+            board = (await board_of(attachment.ref)).ledgers  # or why there is none
+        return board.at_rest(group) or await board.view(group)
     except GoQueueError as error:
         return error
 
 
-async def look(partition: ActorRef, ask: Callable[[LedgerBoard], Awaitable[FoundT]]) -> FoundT:
-    """Ask the board of a partition. Raises why there is none: the partition is down, or takes long to start."""
+async def within_time(
+    attachment: Attachment, look: Callable[[Attachment, str], Awaitable[FoundT]], group: str
+) -> FoundT:
     with trio.move_on_after(ANSWER_SECONDS_MAX):
-        return await ask((await board_of(partition)).ledgers)
-    raise Unavailable(f"{partition.name} could not be looked at within {ANSWER_SECONDS_MAX:g} s; try again")
+        return await look(attachment, group)
+    topic, number = attachment.key
+    raise Unavailable(f"{topic}/{number} did not answer within {ANSWER_SECONDS_MAX:g} s; try again")
 
 
-def _describe_member(member: MemberView, now: float, uuids: Mapping[str, UUID]) -> DescribedMember:
+def _describe_member(member: MemberView, standing: MembersStanding) -> DescribedMember:
     subscription = member.subscription.to_plain()
     return DescribedMember(
         member=member.id,
         client=member.client,
         subscription=(subscription,) if isinstance(subscription, str) else tuple(subscription),
-        assignment=assigned(member.assignment, uuids),
-        member_for_ms=max(0, round((now - member.since) * 1_000)),
+        assignment=assigned(member.assignment, standing.topics),
+        member_for_ms=max(0, round((standing.now - member.since) * 1_000)),
         silent_for_ms=round(member.heartbeat_age * 1_000),
         is_away=not member.is_connected,
     )
 
 
-def assigned(assignment: Assignment, uuids: Mapping[str, UUID]) -> tuple[OwnedPartition, ...]:
+def assigned(assignment: Assignment, topics: Mapping[str, TopicOutline]) -> tuple[OwnedPartition, ...]:
     """Without partitions of deleted topics: there is nothing to read and nothing to give up."""
     return tuple(
-        OwnedPartition(topic, uuids[topic].bytes, number) for topic, number in sorted(assignment) if topic in uuids
+        OwnedPartition(topic, topics[topic].uuid.bytes, number)
+        for topic, number in sorted(assignment)
+        if topic in topics
     )
 
 

@@ -106,7 +106,7 @@ class Group(Actor):
         for seen in self._known.topics.values():
             self._attach(seen)
         expect_back(self._core, self._known, self._attachments)
-        self.show(GroupBoard(self._name, self._core, self._attachments, self._uuids))
+        self.show(GroupBoard(self._name, self._core, self._attachments, lambda: self._there))
         self.background(self._look_after_partitions, endless=True)
         self.background(self._offsets.keep, self.await_hint, endless=True)
 
@@ -269,9 +269,6 @@ class Group(Actor):
     def _partition_counts(self) -> dict[str, int]:
         return {name: each.partitions for name, each in self._there.items()}
 
-    def _uuids(self) -> dict[str, UUID]:
-        return {name: each.uuid for name, each in self._there.items()}
-
     def _attach(self, seen: SeenTopic) -> None:
         there = self._there.get(seen.name)
         if there is not None and there.uuid == seen.uuid:
@@ -356,7 +353,7 @@ class Group(Actor):
 
     def _as_membership(self, told: Tell) -> MemberState:
         settings = self._settings
-        assignment, revoked = assigned(told.assignment, self._uuids()), assigned(told.revoked, self._uuids())
+        assignment, revoked = assigned(told.assignment, self._there), assigned(told.revoked, self._there)
         return MemberState(told.member, told.generation, settings.to_plain(), assignment, revoked)
 
     # Time

@@ -1,39 +1,26 @@
 """Gathers the facts of a group from all of its partitions, to explain why nothing is delivered."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import trio
 
 from goqueue.actors.delivery.requests import LedgerFacts
 from goqueue.actors.groups.attachments import Attachment
-from goqueue.actors.groups.description import ANSWER_SECONDS_MAX, look
+from goqueue.actors.groups.description import MembersStanding, within_time
+from goqueue.actors.partition.board import board_of
 from goqueue.actors.runtime.concurrently import with_each
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.member import MemberView
-from goqueue.core.groups.rebalance import GroupView
 from goqueue.core.why.facts import GroupFacts, MemberFacts, PartitionFacts
-from goqueue.errors import GoQueueError, Unavailable
+from goqueue.errors import GoQueueError
 
 MOVE_SECONDS = 0.02
 """The time between two looks whether a busy partition has come to its next turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberStanding:
-    """The facts that the group itself knows."""
-
-    name: str
-    view: GroupView
-    now: float
-    waits_since: float | None
-    """Since when a rebalance waits for members to give up partitions."""
-    topics: tuple[str, ...]
-    """All topics of the broker."""
-
-
-async def gather_facts(standing: MemberStanding, attachments: Sequence[Attachment]) -> GroupFacts:
+async def gather_facts(standing: MembersStanding, attachments: Sequence[Attachment]) -> GroupFacts:
     """A partition that does not answer is a fact, too. A member that has closed does not count."""
     ledgers = await _ledgers_of(standing.name, attachments)
     known = [found for found in ledgers.values() if isinstance(found, LedgerFacts)]
@@ -56,28 +43,31 @@ async def _ledgers_of(group: str, attachments: Sequence[Attachment]) -> dict[Top
     """The facts of each partition, or why it does not answer."""
     found: dict[TopicPartition, LedgerFacts | str] = {}
 
-    async def ask(attachment: Attachment) -> None:
-        found[attachment.key] = attachment.trouble or "it is not found yet"
-        if attachment.ref is None:
-            return
+    async def look(attachment: Attachment) -> None:
         try:
-            await _check_moves(attachment.ref)
-            facts = await look(attachment.ref, lambda ledgers: ledgers.facts(group))
+            found[attachment.key] = await within_time(attachment, _look_at, group)
         except GoQueueError as error:
             found[attachment.key] = error.message
-        else:
-            found[attachment.key] = facts or "the group has not begun there yet"
 
-    await with_each(ask, attachments)
+    await with_each(look, attachments)
     return found
 
 
-async def _check_moves(partition: ActorRef) -> None:
+async def _look_at(attachment: Attachment, group: str) -> LedgerFacts | str:
+    partition = attachment.ref
+    if partition is None:
+        return attachment.trouble or "it is not found yet"
+    board = await board_of(partition)
+    await _come_to_a_turn(partition)
+    return await board.ledgers.facts(group) or "the group has not begun there yet"
+
+
+async def _come_to_a_turn(partition: ActorRef) -> None:
     """A partition that stays in one turn delivers nothing, whatever its board says."""
-    turns, deadline = partition.counts.turns, trio.current_time() + ANSWER_SECONDS_MAX
-    while partition.board is not None and not partition.is_idle and partition.counts.turns == turns:
-        if trio.current_time() >= deadline:
-            raise Unavailable(f"{partition.name} did not answer within {ANSWER_SECONDS_MAX:g} s; try again")
+    turns = partition.counts.turns
+    while True:
+        if partition.is_idle or partition.counts.turns != turns:
+            return
         await trio.sleep(MOVE_SECONDS)
 
 
@@ -88,13 +78,13 @@ def _partition_facts(key: TopicPartition, owner: str | None, found: LedgerFacts 
     return replace(found.partition, owner=owner, asked_ago=asked_ago)
 
 
-def _member_facts(member: MemberView, standing: MemberStanding, known: Iterable[LedgerFacts]) -> MemberFacts:
+def _member_facts(member: MemberView, standing: MembersStanding, known: Iterable[LedgerFacts]) -> MemberFacts:
     plain = member.subscription.to_plain()
     asked = [each.asked_ago[member.id] for each in known if member.id in each.asked_ago]
     return MemberFacts(
         member.id,
         asks_for=(plain,) if isinstance(plain, str) else tuple(plain),
-        topics=member.subscription.resolve(standing.topics),
+        topics=member.subscription.resolve(tuple(standing.topics)),
         is_connected=member.is_connected,
         silent_for=member.heartbeat_age,
         member_for=max(0.0, standing.now - member.since),

@@ -152,8 +152,10 @@ class Statistics:
 
     # Reporting
 
-    async def report(self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        logs = await self._volume.logs.survey()
+    async def report(
+        self, topics: TopicCounts, groups: int, lanes: Mapping[str, Scalar], slices: Slices
+    ) -> dict[str, Scalar]:
+        logs = await self._volume.logs.survey(slices)
         return {
             "topics": topics.topics,
             "partitions": topics.partitions,
@@ -165,11 +167,11 @@ class Statistics:
             "restarts": sum(self.restarts.values()),
             **{RESTARTS + kind: count for kind, count in self.restarts.items()},
             **self._traffic(logs.written),
-            **self.groups.report(groups, await self.all_groups()),
+            **self.groups.report(groups, await self.all_groups(slices)),
             "groups.bytes_kept": self._budget.bytes_kept,
             "groups.bytes_kept_max": self._budget.bytes_max,
             **lanes,
-            **self.delays.report(await _total(self.delays.of, DelaySeries())),
+            **self.delays.report(await _total(self.delays.of, DelaySeries(), slices)),
             **self._disk_work(logs),
             "mailbox.depth_highest": topics.depth_highest,
             **self._loop(),
@@ -177,17 +179,17 @@ class Statistics:
             **self._room(),
         }
 
-    async def by_topic(self) -> dict[str, TopicSeries]:
+    async def by_topic(self, slices: Slices) -> dict[str, TopicSeries]:
         """The counters of each topic since the process began: none of them falls while the topic exists."""
-        written, delays = (await self._volume.logs.survey()).by_topic, self.delays.of
+        written, delays = (await self._volume.logs.survey(slices)).by_topic, self.delays.of
         return {
             topic: TopicSeries(written.get(topic, WrittenCounts()), delays.get(topic, DelaySeries()))
             for topic in sorted(written.keys() | delays.keys())
         }
 
-    async def all_groups(self) -> GroupSeries:
+    async def all_groups(self, slices: Slices) -> GroupSeries:
         """The sum of all groups, deleted ones among them."""
-        return await _total(self.groups.of, GroupSeries())
+        return await _total(self.groups.of, GroupSeries(), slices)
 
     def by_group(self) -> Mapping[str, GroupSeries]:
         """The counters of each group since the process began: none of them falls while the group exists."""
@@ -235,9 +237,8 @@ class Statistics:
         return {"disk.free_bytes": space.free, "disk.total_bytes": space.total, **memory}
 
 
-async def _total(counters: LabelledCounters[CountsT], total: CountsT) -> CountsT:
-    """In slices; `total` is empty."""
-    slices = Slices()
+async def _total(counters: LabelledCounters[CountsT], total: CountsT, slices: Slices) -> CountsT:
+    """`total` is empty."""
     for series in counters.series():
         total.add(series)
         await slices.step()

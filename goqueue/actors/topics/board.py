@@ -45,9 +45,8 @@ class TopicsBoard:
             raise UnknownTopic(f"topic {name} is being created; try again")
         return found
 
-    async def describe(self, names: Sequence[str] | None = None) -> tuple[TopicView, ...]:
-        """These topics, or all of them, in slices. A partition that is being started is waited for."""
-        slices = Slices()
+    async def describe(self, names: Sequence[str] | None, slices: Slices) -> tuple[TopicView, ...]:
+        """These topics, or all of them. A partition that is being started is waited for."""
         if names is not None:
             return tuple([await self.view(topic, slices) for topic in list(map(self.topic, names))])
         views = []
@@ -84,8 +83,8 @@ class TopicsBoard:
         if self._metadata.topic(topic.name).uuid != topic.uuid:
             raise UnknownTopic(f"topic {topic.name} was deleted just now and made again; ask once more")
 
-    async def count(self) -> TopicCounts:
-        slices, deepest = Slices(), 0
+    async def count(self, slices: Slices) -> TopicCounts:
+        deepest = 0
         for ref in list(self._refs.values()):
             deepest = max(deepest, ref.counts.depth_highest)
             await slices.step()
@@ -113,6 +112,8 @@ async def topics_board(topics: ActorRef) -> TopicsBoard:
     return board
 
 
-async def described_topics(topics: ActorRef, names: Sequence[str] | None = None) -> tuple[TopicView, ...]:
+async def described_topics(
+    topics: ActorRef, names: Sequence[str] | None = None, slices: Slices | None = None
+) -> tuple[TopicView, ...]:
     """These topics, or all of them; none of their partitions gets a message."""
-    return await (await topics_board(topics)).describe(names)
+    return await (await topics_board(topics)).describe(names, slices or Slices())

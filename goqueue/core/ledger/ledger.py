@@ -60,12 +60,14 @@ from goqueue.core.ledger.planning import Planning
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings, backoff
 from goqueue.core.ledger.settlements import Action, Settlement, SettleRequest
+from goqueue.core.ledger.shares import LANES
 from goqueue.core.ledger.state import LedgerState
 from goqueue.core.ledger.views import LaneHeld, Plan, Progress
 from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.errors import StaleReceipt
 from goqueue.types import Offset
 
+NONE_HELD = (LaneHeld(0, 0, None),) * len(LANES)
 REASON_LENGTH_MAX = 1_000
 VISIBILITY_SECONDS = 30.0
 """The visibility timeout of an extension that names none."""
@@ -161,7 +163,14 @@ class Ledger(Planning):
     def in_flight_by_member(self) -> dict[str, int]:
         return self._state.deliveries.counts()
 
-    def held_in(self, lane: int) -> LaneHeld:
+    def held_in_lanes(self) -> Sequence[LaneHeld]:
+        """By lane."""
+        state = self._state
+        if not (state.deliveries.count or state.retries.waiting_count or state.retries.ready):
+            return NONE_HELD
+        return [self._held_in(lane) for lane in LANES]
+
+    def _held_in(self, lane: int) -> LaneHeld:
         in_flight, returned = OffsetSet(), OffsetSet()
         for sets, found in ((self._state.deliveries, in_flight), (self._state.retries, returned)):
             for standing, offsets in sets.standing_sets():

@@ -73,8 +73,7 @@ class LaneHeld(NamedTuple):
     first: Offset | None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     committed: Offset
     """Everything below is done."""
     next_fresh: Offset

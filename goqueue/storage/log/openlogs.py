@@ -93,9 +93,9 @@ class OpenLogs:
         log = self._logs.get(directory)
         return None if log is None else LogStanding(log.log_start, log.high_watermark, log.leader_epoch)
 
-    async def survey(self) -> LogsSurvey:
-        """In slices: a log that is closed meanwhile is counted as it was then, and once."""
-        survey, slices, logs = LogsSurvey(), Slices(), list(self._logs.items())
+    async def survey(self, slices: Slices) -> LogsSurvey:
+        """A log that is closed meanwhile is counted as it was then, and once."""
+        survey, logs = LogsSurvey(), list(self._logs.items())
         survey.written.add(self._closed.total())
         for topic, closed in self._closed.items():
             survey.by_topic[topic] = WrittenCounts(closed.batches, closed.records, closed.bytes)

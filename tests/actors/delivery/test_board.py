@@ -15,6 +15,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.core.groups.assignors import TopicPartition
 from goqueue.core.groups.registry import SeenTopic
 from goqueue.errors import GoQueueError
+from goqueue.storage.slices import Slices
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.delivery.delivering import GROUP, OTHER, Desk, desk
 
@@ -32,7 +33,7 @@ def board_of(there: Desk) -> LedgerBoard:
 
 async def looked_at(ref: ActorRef) -> Found:
     place = Attachment(SeenTopic("orders", UUID(int=1), 1, "earliest"), 0, ref)
-    return (await look_at_each([place], GROUP))[TopicPartition("orders", 0)]
+    return (await look_at_each([place], GROUP, Slices()))[TopicPartition("orders", 0)]
 
 
 async def test_a_group_at_rest_looks_as_it_does_when_the_partition_is_asked(

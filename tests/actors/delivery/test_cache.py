@@ -20,6 +20,7 @@ from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.records.record import encode_record
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.slices.readcache import PartitionCache
+from goqueue.storage.slices import Slices
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Acks
@@ -99,7 +100,7 @@ async def test_a_deleted_topic_gives_its_share_back_and_counters_show_it(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
     async def kept() -> int:
-        counted = (await there.statistics.report(TopicCounts(0, 0, 0, 0, 0), 0, {}))["groups.bytes_kept"]
+        counted = (await there.statistics.report(TopicCounts(0, 0, 0, 0, 0), 0, {}, Slices()))["groups.bytes_kept"]
         assert isinstance(counted, int)
         return counted
 

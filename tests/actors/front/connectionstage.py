@@ -42,6 +42,7 @@ from goqueue.errors import GoQueueError, UnknownGroup, UnknownPartition
 from goqueue.net.transport.transport import memory_transport_pair
 from goqueue.net.wire.groups import ReceivePartition
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Scalar
@@ -151,7 +152,7 @@ class StageBoard(GroupBoard):
     def __init__(self, group: "StageGroup") -> None:
         self._group = group
 
-    async def describe(self) -> DescribedGroup:
+    async def describe(self, slices: Slices) -> DescribedGroup:
         group = self._group
         partitions = group.described or (PARTITION,) * group.partitions
         return DescribedGroup(group.name, "stable", 3, group.settings, group.members, partitions)

@@ -46,6 +46,7 @@ from goqueue.core.ledger.views import Progress
 from goqueue.environment import Environment, TcpNetwork
 from goqueue.errors import GoQueueError, UnknownTopic
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.slices import Slices
 from goqueue.testing.clock import SimulatedClock
 from goqueue.testing.disk import SimulatedDisk
 from tests.actors.runtime.troupe import Bug, add_child
@@ -268,7 +269,7 @@ async def group_names(groups: ActorRef) -> list[str]:
 
 
 async def description(group: ActorRef) -> DescribedGroup:
-    return await (await group_board(group)).describe()
+    return await (await group_board(group)).describe(Slices())
 
 
 def join(

@@ -17,6 +17,7 @@ from goqueue.core.groups.views import DescribedGroup, MemberState
 from goqueue.core.ledger.settlements import Action
 from goqueue.core.records.record import Record
 from goqueue.errors import UnknownTopic
+from goqueue.storage.slices import Slices
 from tests.storage.logs import records_in
 
 
@@ -75,7 +76,7 @@ async def records(broker: Broker, topic: str, number: int = 0) -> list[Record]:
 
 
 async def described(broker: Broker, group: str = "billing") -> DescribedGroup:
-    return await (await found_board(broker.groups, group)).describe()
+    return await (await found_board(broker.groups, group)).describe(Slices())
 
 
 async def patience(seconds: float = 3.0) -> None:

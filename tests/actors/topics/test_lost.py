@@ -17,6 +17,7 @@ from goqueue.core.topics.loss import RESTART_GAP
 from goqueue.errors import PartitionLost, UnknownPartition
 from goqueue.storage.checkedjson import pack
 from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.slices import Slices
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
 from tests.actors.delivery.gatherers import WatchedDisk, broker, partition_of, values
@@ -72,7 +73,7 @@ async def test_a_missing_folder_is_lost_and_the_rest_is_served(
                 assert not refusal.value.retryable
             [found] = await described_topics(running.topics)
             assert [isinstance(view.error, PartitionLost) for view in found.partitions] == [False, True, False]
-            counts = await (await topics_board(running.topics)).count()
+            counts = await (await topics_board(running.topics)).count(Slices())
             assert (counts.lost, counts.unavailable) == (1, 0)
         assert not disk.exists(FOLDER)
     assert "its folder is gone" in caplog.text
@@ -127,7 +128,7 @@ async def test_a_lost_partition_is_restarted_behind_all_offsets_that_are_named(
         assert (done.is_restored, done.start, done.named_by) == (True, 5_000 + RESTART_GAP, "a backup")
         assert (await ref.call(publish(b"new"))).base_offset == done.start
         assert not (await running.topics.call(known)).was_lost
-        assert (await (await topics_board(running.topics)).count()).lost == 0
+        assert (await (await topics_board(running.topics)).count(Slices())).lost == 0
     async with broker(disk) as running:
         [found] = await described_topics(running.topics)
         assert [(view.start, view.end) for view in found.partitions] == [
