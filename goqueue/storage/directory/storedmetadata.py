@@ -21,7 +21,7 @@ import msgpack
 from goqueue.core.groups.registry import GroupRegistry
 from goqueue.core.metadata.metadata import BrokerMetadata, with_groups
 from goqueue.core.topics.metadata import MetadataRecord
-from goqueue.errors import Closed, DiskFull, StorageError, UnknownFormat
+from goqueue.errors import Closed, DiskFull, StorageError, TooManyFiles, UnknownFormat
 from goqueue.storage.directory.metadatalog import FoundMetadata, MetadataLog
 from goqueue.storage.directory.topiclist import LIST
 from goqueue.storage.journals.groups import GROUPS, has_old_register, read_old_register, set_aside
@@ -106,7 +106,7 @@ class StoredMetadata:
 
     async def claim(self) -> None:
         """Claim durably what is durable, so that a start knows what it lost."""
-        with suppress(Closed, DiskFull):  # what was closed is claimed already
+        with suppress(Closed, DiskFull, TooManyFiles):  # the next claim, or the close, claims it too
             await self._log.checkpoint()
 
     def _packed_groups(self) -> bytes | None:
