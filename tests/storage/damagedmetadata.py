@@ -2,6 +2,7 @@
 
 from random import Random
 
+from goqueue.core.records.batch import MAGIC
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.directory.rebuilding import put_in_place, rebuild
 from goqueue.testing.disk import SimulatedDisk
@@ -11,6 +12,13 @@ from tests.storage.oldregister import LIST
 
 def last_segment(disk: SimulatedDisk) -> str:
     return f"{LIST}/{[name for name in disk.list(LIST) if name.endswith('.log')][-1]}"
+
+
+async def cut_last_batch(disk: SimulatedDisk) -> None:
+    """So that nothing in the file says that it was longer."""
+    path = last_segment(disk)
+    data = bytes(await disk.open(path).read(0, disk.size(path)))
+    disk.cut(path, data.rindex(MAGIC))
 
 
 async def claim_all(disk: SimulatedDisk) -> None:

@@ -17,6 +17,7 @@ from goqueue.actors.node.broker import Broker
 from goqueue.actors.topics.board import described_topics
 from goqueue.errors import UnknownFormat
 from goqueue.storage.directory.metadatalog import MetadataLog
+from goqueue.storage.directory.topiclist import read_topic_list
 from goqueue.storage.verification.findings import FindingKind
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.determinism import run_deterministically
@@ -25,7 +26,7 @@ from tests.actors.delivery.gatherers import WatchedDisk, broker
 from tests.actors.groups.groupstage import group_names
 from tests.actors.groups.groupworld import consumer, create, described
 from tests.actors.groups.test_damage import DONE, Listening, image_of, places, standing, warnings, worked
-from tests.storage.damagedmetadata import last_segment, recover
+from tests.storage.damagedmetadata import cut_last_batch, last_segment, recover
 from tests.storage.logs import mounted
 from tests.storage.oldregister import LIST, OLD_REGISTER, as_before_the_import
 
@@ -41,6 +42,12 @@ async def check_all_is_there(running: Broker) -> None:
     for group in ("audit", "billing"):
         assert (await standing(running, group)).committed == DONE
         assert (await described(running, group)).settings["max_deliveries"] == 8
+
+
+async def is_doubtful(disk: SimulatedDisk) -> bool:
+    """Whether the next start looks for groups that the metadata may lack."""
+    async with mounted(disk) as volume:
+        return (await read_topic_list(volume, LIST)).metadata.groups.is_doubtful
 
 
 # The register of an earlier version
@@ -83,6 +90,7 @@ async def test_groups_go_on_where_they_stood_whatever_happened_to_the_register(
     async with broker(disk) as again:
         await check_all_is_there(again)
     assert not warnings(caplog), "the start before has mended it"
+    assert not await is_doubtful(disk)
 
 
 async def test_groups_are_looked_for_again_if_the_broker_ended_between_import_and_adoption(
@@ -152,7 +160,7 @@ async def test_a_damaged_register_that_was_imported_is_kept_aside_and_no_damage_
 
 
 @pytest.mark.parametrize("is_orderly", [False, True])
-@pytest.mark.parametrize("damage", ["last byte", "cut", "all of it", "gone"])
+@pytest.mark.parametrize("damage", ["last byte", "cut", "last batch", "all of it", "gone"])
 async def test_a_damaged_end_stops_the_start_and_the_command_that_it_names_brings_the_groups_back(
     disk: SimulatedDisk,
     autojump_clock: MockClock,
@@ -168,6 +176,8 @@ async def test_a_damaged_end_stops_the_start_and_the_command_that_it_names_bring
             disk.flip_bit(path, disk.size(path) - 1, 0)
         case "cut":
             disk.cut(path, disk.size(path) - 1)
+        case "last batch":
+            await cut_last_batch(disk)
         case "all of it":
             disk.cut(path, 0)
         case _:
@@ -178,6 +188,7 @@ async def test_a_damaged_end_stops_the_start_and_the_command_that_it_names_bring
                 pytest.fail("it never started")
     assert (await verify(disk, "/data")).damage()
     assert await recover(disk)
+    assert await is_doubtful(disk)
     async with broker(disk) as after:
         await check_all_is_there(after)
         [topic] = await described_topics(after.topics)
@@ -185,7 +196,8 @@ async def test_a_damaged_end_stops_the_start_and_the_command_that_it_names_bring
     caplog.clear()
     async with broker(disk) as again:
         await check_all_is_there(again)
-    assert not warnings(caplog), "the doubt has ended"
+    assert not warnings(caplog)
+    assert not await is_doubtful(disk)
 
 
 async def test_an_idle_broker_claims_its_metadata_once_and_then_writes_nothing(

@@ -11,10 +11,14 @@ from trio.testing import MockClock
 import goqueue
 from goqueue.actors.front import topics as servingtopics
 from goqueue.client.consuming.consumer import Consumer
+from goqueue.core.groups.registry import GroupRegistry
+from goqueue.core.metadata.metadata import with_groups
 from goqueue.errors import IncompleteCopy, StorageError
 from goqueue.storage.backup.backup import MANIFEST
 from goqueue.storage.checkedjson import pack
+from goqueue.storage.directory.metadatalog import MetadataLog
 from tests.cli.backup.backups import BACKUP, RESTORED, Machine, check_sound, contents
+from tests.storage.logs import mounted
 from tests.storage.oldregister import OLD_REGISTER, as_before_the_import, as_earlier_backup
 
 BACKUPS = 8
@@ -274,6 +278,20 @@ async def test_groups_that_a_served_backup_got_later_are_not_restored(
     assert await rest_of(machine, RESTORED) == [3, 4, 6, 8, 9]
     async with machine.both(RESTORED) as client:
         assert [group.name for group in await client.groups()] == ["billing"]
+
+
+async def test_a_backup_whose_metadata_were_rewritten_with_other_groups_is_not_restored(
+    machine: Machine, autojump_clock: MockClock
+) -> None:
+    await acked_here_and_there(machine)
+    async with mounted(machine.disk) as volume:
+        log, found = await MetadataLog.open(volume, f"{BACKUP}/logs/__metadata/0")
+        [snapshot] = found.records
+        assert isinstance(snapshot, dict)
+        await log.replace(with_groups(snapshot, GroupRegistry().snapshot()), 0)
+        await log.close()
+    with pytest.raises(IncompleteCopy, match="use another backup"):
+        await machine.restore()
 
 
 @pytest.mark.parametrize("file", [METADATA, LEDGERS])
