@@ -16,7 +16,7 @@ from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.directory.datadirectory import recovery_command
 from goqueue.storage.log.volume import Volume
 from goqueue.storage.snapshotlog.snapshotlog import LostRecords, SnapshotLog
-from goqueue.types import Microseconds, Offset
+from goqueue.types import Microseconds
 
 PART_BYTES = 2 * 1024 * 1024
 PART = "part"
@@ -44,10 +44,6 @@ class MetadataLog:
         except BaseException:
             log.abandon()
             raise
-
-    @property
-    def durable(self) -> Offset:
-        return self._log.durable
 
     @property
     def is_durable(self) -> bool:

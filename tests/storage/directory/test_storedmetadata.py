@@ -16,6 +16,7 @@ from goqueue.errors import DiskFull, UnknownFormat
 from goqueue.storage.directory.metadatalog import MetadataLog
 from goqueue.storage.directory.storedmetadata import StoredMetadata
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.verification.dump import FileKind, kind_of
 from goqueue.storage.verification.verify import verify
 from goqueue.testing.disk import SimulatedDisk
 from goqueue.testing.faults import Faults
@@ -136,6 +137,7 @@ async def test_a_register_of_an_earlier_version_is_imported_once_and_kept_aside(
     assert not stored.groups.is_doubtful
     assert [disk.exists(path) for path in (OLD_REGISTER, CLAIM)] == [False, False]
     assert await contents(disk, KEPT) == before
+    assert await kind_of(disk, KEPT) is FileKind.JOURNAL, "`log dump` shows it"
     assert any(KEPT in report for report in stored.reports)
     await stored.write([group_record(stored.groups.remove("audit"))], NOW)
     await stored.close()
