@@ -124,7 +124,8 @@ class Mailbox:
         """The board, as soon as the actor that is being started has started."""
         while self.board is None and self.state is not MailboxState.LIVE:
             self._check_accepts()
-            self._moved = self._moved or trio.Event()
+            if self._moved is None:
+                self._moved = trio.Event()
             await self._moved.wait()
         return self.board
 
