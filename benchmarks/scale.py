@@ -1,4 +1,5 @@
-"""What many partitions, idle connections and bad readers cost, and how long a publish takes: `./dev bench scale`.
+"""What many partitions, looks at them, idle connections and bad readers cost, and how long a publish takes:
+`./dev bench scale`.
 
 100-byte values through real sockets to a real broker process. What is compared is measured in turns, the median of
 five is shown, and every publish is confirmed and counted.
@@ -9,7 +10,7 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +40,7 @@ class Sizes:
 
 
 QUIET_SECONDS, QUIET_SECONDS_MAX = 0.3, 6.0
+PARTITIONS_OF_A_GROUP, LOOKS = 10, 5
 SIZES: dict[Size, Sizes] = {
     "full": Sizes(),
     "quick": Sizes(rounds=2, partitions=300, connections=200, calls=100, seconds=1.0),
@@ -116,6 +118,43 @@ def _median_first(pairs: list[tuple[float, float]]) -> float:
 async def _publish_a_little(url: str) -> None:
     async with goqueue.connect(url) as client, client.producer("many", acks="leader") as producer:
         await producer.send_many(VALUES)
+
+
+# Looking
+
+
+async def measure_looks(broker: BrokerProcess, sizes: Sizes) -> list[Figure]:
+    """Each group reads a topic of ten partitions, and is done with most of it; nobody works meanwhile."""
+    groups = max(1, sizes.partitions // PARTITIONS_OF_A_GROUP)
+    async with goqueue.connect(broker.url) as client:
+        for number in range(groups):
+            await client.create_topic(f"topic-{number}", partitions=PARTITIONS_OF_A_GROUP)
+            async with client.consumer(f"topic-{number}", group=f"group-{number}"):
+                pass
+            await client.publish(f"topic-{number}", VALUES[0])
+        await trio.sleep(sizes.seconds)  # what was written is synced within a second
+        costs = {
+            "stats": await _cpu_of(broker, client.stats, sizes),
+            "topics": await _cpu_of(broker, client.topics, sizes),
+            "groups": await _cpu_of(broker, client.groups, sizes),
+        }
+    count = f"{groups * PARTITIONS_OF_A_GROUP:,} partitions and {groups} groups"
+    return [
+        Figure(f"{name}() of {count}: broker's processor time", cost, "ms", "< 100", cost < 100)
+        for name, cost in costs.items()
+    ]
+
+
+async def _cpu_of(broker: BrokerProcess, call: Callable[[], Awaitable[object]], sizes: Sizes) -> float:
+    """Milliseconds of one call; the median of the rounds."""
+    await call()
+    costs = []
+    for _ in range(sizes.rounds):
+        before = broker.cpu_seconds()
+        for _ in range(LOOKS):
+            await call()
+        costs.append((broker.cpu_seconds() - before) / LOOKS * 1_000)
+    return statistics.median(costs)
 
 
 # Company
@@ -229,8 +268,11 @@ def measure_all(folder: Path, size: Size, tell: Tell) -> list[Figure]:
     sizes = SIZES[size]
     tell("partitions")
     partitions = measure_partitions(str(folder / "partitions"), sizes)
+    tell("looks")
+    with broker_process(str(folder / "looks")) as broker:
+        looks = trio.run(measure_looks, broker, sizes)
     with broker_process(str(folder / "data")) as broker:
-        return [*partitions, *trio.run(measure, broker, sizes, tell)]
+        return [*partitions, *looks, *trio.run(measure, broker, sizes, tell)]
 
 
 def main(arguments: list[str] | None = None) -> int:

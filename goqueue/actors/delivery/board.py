@@ -45,9 +45,6 @@ class LedgerBoard:
         self._delays = delays
         self._memory: LogMemory | None = None
 
-    def has(self, group: str) -> bool:
-        return group in self.ledgers.groups
-
     def committed(self, group: str) -> Offset | None:
         """None when the group has not begun here."""
         here = self.ledgers.groups.get(group)
@@ -64,12 +61,10 @@ class LedgerBoard:
             name for name, ledger in ledgers if ledger.transfer_under_way is not None or ledger.next_dead_letters(1)
         ]
 
-    def is_at_rest(self, group: str) -> bool:
-        """Whether the group is done with all of the log."""
-        here, end = self.ledgers.groups.get(group), self.log.end_offset
-        if here is None or self.log.high_watermark < end:
-            return False
-        return here.ledger.holds_nothing and here.ledger.committed >= end
+    def has_work(self, group: str) -> bool:
+        """Whether the group has begun here, and is not done with all of the log."""
+        here = self.ledgers.groups.get(group)
+        return here is not None and here.ledger.committed < self.log.end_offset
 
     def at_rest(self, group: str) -> LedgerView | None:
         """The view of a group that is done with all of the log; None if it is not: then use `view`."""
@@ -98,11 +93,9 @@ class LedgerBoard:
 def _view_at_rest(here: GroupHere, log: Log) -> LedgerView | None:
     """The same as `view_of`, or None when there is something to count."""
     ledger, end = here.ledger, log.end_offset
-    if log.high_watermark < end or ledger.committed < end:
+    if ledger.committed < end or log.high_watermark < end:
         return None
     progress = ledger.progress(trio.current_time())
-    if progress.handed_out:
-        return None
     served = ledger.served
     lanes = tuple(LaneFigures(0, 0, served[lane], None) for lane in LANES) if any(served) else NONE_SERVED
     return LedgerView(progress, end, progress.lag(end, 0), None, lanes, here.written.lost)

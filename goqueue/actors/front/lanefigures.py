@@ -39,7 +39,7 @@ async def _places_with_work(groups: Mapping[str, ActorRef], slices: Slices) -> l
     for name, ref in groups.items():
         group = ref.board
         for board in group.lanes() if isinstance(group, GroupBoard) else ():
-            if board.has(name) and not board.is_at_rest(name):
+            if board.has_work(name):
                 found.append((board, name))
             await slices.step()
     return found

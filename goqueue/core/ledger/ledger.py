@@ -132,13 +132,6 @@ class Ledger(Planning):
         )
 
     @property
-    def holds_nothing(self) -> bool:
-        """No message is in flight, waits for its retry, is ready again, or leaves as a dead letter."""
-        state = self._state
-        held = state.deliveries.count + state.retries.waiting_count + len(state.retries.ready)
-        return not (held + state.dead_letters.leaving_count + state.dead_letters.transfer_count)
-
-    @property
     def lacks_keys(self) -> bool:
         """Whether the keys of unsettled messages have to be learnt before anything is delivered."""
         return self._settings.key_order and not self._keys.are_known

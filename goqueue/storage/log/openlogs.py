@@ -7,7 +7,7 @@ Every log counts what is appended to it. When it is closed, its counts stay here
 counters of a topic never fall when a partition is restarted.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,7 +55,7 @@ class WrittenCounts:
 class LogsSurvey:
     written: WrittenCounts = field(default_factory=WrittenCounts)
     """To all logs, those of deleted topics among them."""
-    by_topic: dict[str, WrittenCounts] = field(default_factory=dict)
+    by_topic: Mapping[str, WrittenCounts] = field(default_factory=dict)
     bytes: int = 0
     """The size of all segments of all logs."""
     damage: "dict[str, tuple[Damage, ...]]" = field(default_factory=dict)
@@ -95,18 +95,19 @@ class OpenLogs:
 
     async def survey(self, slices: Slices) -> LogsSurvey:
         """A log that is closed meanwhile is counted as it was then, and once."""
-        survey, logs = LogsSurvey(), list(self._logs.items())
+        survey, logs, by_topic = LogsSurvey(), list(self._logs.items()), LabelledCounters(WrittenCounts)
         survey.written.add(self._closed.total())
         for topic, closed in self._closed.items():
-            survey.by_topic[topic] = WrittenCounts(closed.batches, closed.records, closed.bytes)
+            by_topic[topic].add(closed)
         for directory, log in logs:
-            appended, topic = log.appended, _topic_of(directory)
+            appended = log.appended
             survey.written.add(appended)
-            survey.by_topic.setdefault(topic, WrittenCounts()).add(appended)
+            by_topic[_topic_of(directory)].add(appended)
             survey.bytes += log.size
             if log.damage_met:
                 survey.damage[directory] = tuple(log.damage_met)
             await slices.step()
+        survey.by_topic = by_topic
         return survey
 
 

@@ -167,11 +167,8 @@ class StageLedgers(LedgerBoard):
     def __init__(self, group: "StageGroup") -> None:
         self._group = group
 
-    def has(self, group: str) -> bool:
+    def has_work(self, group: str) -> bool:
         return True
-
-    def is_at_rest(self, group: str) -> bool:
-        return False
 
     async def view(self, group: str) -> None:
         if self._group.gate is not None:
