@@ -157,6 +157,12 @@ class GroupBook:
     def has_just_moved(self, key: tuple[str, int]) -> bool:
         return trio.current_time() < self._moved_at.get(key, -math.inf) + MOVING_SECONDS_MAX
 
+    def check_nothing_is_lost(self, view: Group) -> None:
+        """G5: retention by acks removes nothing that the group is not done with."""
+        for each in view.partitions:
+            if each.removed_unacked:
+                raise Violation(f"G5: {each.removed_unacked} messages of {each} were removed before they were done")
+
     def look(self, view: Group, since: float) -> None:
         """As it was at some time from `since` to now."""
         for partition in view.partitions:
@@ -175,11 +181,10 @@ class GroupBook:
         raise NotImplementedError
 
     def is_ours(self, place: Place, value: bytes) -> bool:
-        """Published after the group began, if it began at the end."""
+        """Published after the group began, if it began at the end, or if what came before may be gone."""
         sent = self.clients.sent.get(value)
-        return self.reads(place.topic) and (
-            self.setup.start == "earliest" or (sent is not None and sent.since > self.began_at)
-        )
+        gets_all = self.setup.start == "earliest" and not self.clients.removes
+        return self.reads(place.topic) and (gets_all or (sent is not None and sent.since > self.began_at))
 
     def reads(self, topic: str) -> bool:
         return topic in self.setup.topics or self.setup.topics == ("t*",)

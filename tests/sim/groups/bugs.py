@@ -4,10 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
+
+import trio
 
 from goqueue.actors.deadletters import carrier as deadletters
 from goqueue.actors.delivery import ledgers
+from goqueue.actors.delivery.acked import AckedRetention
+from goqueue.actors.delivery.delivery import GroupDelivery
+from goqueue.actors.delivery.ledgers import Ledgers
+from goqueue.actors.delivery.requests import TopicReaders
 from goqueue.actors.groups import adoption as groupadoption
 from goqueue.actors.groups import group
 from goqueue.actors.groups.attachments import introduction
@@ -26,7 +33,9 @@ from goqueue.core.ledger.ledger import Ledger
 from goqueue.core.ledger.repair import LedgerDamage
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.settlements import Action, SettleRequest
+from goqueue.core.log.retention import SegmentAge, count_expired
 from goqueue.core.records.batch import Batch, Producer
+from goqueue.storage.compaction import retention
 from goqueue.storage.directory.storedmetadata import StoredMetadata
 from goqueue.storage.log import recovery
 from goqueue.storage.log.log import Log
@@ -36,7 +45,7 @@ from goqueue.storage.snapshotlog import ledgers as ledgerlog
 from goqueue.storage.snapshotlog import snapshotlog
 from goqueue.storage.snapshotlog.ledgers import FOLDER, LedgerLog, Payload, WrittenLedger
 from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
-from goqueue.types import Microseconds
+from goqueue.types import Microseconds, Offset
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
 from tests.sim.groups.world import GroupWorld
@@ -306,6 +315,30 @@ class Unnoticed(LedgerDamage):
         return None
 
 
+class RemovesOneSegmentTooMany(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        def too_many(segments: Sequence[SegmentAge], now: Microseconds, **limits: Any) -> int:
+            more = limits["done_to"] is not None
+            return min(count_expired(segments, now, **limits) + more, max(0, len(segments) - 1))
+
+        return replaced(retention, "count_expired", too_many)
+
+
+class RemovesBeforeAcksAreDurable(Buggy):
+    def bug(self) -> AbstractContextManager[None]:
+        class Hasty(AckedRetention):
+            def __init__(self, here: Ledgers, log: Log) -> None:
+                unsynced: Any = SimpleNamespace(groups=here.groups, commit=trio.lowlevel.checkpoint)
+                super().__init__(unsynced, log)
+                self.here, self.unsynced = here, unsynced
+
+            async def done_to(self, readers: TopicReaders) -> Offset | None:
+                self.unsynced.groups = self.here.groups
+                return await super().done_to(readers)
+
+        return replaced(GroupDelivery, "acked_class", Hasty)
+
+
 PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "answers-acks-before-journal": AnswersAcksBeforeJournal,
     "answers-before-the-metadata": AnswersBeforeTheMetadata,
@@ -331,4 +364,6 @@ PLANTED_AMONG_GROUPS: dict[str, type[ClientWorld]] = {
     "fails-behind-the-journal": FailsBehindTheJournal,
     "adopts-nobody": AdoptsNobody,
     "forgets-what-was-claimed": ForgetsWhatWasClaimed,
+    "removes-one-segment-too-many": RemovesOneSegmentTooMany,
+    "removes-before-acks-are-durable": RemovesBeforeAcksAreDurable,
 }

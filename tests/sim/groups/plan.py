@@ -44,6 +44,8 @@ class Habit(Enum):
     DIE = "vanish with messages in hand, and come back as another"
 
 
+REMOVING_ODDS, SMALL_SEGMENT = 0.3, 1_024
+"""How often topics have retention by acks; then they have many segments."""
 GIVING_BACK = (Habit.RELEASE, Habit.CLOSE)
 """Whoever does this makes messages come again with the number that they had."""
 DILIGENT = (Habit.ACK_ALL, Habit.ACK_EACH, Habit.ACK_PARTLY)
@@ -164,6 +166,8 @@ class GroupPlan(ClientPlan):
     hides: bool = False
     """Somebody publishes delayed messages that are due in a year: every group passes them over."""
     damaged_files: tuple[DamagedFile, ...] = ()
+    removes: bool = False
+    """Topics have retention by acks."""
 
     @classmethod
     def drawn(cls, random: Random, without: Collection[int] = ()) -> "GroupPlan":
@@ -172,6 +176,9 @@ class GroupPlan(ClientPlan):
         groups = tuple(_group(random, f"g{number}", len(topics)) for number in range(random.choice([1, 2, 2, 3])))
         machines = 1 + sum(len(group.members) for group in groups)
         faults = _faults(random, lives, machines)
+        has_streams = any(group.is_stream for group in groups)
+        acked = Random(f"acked {groups}")
+        removes = not has_streams and acked.random() < REMOVING_ODDS
         plan = cls(
             topics=topics,
             segment_bytes=random.choice([1_024, 5_000, 10**6]),
@@ -183,8 +190,9 @@ class GroupPlan(ClientPlan):
             failing=_failing(random, lives, topics, faults) if random.random() < 0.2 else (),
             priorities=Random(f"priorities {groups}").choice(PRIORITIES),
             sizes=Random(f"sizes {groups}").choice(SIZES),
-            hides=not any(group.is_stream for group in groups),
-            damaged_files=_damaged_files(Random(f"damage {groups}"), lives, topics, groups),
+            hides=not has_streams and not (removes and acked.random() < 0.5),
+            damaged_files=() if removes else _damaged_files(Random(f"damage {groups}"), lives, topics, groups),
+            removes=removes,
         )
         return plan if plan.failing else plan._with_damage(drawn_damage(str(groups), lives, topics))
 
@@ -198,7 +206,7 @@ class GroupPlan(ClientPlan):
         return "\n".join(
             [
                 super(GroupPlan, self).__str__(),
-                priorities,
+                priorities + (", retention by acks" if self.removes else ""),
                 *map(str, self.failing),
                 *map(str, self.damage),
                 *map(str, self.damaged_files),
@@ -208,7 +216,8 @@ class GroupPlan(ClientPlan):
 
     def topic_config(self) -> dict[str, Any]:
         config = super(GroupPlan, self).topic_config()
-        return {**config, "max_message_bytes": max(config["max_message_bytes"], 2 * max(self.sizes))}
+        config["max_message_bytes"] = max(config["max_message_bytes"], 2 * max(self.sizes))
+        return {**config, "retention": "acked", "segment_bytes": SMALL_SEGMENT} if self.removes else config
 
     def is_prompt(self, machine: int) -> bool:
         """Whether what it says and hears is heard soon, unless it is lost."""
