@@ -325,7 +325,7 @@ class GroupWorld(ClientWorld):
     @property
     def _has_lost_a_ledger(self) -> bool:
         """Then a group may fall back to messages that it was done with, and that are gone."""
-        return any(str(each) in self.tally.counts for each in self.plan.damage if each.place is not None)
+        return any(isinstance(each, LedgerDamage) and str(each) in self.tally.counts for each in self.plan.damage)
 
     async def _everything_in(self, client: goqueue.Client, topic: str) -> list[goqueue.Message]:
         return await _patiently(partial(super()._everything_in, client, topic), topic)
