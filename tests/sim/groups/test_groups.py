@@ -47,7 +47,7 @@ FOUND_FROM = {
     "promises-partitions-twice": 0,
     "refuses-repeated-acks": 5,
     "remembers-only-acks": 1,
-    "removes-before-acks-are-durable": 186,
+    "removes-before-acks-are-durable": 29,
     "removes-one-segment-too-many": 24,
     "skips-what-is-damaged": 41,
 }
