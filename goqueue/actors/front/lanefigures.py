@@ -1,8 +1,8 @@
 """What the lanes of all queues have: ready, in flight, served, and how old the oldest is.
 
 Nobody counts that while messages pass: the boards of all partitions of all groups are looked at when somebody wants
-to know, in slices. Where a group has a lag, the log is read, too; a broker with very many such places leaves the
-figures out, and each group tells of its own (`groups()`).
+to know, in slices. Where a group has a lag, the log is read, too. A broker with very many places to look at, or to
+read, leaves the figures out, and each group tells of its own (`groups()`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,27 +18,32 @@ from goqueue.errors import GoQueueError
 from goqueue.storage.slices import Slices
 from goqueue.types import Priority, Scalar
 
-PLACES_MAX = 200
-"""Limit of partitions, of all groups together, whose logs are read."""
+PLACES_MAX = 10_000
+"""Limit of partitions, of all groups together, that are looked at: some tens of milliseconds."""
+READ_MAX = 200
+"""Limit of partitions whose logs are read."""
 SECONDS_MAX = 1.0
 
 
 async def lane_figures(groups: Mapping[str, ActorRef], served: Sequence[int], slices: Slices) -> dict[str, Scalar]:
     """None of it when there is too much to read, or it takes too long: other figures do not wait for that."""
-    places = await _places_with_work(groups, slices)
-    if not groups or len(places) > PLACES_MAX:
+    boards = {name: ref.board for name, ref in groups.items()}
+    shown = {name: board for name, board in boards.items() if isinstance(board, GroupBoard)}
+    if not groups or sum(board.places for board in shown.values()) > PLACES_MAX:
+        return {}
+    places = await _places_with_work(shown, slices)
+    if len(places) > READ_MAX:
         return {}
     with trio.move_on_after(SECONDS_MAX):
         return _figures(await _lanes_of(places), served)
     return {}
 
 
-async def _places_with_work(groups: Mapping[str, ActorRef], slices: Slices) -> list[tuple[LedgerBoard, str]]:
+async def _places_with_work(groups: Mapping[str, GroupBoard], slices: Slices) -> list[tuple[LedgerBoard, str]]:
     """Where groups have something before them or in hand: elsewhere there is nothing to count."""
     found = list[tuple[LedgerBoard, str]]()
-    for name, ref in groups.items():
-        group = ref.board
-        for board in group.lanes() if isinstance(group, GroupBoard) else ():
+    for name, group in groups.items():
+        for board in group.lanes():
             if board.has_work(name):
                 found.append((board, name))
             await slices.step()

@@ -134,6 +134,9 @@ class Attachments:
     def __iter__(self) -> Iterator[Attachment]:
         return iter(list(self._attached.values()))
 
+    def __len__(self) -> int:
+        return len(self._attached)
+
     def __contains__(self, attachment: object) -> bool:
         return isinstance(attachment, Attachment) and self._attached.get(attachment.key) is attachment
 

@@ -3,12 +3,12 @@
 A description sends no message: neither the group nor its partitions have a turn for it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import trio
 
 from goqueue.actors.delivery.board import LedgerBoard
-from goqueue.actors.groups.attachments import Attachment
+from goqueue.actors.groups.attachments import Attachments
 from goqueue.actors.groups.description import MembersStanding, describe_group
 from goqueue.actors.groups.why import gather_facts
 from goqueue.actors.runtime.ref import ActorRef
@@ -27,7 +27,7 @@ class GroupBoard:
         self,
         name: str,
         core: rebalance.Group,
-        attachments: Iterable[Attachment],
+        attachments: Attachments,
         topics: Callable[[], Mapping[str, TopicOutline]],
     ) -> None:
         """`topics` are all topics of the broker."""
@@ -48,13 +48,18 @@ class GroupBoard:
         now = trio.current_time()
         return MembersStanding(self._name, self._core.view(now), now, self._core.waits_since, self._topics())
 
-    def lanes(self) -> list[LedgerBoard]:
+    @property
+    def places(self) -> int:
+        """The number of partitions that it reads."""
+        return len(self._attachments)
+
+    def lanes(self) -> Iterator[LedgerBoard]:
         """The partitions where lanes are shared: none for a stream, which takes messages as they lie."""
         settings = self._core.settings
-        if settings is None or settings.mode != "queue":
-            return []
-        boards = (attachment.board for attachment in self._attachments)
-        return [board for board in boards if board is not None]
+        if settings is not None and settings.mode == "queue":
+            for attachment in self._attachments:
+                if (board := attachment.board) is not None:
+                    yield board
 
 
 class GroupsBoard:

@@ -1,6 +1,6 @@
 """A connection, which is the real one, in front of groups and partitions that do what a test tells them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from random import Random
@@ -157,8 +157,12 @@ class StageBoard(GroupBoard):
         partitions = group.described or (PARTITION,) * group.partitions
         return DescribedGroup(group.name, "stable", 3, group.settings, group.members, partitions)
 
-    def lanes(self) -> list[LedgerBoard]:
-        return [StageLedgers(self._group)]
+    @property
+    def places(self) -> int:
+        return 1
+
+    def lanes(self) -> Iterator[LedgerBoard]:
+        yield StageLedgers(self._group)
 
 
 class StageLedgers(LedgerBoard):

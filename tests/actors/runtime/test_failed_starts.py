@@ -114,7 +114,11 @@ def metadata_damaged(machine: Machine) -> Iterator[None]:
         (http_port_taken, CannotListen, "in use; stop .* with --http"),
         (directory_locked, DataDirectoryLocked, "process {pid} holds"),
         (newer_format, UnknownFormat, "format 2; this goqueue reads format 1"),
-        (metadata_damaged, UnknownFormat, "the list of topics is damaged.*run `goqueue recover topics --data"),
+        (
+            metadata_damaged,
+            UnknownFormat,
+            "topics and groups is damaged.*run `goqueue recover topics --data",
+        ),
     ],
     ids=lambda each: getattr(each, "__name__", None),
 )

@@ -11,7 +11,8 @@ from trio.testing import MockClock
 
 import goqueue
 from goqueue.actors.delivery import view
-from goqueue.actors.front.lanefigures import PLACES_MAX
+from goqueue.actors.front import lanefigures
+from goqueue.actors.front.lanefigures import READ_MAX
 from goqueue.actors.statistics.statistics import COUNTERS, REFUSED, RESTARTS
 from goqueue.core.records.batch import ENVELOPE_SIZE
 from goqueue.core.records.record import HEADER_SIZE, encode_record
@@ -116,19 +117,29 @@ async def test_what_is_ready_is_left_out_where_one_partition_cannot_tell(
 
 
 async def test_lanes_of_very_many_partitions_with_work_are_left_out(counted: Counted) -> None:
-    """Partitions at which a group is done with everything cost nothing, however many there are."""
-    await counted.client.create_topic("wide", partitions=PLACES_MAX)
+    """Where a group is done with everything, nothing is read, however many partitions there are."""
+    await counted.client.create_topic("wide", partitions=READ_MAX)
     async with (
         counted.client.consumer("wide", group="billing"),
         counted.client.consumer("wide", group="shipping"),
     ):
         assert (await lanes(counted))["normal"]["ready"] == 0
         async with counted.client.producer("wide") as producer:
-            for number in range(PLACES_MAX // 2):
+            for number in range(READ_MAX // 2):
                 await producer.send(b"a", partition=number)
-        assert (await lanes(counted))["normal"]["ready"] == PLACES_MAX
-        await counted.client.publish("wide", b"a", partition=PLACES_MAX // 2)
+        assert (await lanes(counted))["normal"]["ready"] == READ_MAX
+        await counted.client.publish("wide", b"a", partition=READ_MAX // 2)
         assert await lanes(counted) == {}
+
+
+async def test_lanes_of_more_partitions_than_can_be_looked_at_are_left_out(
+    counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanefigures, "PLACES_MAX", 3)
+    async with counted.client.consumer("orders", group="billing"):
+        assert await lanes(counted)
+        async with counted.client.consumer("orders", group="shipping"):
+            assert await lanes(counted) == {}
 
 
 async def lanes(counted: Counted) -> dict[str, dict[str, float]]:
