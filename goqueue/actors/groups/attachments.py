@@ -75,6 +75,11 @@ class Attachment:
         return board.ledgers if isinstance(board, PartitionBoard) else None
 
     @property
+    def is_beginning(self) -> bool:
+        """The partition is being told of the group."""
+        return not self.has_begun and self.trouble is None and trio.current_time() < self.since + ANSWER_SECONDS_MAX
+
+    @property
     def begins_late(self) -> bool:
         """The group has not begun there yet, and would miss messages that are published meanwhile."""
         return not self.has_begun and may_miss(self.start) and trio.current_time() < self.since + BEGIN_SECONDS_MAX

@@ -1,6 +1,6 @@
 """What groups show: who is a member of each, and through the boards of the partitions how far it is.
 
-A description sends no message: neither the group nor its partitions have a turn for it.
+A description sends no message, unless the group is at work just then: neither it nor its partitions have a turn.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +10,7 @@ import trio
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.groups.attachments import Attachments
 from goqueue.actors.groups.description import MembersStanding, describe_group
+from goqueue.actors.groups.requests import AwaitRest
 from goqueue.actors.groups.why import gather_facts
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import TopicOutline
@@ -18,6 +19,8 @@ from goqueue.core.groups.views import DescribedGroup
 from goqueue.core.why.facts import GroupFacts
 from goqueue.errors import UnknownFormat, UnknownGroup
 from goqueue.storage.slices import Slices
+
+AT_WORK_SECONDS_MAX = 2.0
 
 
 class GroupBoard:
@@ -93,8 +96,13 @@ async def groups_board(groups: ActorRef) -> GroupsBoard:
 
 
 async def group_board(group: ActorRef) -> GroupBoard:
-    """What a group shows. One that is being started is waited for."""
+    """What a group shows. One that is being started is waited for, and one that is at work too: in the middle of a
+    join it would show neither its partitions nor a lag."""
     board = await group.shown()
+    if not group.is_idle:
+        with trio.move_on_after(AT_WORK_SECONDS_MAX):
+            await group.call(AwaitRest())
+        board = await group.shown()
     assert isinstance(board, GroupBoard), "a group shows this before it is live"
     return board
 

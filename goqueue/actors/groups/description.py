@@ -27,6 +27,8 @@ from goqueue.errors import GoQueueError, GroupConflict, Unavailable, UnknownPart
 from goqueue.storage.slices import Slices
 
 ANSWER_SECONDS_MAX = 2.0
+BEGINNING_SECONDS = 0.005
+"""The pause before another look at a partition that was told of the group and has not begun its ledger."""
 IN_TURN_SECONDS_MAX = 0.5
 """The time after which partitions are looked at concurrently: most are read from memory, and a task costs more."""
 
@@ -95,15 +97,17 @@ async def look_at_each(
 
 
 async def _look_at(attachment: Attachment, group: str) -> Found:
-    board = attachment.board
     try:
         if attachment.ref is None:
             raise Unavailable(attachment.trouble or "the partition is not found yet; try again")
-        if board is None:
-            board = (await board_of(attachment.ref)).ledgers  # or why there is none
-        return board.at_rest(group) or await board.view(group)
+        board = attachment.board or (await board_of(attachment.ref)).ledgers  # or why there is none
+        found = board.at_rest(group) or await board.view(group)
     except GoQueueError as error:
         return error
+    if found is not None or not attachment.is_beginning:
+        return found
+    await trio.sleep(BEGINNING_SECONDS)
+    return await _look_at(attachment, group)
 
 
 async def within_time(

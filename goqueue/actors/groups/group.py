@@ -25,6 +25,7 @@ from goqueue.actors.groups.partitions import check_open_to_outsiders, commit_eac
 from goqueue.actors.groups.requests import (
     Alter,
     AwaitMembership,
+    AwaitRest,
     CheckEmpty,
     CommitFromOutside,
     Join,
@@ -275,6 +276,10 @@ class Group(Actor):
             self._attachments.add(seen, there.partitions)
 
     # Operators
+
+    @answers(AwaitRest)
+    async def await_rest(self, _: AwaitRest) -> None:
+        """Its turn has come: there is nothing else to do."""
 
     @answers(CheckEmpty)
     async def check_empty(self, _: CheckEmpty) -> None:

@@ -93,6 +93,11 @@ class CommitFromOutside(Request[tuple[GoQueueError | None, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitRest(Request[None]):
+    """Answered when the group has done what it was asked before."""
+
+
+@dataclass(frozen=True, slots=True)
 class FindGroup(Request[ActorRef]):
     """The group of this name. With `create` it is created if need be, else `UnknownGroup`."""
 

@@ -33,7 +33,7 @@ GROUP_COUNTERS = {
     "settled.stale": "messages whose receipts were no longer good",
     "dead_letters": "messages sent to dead-letter topics",
     "groups.removed_unacked": "messages that retention or a purge removed before their group was done with them",
-    "groups.adopted": "brought back at the start from ledgers, since the register of groups had lost them",
+    "groups.adopted": "brought back at the start from ledgers, since the metadata had lost them",
     "groups.ledgers_lost": "ledgers that lost entries or were lost, so that messages come again; see the log",
     "groups.bytes_kept": "of what was read for them, in memory for their next deliveries",
     "groups.bytes_kept_max": "the limit of these, for all partitions together",
