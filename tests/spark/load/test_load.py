@@ -169,7 +169,7 @@ def test_what_was_under_way_when_a_run_ended_is_loaded_again_and_nothing_else(
         ("a.csv", "id\n1\n", ["--option", "sep"], 2, "'sep' is not an option like"),
         ("a.dat", "id\n1\n", [], 2, "a.dat does not tell its format; say it with --format"),
         ("a.csv", "id,b\n1,2\n3\n", [], 1, "Malformed"),
-        ("a.csv", "id,b\n1,2\n3,\n", ["--value", "b"], 1, "its value is null"),
+        ("a.csv", "id,b\n1,2\n3,\n", ["--value", "b"], 1, "without a value it is a tombstone"),
         ("a.json", '{"p": 1.5}\n', ["--priority", "p"], 2, "p is double; a priority is 0 to 4, or a name"),
     ],
 )
