@@ -11,7 +11,7 @@ from uuid import UUID
 from goqueue.actors.partition.board import PartitionBoard, board_of
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import TopicCounts
-from goqueue.actors.topics.requests import PartitionView, TopicView
+from goqueue.actors.topics.requests import OutlineTopics, PartitionView, TopicView
 from goqueue.core.topics.metadata import KnownTopic, Metadata
 from goqueue.errors import ActorDied, StorageError, UnknownTopic
 from goqueue.storage.slices import Slices
@@ -115,5 +115,13 @@ async def topics_board(topics: ActorRef) -> TopicsBoard:
 async def described_topics(
     topics: ActorRef, names: Sequence[str] | None = None, slices: Slices | None = None
 ) -> tuple[TopicView, ...]:
-    """These topics, or all of them; none of their partitions gets a message."""
-    return await (await topics_board(topics)).describe(names, slices or Slices())
+    """These topics, or all of them; none of their partitions gets a message. A topic that is not there is waited
+    for while the list of topics is at work: it may be being created."""
+    board, slices = await topics_board(topics), slices or Slices()
+    try:
+        return await board.describe(names, slices)
+    except UnknownTopic:
+        if topics.is_idle:
+            raise
+    await topics.call(OutlineTopics())  # its turn comes when the work is done
+    return await board.describe(names, slices)

@@ -17,6 +17,7 @@ from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.board import described_topics
 from goqueue.core.ledger.settlements import Action
+from goqueue.errors import UnknownTopic
 from goqueue.net.wire import groups as groupwire
 from goqueue.net.wire import kinds
 from goqueue.net.wire import messages as wire
@@ -140,6 +141,18 @@ async def test_a_topic_is_shown_once_it_is_made_and_until_it_is_deleted(
         await create(running, "orders", 50)
         nursery.cancel_scope.cancel()
     assert set(shown) <= {50}, "half of it is never seen"
+
+
+async def test_a_topic_that_is_being_created_is_waited_for(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
+    """A producer that opens meanwhile is not told that there is none."""
+    async with broker(disk) as running, trio.open_nursery() as nursery:
+        nursery.start_soon(create, running, "orders", 5)
+        while running.topics.is_idle:
+            await trio.lowlevel.checkpoint()
+        [topic] = await described_topics(running.topics, ("orders",))
+        assert len(topic.partitions) == 5
+        with pytest.raises(UnknownTopic):
+            await described_topics(running.topics, ("nothing",))
 
 
 async def test_a_group_that_was_deleted_is_not_shown(disk: SimulatedDisk, autojump_clock: MockClock) -> None:
