@@ -20,6 +20,7 @@ from goqueue.actors.delivery.requests import LedgerHolder
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.deadlines import Deadlines
+from goqueue.core.groups.takers import Takers
 from goqueue.core.groups.tenure import Tenure
 from goqueue.core.ledger.entries import (
     Committed,
@@ -87,8 +88,7 @@ class GroupHere:
     """Held by the request that reads from the disk: one of a group at a time."""
     readers: int = 0
     """The number of requests that hold or await that lock; later ones queue behind them."""
-    inherited: frozenset[int] = frozenset()
-    """Deliveries from before this partition was started: the instance of their member is not known."""
+    takers: Takers = field(default_factory=Takers)
     askers: Askers = field(default_factory=Askers)
     last_delivery: tuple[str, float] | None = None
     """The member, and when in Trio's time."""
@@ -196,7 +196,6 @@ class Ledgers:
         self.is_doubtful = found.is_doubtful
         self.groups = {name: GroupHere(written) for name, written in found.ledgers.items()}
         for here in self.groups.values():
-            here.inherited = here.ledger.deliveries_under_way()
             self._note_deadline(here)
         for report in found.reports:
             logger.warning("%s", report)

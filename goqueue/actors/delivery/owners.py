@@ -141,10 +141,11 @@ class GroupOwners:
         here, now = self.ledgers.find(message.group), trio.current_time()
         if message.has_left:
             self._send_away(here, message)
-        # A member that keeps its assignment may be another consumer than the one that had these and died: their
-        # attempts count. It has released its own deliveries by their receipts.
-        others = here.inherited if message.keeps_place else frozenset[int]()
-        released = [each for each in here.ledger.release_member(now, message.member) if each.nonce not in others]
+        released = here.ledger.release_member(now, message.member)
+        if message.keeps_place:  # the next consumer of the member is another one, as this one may have been
+            own = here.takers.own(message.member, message.instance, here.ledger.deliveries_to(message.member))
+            released = [each for each in released if each.nonce in own]
+        here.takers.forget(message.member)
         self.writer.write(here, released, now)
 
     def _send_away(self, here: GroupHere, left: ReleaseMember) -> None:
@@ -159,6 +160,7 @@ class GroupOwners:
         here.note_gone(message.member)
         here.tenure.note_replaced(message.member, message.before, message.instance, now)
         self.waiters.let_go(here.name, message.member)
+        here.takers.forget(message.member)
         lost = here.ledger.expire_member(message.member)
         self.writer.write(here, lost, now)
         self.counts.of[message.group].note_expired(lost)

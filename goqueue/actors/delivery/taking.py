@@ -163,6 +163,8 @@ class Taking:
         scanned = gathered.scanned(indexes if ledger.settings.key_order else None)
         decided = ledger.hand_out(now, to, plan, scanned)
         taken = self._answer(gathered, decided) if decided.gives else None
+        if decided.gives:
+            here.takers.note(message.member, message.instance, ledger.deliveries_to)
         self._journal_and_answer(here, decided.entries, now, taken, reply)
         ledger.handed_out(now, decided)
         if decided.counts is not None:

@@ -82,9 +82,6 @@ class Deliveries:
     def get(self, nonce: int) -> Delivery | None:
         return self._deliveries.get(nonce)
 
-    def nonces(self) -> frozenset[int]:
-        return frozenset(self._deliveries)
-
     def held_by(self, member: str) -> Held:
         return self._held.get(member) or Held()
 

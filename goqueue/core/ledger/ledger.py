@@ -289,9 +289,9 @@ class Ledger(Planning):
             raise StaleReceipt(f"nothing of delivery {nonce:012x} is out; its lease has ended, or all is settled")
         return (Extended(nonce, self._unless_whole(nonce, good), visibility) if good else None), stale
 
-    def deliveries_under_way(self) -> frozenset[int]:
-        """The nonces of the deliveries under way."""
-        return self._state.deliveries.nonces()
+    def deliveries_to(self, member: str) -> frozenset[int]:
+        """The nonces of the deliveries that it holds something of."""
+        return frozenset(self._state.deliveries.held_by(member).nonces)
 
     def release_member(self, now: float, member: str) -> list[Released]:
         """The member closes in good order: its unsettled messages are released, uncounted."""

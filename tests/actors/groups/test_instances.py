@@ -182,6 +182,24 @@ async def test_what_a_consumer_held_that_died_before_a_restart_is_not_given_back
             assert (again.first, again.attempt) == (0, 2)
 
 
+async def test_what_a_consumer_took_after_a_restart_and_died_with_is_not_given_back_by_the_one_after_it(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """It went on where it was and died before the group heard of it: nothing says that another replaced it."""
+    async with desk(disk) as there:
+        await there.publish(b"a", b"b", b"c")
+        await there.take(1, instance=1)
+        async with desk(disk.kill()) as after:
+            assert (await after.take(1, instance=1)).runs == (run(1),)
+            assert (await after.take(1, instance=2)).runs == (run(2),)
+            await after.ref.call(ReleaseMember(GROUP, "ann", True, 2, keeps_place=True))
+            assert (await after.take(instance=3)).runs == (run(2),), "its own it gives back"
+            await after.ref.call(ReleaseMember(GROUP, "ann", True, 4, keeps_place=True))
+            assert (await after.take(instance=5)).runs == (), "the fourth took nothing, and gives nothing back"
+            await trio.sleep(60)
+            assert {(each.first, each.last, each.attempt) for each in (await after.take(instance=5)).runs} == {(0, 2, 2)}
+
+
 async def test_a_client_without_instances_comes_back_as_it_was(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
