@@ -91,6 +91,6 @@ def _said_of(groups: GroupRegistry, name: str) -> list[RegistryEntry]:
     if group.settings is not None:
         entries.append(groups.fix(name, group.settings))
     for topic in group.topics.values():
-        entries.append(groups.begin(name, topic.name, topic.uuid, topic.partitions, topic.start))
+        entries.append(groups.begin(name, topic))
         entries.append(groups.attach(name, topic.name, topic.uuid, topic.attached))
     return [*entries, groups.remember(name, group.members)]

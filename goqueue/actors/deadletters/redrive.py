@@ -40,7 +40,7 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.topics.requests import FindPartition, OutlineTopics, TopicOutline
 from goqueue.core.groups.deadletter import Story, dead_letter, one_record, redriven
 from goqueue.core.groups.redrive import RedriveChoice, destination_in, wanted_destination
-from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
+from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings, ledger_settings
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.ledger.attempts import AttemptRun
@@ -158,8 +158,8 @@ class Redriver:
         seen = known.topics.get(letters.name)
         if seen is not None and seen.uuid == letters.uuid:
             return known
-        note = NoteBegun(REDRIVE, letters.name, letters.uuid, letters.partitions, EARLIEST)
-        return await self._register.call(note)
+        begun = SeenTopic(letters.name, letters.uuid, letters.partitions, EARLIEST)
+        return await self._register.call(NoteBegun(REDRIVE, (begun,)))
 
     async def _round(self, wanted: RedriveDeadLetters) -> "_Round":
         choice = RedriveChoice(

@@ -142,18 +142,26 @@ class Group(Actor):
         check_start(message.start)
         if message.member not in self._seats and len(self._seats) >= MEMBERS_MAX:
             raise GroupConflict(f"the group has {MEMBERS_MAX:,} members, as many as may be", members=MEMBERS_MAX)
-        joined = self._core.join(profile_of(message, settings))
-        await self._reserve_generations()
-        if self._core.settings is None:
-            await self._write_settings(settings)
+        joined, topics = self._core.join(profile_of(message, settings)), message.subscription.resolve(self._there)
+        await self._note_join(settings, topics, message.start)
         effects = self._core.apply(trio.current_time(), joined)
         await self._replace(effects)
         self._seats.take(message.member, message.connection)
         self._roused.set()
-        await self._begin(message.subscription.resolve(self._there), message.start)
+        await self._begin(topics, message.start)
         await self._perform(effects)
-        check_begun(self._name, message.subscription.resolve(self._there), self._starts, self._attachments)
+        check_begun(self._name, topics, self._starts, self._attachments)
         return next(self._as_membership(each) for each in _tells(effects) if each.member == message.member)
+
+    async def _note_join(self, settings: GroupSettings, topics: Iterable[str], start: str) -> None:
+        """One write for all that a first member needs. Without need of settings or generations nothing is written:
+        a full disk keeps no consumer from its messages."""
+        asked = settings if self._core.settings is None else None
+        if asked is not None or self._is_short_of_generations:
+            begun, reserved = self._unseen(topics, start), self._core.generation + GENERATIONS_RESERVED
+            self._known = await self._register.call(NoteBegun(self._name, begun, asked, reserved))
+            for seen in begun:
+                self._starts.pop(seen.name, None)
 
     async def _replace(self, effects: Sequence[Effect]) -> None:
         """End the leases of the consumer before, durably, before the new one is answered."""
@@ -247,17 +255,26 @@ class Group(Actor):
 
     async def _begin(self, names: Iterable[str], start: str) -> None:
         """The group sees these topics, perhaps for the first time: its start is durable before it reads."""
-        for name in sorted(names):
-            there, seen = self._there[name], self._known.topics.get(name)
-            if seen is None or seen.uuid != there.uuid:
-                await self._begin_one(there, start)
+        names = sorted(names)
+        unseen = self._unseen(names, start)
+        for seen in unseen:
+            self._starts[seen.name] = seen.start
+        if unseen and await self._note(NoteBegun(self._name, unseen)):
+            for seen in unseen:
+                del self._starts[seen.name]
+        for name in names:
             if name in self._known.topics:
                 self._attach(self._known.topics[name])
 
-    async def _begin_one(self, there: TopicOutline, start: str) -> None:
-        start = self._starts.setdefault(there.name, start)
-        if await self._note(NoteBegun(self._name, there.name, there.uuid, there.partitions, start)):
-            del self._starts[there.name]
+    def _unseen(self, names: Iterable[str], start: str) -> tuple[SeenTopic, ...]:
+        """Those of these topics that the register does not have; with the start of the first member that asked."""
+        there = [self._there[name] for name in names]
+        known = {(seen.name, seen.uuid) for seen in self._known.topics.values()}
+        return tuple(
+            SeenTopic(each.name, each.uuid, each.partitions, self._starts.get(each.name, start))
+            for each in there
+            if (each.name, each.uuid) not in known
+        )
 
     async def _note(self, note: Request[KnownGroup]) -> bool:
         try:
@@ -386,9 +403,13 @@ class Group(Actor):
         else:
             await self._perform(self._core.tick(now))
 
+    @property
+    def _is_short_of_generations(self) -> bool:
+        return self._core.generation + GENERATIONS_LEFT_MIN > self._known.generation
+
     async def _reserve_generations(self) -> None:
         """A generation is never given out twice, whatever crashes."""
-        if self._core.generation + GENERATIONS_LEFT_MIN > self._known.generation:
+        if self._is_short_of_generations:
             reserved = self._core.generation + GENERATIONS_RESERVED
             self._known = await self._register.call(NoteGeneration(self._name, reserved))
 

@@ -20,7 +20,7 @@ from goqueue.actors.metadata.requests import (
     ReadRegister,
 )
 from goqueue.actors.runtime.handlers import answers
-from goqueue.core.groups.registry import GroupRegistry, KnownGroup, RegistryEntry
+from goqueue.core.groups.registry import GroupRegistry, KnownGroup, RegistryEntry, SeenTopic
 from goqueue.core.groups.start import EARLIEST
 from goqueue.core.metadata.metadata import group_record
 from goqueue.environment import WallClock
@@ -80,9 +80,12 @@ class GroupRegister:
 
     @answers(NoteBegun)
     async def note_begun(self, message: NoteBegun) -> KnownGroup:
-        await self._write(
-            self.registry.begin(message.name, message.topic, message.uuid, message.partitions, message.start)
-        )
+        entries = [self.registry.begin(message.name, topic) for topic in message.topics]
+        if message.settings is not None:
+            entries.append(self.registry.fix(message.name, message.settings))
+        if message.generation is not None:
+            entries.append(self.registry.reserve(message.name, message.generation))
+        await self._write(*entries)
         return self.registry.group(message.name)
 
     @answers(NoteMembers)
@@ -104,7 +107,8 @@ class GroupRegister:
             await self._write(registry.fix(adoption.name, adoption.settings))
         await self._write(registry.reserve(adoption.name, message.generation))
         for topic in adoption.topics:
-            await self._write(registry.begin(adoption.name, topic.name, topic.uuid, topic.partitions, EARLIEST))
+            seen = SeenTopic(topic.name, topic.uuid, topic.partitions, EARLIEST)
+            await self._write(registry.begin(adoption.name, seen))
             await self._write(registry.attach(adoption.name, topic.name, topic.uuid, topic.attached))
         return registry.group(adoption.name)
 

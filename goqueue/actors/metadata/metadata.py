@@ -50,10 +50,10 @@ class MetadataOwner(Actor):
             await self._committed.wait()
             await trio.sleep(UNSYNCED_SECONDS_MAX)
             self._committed = trio.Event()
-            await self._stored.claim()
+            await self._stored.claim(self._clock.now())
 
     async def end_turn(self) -> None:
-        if await self._stored.commit(self._clock.now()):
+        if await self._stored.commit():
             self._committed.set()
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 from goqueue.actors.runtime.messages import Request
 from goqueue.core.groups.adoption import Adoption
 from goqueue.core.groups.memory import RememberedMember
-from goqueue.core.groups.registry import KnownGroup
+from goqueue.core.groups.registry import KnownGroup, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.topics.metadata import MetadataRecord
 
@@ -66,11 +66,12 @@ class NoteGeneration(Request[KnownGroup]):
 
 @dataclass(frozen=True, slots=True)
 class NoteBegun(Request[KnownGroup]):
+    """The group sees these topics for the first time. What its first member needs besides is written with it."""
+
     name: str
-    topic: str
-    uuid: UUID
-    partitions: int
-    start: str
+    topics: tuple[SeenTopic, ...]
+    settings: GroupSettings | None = None
+    generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ class GroupRegistry:
         """A group may use generations up to this one."""
         return _entry("reserved", self.group(name).name, generation=max(generation, self.group(name).generation))
 
-    def begin(self, name: str, topic: str, uuid: UUID, partitions: int, start: str) -> RegistryEntry:
-        seen = SeenTopic(topic, uuid, partitions, check_start(start))
+    def begin(self, name: str, seen: SeenTopic) -> RegistryEntry:
+        check_start(seen.start)
         return _entry("began", self.group(name).name, seen=seen.to_plain())
 
     def attach(self, name: str, topic: str, uuid: UUID, partitions: int) -> RegistryEntry:

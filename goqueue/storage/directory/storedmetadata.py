@@ -94,20 +94,21 @@ class StoredMetadata:
         for record in records:
             self.metadata.apply(record)
 
-    async def commit(self, now: Microseconds) -> bool:
+    async def commit(self) -> bool:
         """Make everything durable; returns whether there was anything."""
         if self._log.is_durable:
             return False
         await self._log.commit()
-        if self._log.has_grown:
-            with suppress(DiskFull):  # the records are there; the next commit tries again
-                await self._log.replace(self.metadata.snapshot(), now)
         return True
 
-    async def claim(self) -> None:
-        """Claim durably what is durable, so that a start knows what it lost."""
+    async def claim(self, now: Microseconds) -> None:
+        """Claim durably what is durable, so that a start knows what it lost; a log that has grown becomes a
+        snapshot, which claims it too. Changes may go on meanwhile: they follow it."""
         with suppress(Closed, DiskFull, TooManyFiles):  # the next claim, or the close, claims it too
-            await self._log.checkpoint()
+            if self._log.has_grown:
+                await self._log.replace(self.metadata.snapshot(), now)
+            else:
+                await self._log.checkpoint()
 
     def _packed_groups(self) -> bytes | None:
         """For a backup; None when no group can be used."""

@@ -46,6 +46,17 @@ async def test_the_first_member_has_everything_and_the_partitions_know_it_before
         assert trio.current_time() < 1, "the first delivery comes within a second of joining"
 
 
+async def test_a_first_member_waits_for_one_sync_of_the_metadata_however_many_topics_it_reads(
+    disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    async with on_stage(disk) as stage:
+        for name in ("invoices", "orders", "returns"):
+            await stage.create(name, 2)
+        group, before = await stage.group(), disk.counts.syncs
+        held = await group.call(join("ann", "invoices", "orders", "returns"))
+        assert (len(parts(held)), disk.counts.syncs - before) == (6, 1)
+
+
 async def test_a_joiner_gets_its_share_and_the_others_hear_of_it_in_their_heartbeat(
     disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:

@@ -197,7 +197,9 @@ async def test_what_a_consumer_took_after_a_restart_and_died_with_is_not_given_b
             await after.ref.call(ReleaseMember(GROUP, "ann", True, 4, keeps_place=True))
             assert (await after.take(instance=5)).runs == (), "the fourth took nothing, and gives nothing back"
             await trio.sleep(60)
-            assert {(each.first, each.last, each.attempt) for each in (await after.take(instance=5)).runs} == {(0, 2, 2)}
+            assert {(each.first, each.last, each.attempt) for each in (await after.take(instance=5)).runs} == {
+                (0, 2, 2)
+            }
 
 
 async def test_a_client_without_instances_comes_back_as_it_was(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.groups.registry import GROUPS_MAX, GroupRegistry
+from goqueue.core.groups.registry import GROUPS_MAX, GroupRegistry, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.groups.start import check_start
 from goqueue.errors import GroupConflict, InvalidConfig, InvalidName, UnknownFormat, UnknownGroup
@@ -41,7 +41,7 @@ def test_a_group_keeps_what_was_said_of_it() -> None:
         registry,
         registry.fix("billing", settings),
         registry.reserve("billing", 1_000),
-        registry.begin("billing", "orders", FIRST, 3, "latest"),
+        registry.begin("billing", SeenTopic("orders", FIRST, 3, "latest")),
     )
     group = registry.group("billing")
     assert (group.settings, group.generation) == (settings, 1_000)
@@ -57,9 +57,9 @@ def test_generations_never_fall() -> None:
 
 def test_the_end_of_a_topic_is_not_that_of_its_successor() -> None:
     registry = billing()
-    written(registry, registry.begin("billing", "orders", FIRST, 1, "earliest"))
+    written(registry, registry.begin("billing", SeenTopic("orders", FIRST, 1, "earliest")))
     late = registry.cease("billing", "orders", FIRST)
-    written(registry, registry.begin("billing", "orders", SECOND, 1, "earliest"), late)
+    written(registry, registry.begin("billing", SeenTopic("orders", SECOND, 1, "earliest")), late)
     assert registry.group("billing").topics["orders"].uuid == SECOND
     written(registry, registry.cease("billing", "orders", SECOND))
     assert registry.group("billing").topics == {}
@@ -67,7 +67,9 @@ def test_the_end_of_a_topic_is_not_that_of_its_successor() -> None:
 
 def test_a_removed_group_is_remembered_until_its_partitions_have_heard_of_it() -> None:
     registry = billing()
-    written(registry, registry.begin("billing", "orders", FIRST, 1, "earliest"), registry.remove("billing"))
+    written(
+        registry, registry.begin("billing", SeenTopic("orders", FIRST, 1, "earliest")), registry.remove("billing")
+    )
     assert [group.name for group in registry.leaving()] == ["billing"]
     with pytest.raises(UnknownGroup):
         registry.group("billing")
@@ -100,7 +102,7 @@ def test_commands_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UnknownGroup):
         registry.fix("audit", GroupSettings())
     with pytest.raises(InvalidConfig):
-        registry.begin("billing", "orders", FIRST, 1, "noon")
+        registry.begin("billing", SeenTopic("orders", FIRST, 1, "noon"))
 
 
 def test_there_is_a_limit_to_groups() -> None:
@@ -178,7 +180,7 @@ def _entry(registry: GroupRegistry, command: str, name: str, number: int) -> dic
         case "reserve":
             return registry.reserve(name, number)
         case "begin":
-            return registry.begin(name, f"topic-{number % 2}", UUID(int=number), number, "latest")
+            return registry.begin(name, SeenTopic(f"topic-{number % 2}", UUID(int=number), number, "latest"))
         case "cease":
             return registry.cease(name, "topic-0", UUID(int=number - 1 if number else 0))
     return registry.remove(name)

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from goqueue.core.groups.takers import MEMBERS_MAX, Takers
 
 steps = st.lists(
-    st.tuples(st.sampled_from(("takes", "settles", "closes")), st.sampled_from("ab"), st.integers(1, 3)), max_size=30
+    st.tuples(st.sampled_from(("takes", "settles", "closes")), st.sampled_from("ab"), st.integers(1, 3)),
+    max_size=30,
 )
 
 

@@ -6,9 +6,10 @@ from random import Random
 from uuid import UUID
 
 import pytest
+import trio
 from trio.testing import MockClock
 
-from goqueue.core.groups.registry import GroupRegistry, RegistryEntry
+from goqueue.core.groups.registry import GroupRegistry, RegistryEntry, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.metadata.metadata import group_record
 from goqueue.core.topics.metadata import Metadata
@@ -68,8 +69,8 @@ async def test_what_was_committed_survives_a_power_cut(
     """G1"""
     stored = await opened(volume)
     await stored.write([ORDERS, *map(group_record, entries_of("billing"))], NOW)
-    assert await stored.commit(NOW)
-    assert not await stored.commit(NOW), "there is nothing more"
+    assert await stored.commit()
+    assert not await stored.commit(), "there is nothing more"
     await stored.write([group_record(stored.groups.make("unsynced", 9))], NOW)
     for image in crashes_of(disk):
         topics, groups = await names_on(image)
@@ -83,7 +84,9 @@ async def test_it_stays_small_however_much_is_said_and_a_snapshot_loses_nothing(
     await stored.write([ORDERS, *map(group_record, entries_of("billing", "audit"))], NOW)
     for number in range(12_000):
         await stored.write([group_record(stored.groups.reserve("billing", number))], NOW)
-        await stored.commit(NOW)
+        await stored.commit()
+        if number % 1_000 == 0:
+            await stored.claim(NOW)
     size = sum(disk.size(f"{LIST}/{name}") for name in disk.list(LIST))
     assert size < 2_500_000
     before = stored.metadata.snapshot()
@@ -91,6 +94,26 @@ async def test_it_stays_small_however_much_is_said_and_a_snapshot_loses_nothing(
         reopened = await opened(again)
         assert reopened.metadata.snapshot() == before
         assert reopened.groups.group("billing").generation == 11_999
+
+
+async def test_changes_go_on_while_a_snapshot_is_written(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    """A power cut at any moment finds what was committed before it."""
+    stored = await opened(volume)
+    await stored.write([ORDERS, *map(group_record, entries_of("billing"))], NOW)
+    await stored.commit()
+    for number in range(12_000):
+        await stored.write([group_record(stored.groups.reserve("billing", number))], NOW)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stored.claim, NOW)
+        for number in range(12_000, 12_010):
+            await stored.write([group_record(stored.groups.reserve("billing", number))], NOW)
+            await stored.commit()
+            async with mounted(disk.crash()) as image:
+                assert (await opened(image)).groups.group("billing").generation >= number
+    assert sum(disk.size(f"{LIST}/{name}") for name in disk.list(LIST)) < 10_000
+    assert await names_on(disk.crash()) == (["orders"], ["billing"])
 
 
 async def test_on_a_full_disk_nothing_has_changed(
@@ -104,7 +127,7 @@ async def test_on_a_full_disk_nothing_has_changed(
     assert names(stored) == (["orders"], [])
     leave_room(disk, 1_000_000)
     await stored.write([group_record(stored.groups.make("audit", 2))], NOW)
-    await stored.commit(NOW)
+    await stored.commit()
     assert await names_on(disk.crash()) == (["orders"], ["audit"])
 
 
@@ -115,7 +138,7 @@ async def test_groups_are_doubtful_after_a_torn_end_and_not_after_a_sound_one(
     stored = await opened(volume)
     await stored.write([ORDERS], NOW)
     await stored.write([group_record(stored.groups.make("audit", 2))], NOW)
-    await stored.commit(NOW)
+    await stored.commit()
     sound, torn = disk.kill(), disk.kill()
     path = f"{LIST}/{0:020d}.log"
     torn.flip_bit(path, torn.size(path) - 5, 0)
@@ -153,7 +176,7 @@ async def test_everything_that_was_said_of_a_group_is_imported(
         lambda: registry.make("billing", 7),
         lambda: registry.fix("billing", GroupSettings(max_deliveries=9)),
         lambda: registry.reserve("billing", 1_000),
-        lambda: registry.begin("billing", "orders", UUID(int=1), 3, "offset:17"),
+        lambda: registry.begin("billing", SeenTopic("orders", UUID(int=1), 3, "offset:17")),
         lambda: registry.attach("billing", "orders", UUID(int=1), 2),
         lambda: registry.make("audit", 8),
         lambda: registry.remove("audit"),
@@ -264,7 +287,8 @@ async def test_a_register_of_a_newer_goqueue_is_left_as_it_is_and_topics_go_on(
         await stored.write([stored.metadata.topics.alter_topic("orders", {"max_messages": 5})], NOW)
         for _ in range(6_000):
             await stored.write([stored.metadata.topics.sign_partitions("orders")], NOW)
-        await stored.commit(NOW)
+        await stored.commit()
+        await stored.claim(NOW)
         await stored.close()
     assert await contents(disk, OLD_REGISTER) == before, "a snapshot of the metadata does not end the wait for it"
     assert not disk.exists(KEPT)
