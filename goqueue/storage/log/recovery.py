@@ -338,6 +338,8 @@ class Recovery:
         self._shorten(segment, damage.position)
 
     def _shorten(self, segment: Segment, size: int) -> None:
+        """Synced before anything is written there: else a power cut brings the old bytes back, with new ones behind."""
+        segment.unsynced_cut = True
         file = self._disk.open(segment.path())
         try:
             file.truncate(size)

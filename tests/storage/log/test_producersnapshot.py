@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeAlias
 
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goqueue.config import LogConfig
@@ -288,6 +288,11 @@ class Machine:
 
 
 @given(steps, st.integers(0, 2**32), st.sampled_from([2, FEW.partition_max]))
+@example(
+    script=[("crash in checkpoint", 51), ("checkpoint while appending", 78), ("crash in checkpoint", 3)],
+    seed=4_294_967_296,
+    inline_max=2,
+)
 def test_after_a_crash_at_any_point_a_repeat_meets_its_original(
     script: list[Step], seed: int, inline_max: int
 ) -> None:
