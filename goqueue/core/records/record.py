@@ -62,6 +62,7 @@ DELAY_MAX = TIMESTAMP_MAX // 2
 
 DUE_TIME = Struct(">Q")
 HEADERS_LENGTH = Struct(">I")
+_NORMAL = int(Priority.NORMAL)
 
 
 class Flag(IntFlag):
@@ -140,6 +141,12 @@ def encode_record(
         )
     )
     return HEADER_HEAD.pack(MAGIC, VERSION, flags, crc32c(checksummed)) + checksummed
+
+
+def encode_value(relative_offset: int, timestamp: Microseconds, value: bytes) -> bytes:
+    """A record that has nothing but a value: the same bytes as `encode_record` makes, in half the time."""
+    checksummed = HEADER_TAIL.pack(relative_offset, timestamp, _NORMAL, 0, 0, len(value)) + value
+    return HEADER_HEAD.pack(MAGIC, VERSION, 0, crc32c(checksummed)) + checksummed
 
 
 def walk_records(body: Buffer, count: int) -> Iterator[RecordPlace]:

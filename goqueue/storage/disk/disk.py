@@ -162,6 +162,8 @@ class RealFile:
 
 
 def _write_all(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
+    if len(buffers) <= BUFFERS_PER_CALL_MAX:
+        return _write_whole(descriptor, buffers, position)
     total = 0
     for first in range(0, len(buffers), BUFFERS_PER_CALL_MAX):
         total += _write_whole(descriptor, buffers[first : first + BUFFERS_PER_CALL_MAX], position + total)

@@ -24,7 +24,7 @@ from goqueue.storage.log.recoverypoint import RecoveryPoint, write_recovery_poin
 from goqueue.storage.log.scan import Damage
 from goqueue.storage.log.segment import ClosedIndex, Segment
 from goqueue.storage.log.segments import Segments
-from goqueue.storage.log.summary import encode_summary
+from goqueue.storage.log.summary import History, Summary, encode_summary
 from goqueue.storage.log.views import LogStatistics
 from goqueue.storage.log.volume import Volume
 from goqueue.types import Buffer, Microseconds, Offset
@@ -55,6 +55,7 @@ class GrowingLog:
         "_durable",
         "_end",
         "_failure",
+        "_folder_is_new",
         "_high_watermark",
         "_history",
         "_is_closing",
@@ -90,6 +91,8 @@ class GrowingLog:
         self._is_closing = False
         self._closed = False
         self._failure: StorageError | None = None
+        self._folder_is_new = False
+        """The first commit makes the name of the folder durable, too."""
         self._high_watermark: Offset = 0
         self._appended_batches = self._appended_records = self._appended_bytes = self._commits = 0
         self._adopt(recovered)
@@ -108,6 +111,9 @@ class GrowingLog:
         Without a leader epoch it is one above the last, and recorded at once. The epoch of a log that follows
         another one is recorded there.
         """
+        if leader_epoch is not None and not volume.disk.exists(directory):
+            await volume.make_directories(_above(directory))
+            return cls._begin(volume, directory, config or LogConfig(), leader_epoch)
         if leader_epoch is None or not volume.disk.exists(f"{directory}/{RECOVERY_POINT}"):  # else it is durable
             await volume.make_directories(directory)
         log = cls(volume, directory, config or LogConfig(), await recover(volume, directory), leader_epoch)
@@ -123,6 +129,15 @@ class GrowingLog:
         except BaseException:
             log.abandon()
             raise
+        return log
+
+    @classmethod
+    def _begin(cls, volume: Volume, directory: str, config: LogConfig, leader_epoch: int) -> Self:
+        """Without a sync: nothing of it is durable before its first commit."""
+        volume.disk.make_directory(directory)
+        empty = Recovered(history=History(producers=ProducerStates(volume.producers.limits.partition_max)))
+        log = cls(volume, directory, config, empty, leader_epoch)
+        log._folder_is_new, log._names_synced = True, log._segments.name_changes
         return log
 
     def _adopt(self, recovered: Recovered) -> None:
@@ -297,18 +312,17 @@ class GrowingLog:
         growing = self._segments.growing
         if growing is not None and growing.unsynced_cut:
             raise DiskFull(f"{self.directory}: a write that failed is being cut off; commit, then try again")
-        if growing is None or self._is_full(growing, size) or self._is_old(growing, now):
+        if growing is None or (growing.summary.size and self._is_finished(growing.summary, size, now)):
             return self._segments.roll(self._end, self._history)
         return growing
 
-    def _is_full(self, segment: Segment, more: int) -> bool:
-        summary = segment.summary
-        too_long = self._end - summary.base_offset >= RELATIVE_OFFSET_MAX
-        return bool(summary.size) and (summary.size + more > self.config.segment_bytes or too_long)
-
-    def _is_old(self, segment: Segment, now: Microseconds) -> bool:
-        summary = segment.summary
-        return bool(summary.size) and now - summary.first_append_time >= self.config.segment_age
+    def _is_finished(self, summary: Summary, more: int, now: Microseconds) -> bool:
+        """The segment is full or old, or cannot count further."""
+        return (
+            summary.size + more > self.config.segment_bytes
+            or now - summary.first_append_time >= self.config.segment_age
+            or self._end - summary.base_offset >= RELATIVE_OFFSET_MAX
+        )
 
     # Durability
 
@@ -333,6 +347,8 @@ class GrowingLog:
     async def _commit(self) -> None:
         end, names, cut = self._end, self._segments.name_changes, self._segments.cut()
         directories = [self.directory] if names != self._names_synced else []
+        if self._folder_is_new:
+            directories.append(_above(self.directory))
         try:
             await self._volume.sync(self._segments.unsynced(self._durable), directories)
         except TooManyFiles:
@@ -341,7 +357,7 @@ class GrowingLog:
             raise self._stop(error) from error
         for segment in cut:
             segment.unsynced_cut = False
-        self._durable, self._names_synced = end, names
+        self._durable, self._names_synced, self._folder_is_new = end, names, False
         self._commits += 1
         growing = self._segments.growing
         if growing is not None and self._end == end and not growing.unsynced_cut:
@@ -474,3 +490,7 @@ class GrowingLog:
         self._closed = True
         self._volume.producers.leave(self.producers)
         self._segments.close()
+
+
+def _above(directory: str) -> str:
+    return directory.rpartition("/")[0]

@@ -57,11 +57,13 @@ class Summary:
         self.end_offset = envelope.end_offset
         self.size += envelope.size
         self.records += envelope.record_count
-        self.highest_timestamp = max(self.highest_timestamp, envelope.highest_timestamp)
+        if envelope.highest_timestamp > self.highest_timestamp:
+            self.highest_timestamp = envelope.highest_timestamp
         self.last_append_time = envelope.append_time
         self.priority_mask |= envelope.priority_mask
-        self.holds_delayed |= bool(envelope.attributes & ABOUT_DELAYS)
-        self.holds_ids |= bool(envelope.attributes & HOLDS_IDS)
+        if envelope.attributes:
+            self.holds_delayed |= bool(envelope.attributes & ABOUT_DELAYS)
+            self.holds_ids |= bool(envelope.attributes & HOLDS_IDS)
 
 
 @dataclass(slots=True)

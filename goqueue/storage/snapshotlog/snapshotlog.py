@@ -28,7 +28,7 @@ from goqueue.core.records.batch import (
     parse_envelope,
     records_of,
 )
-from goqueue.core.records.record import HEADER_SIZE, encode_record, walk_records
+from goqueue.core.records.record import HEADER_SIZE, encode_value, walk_records
 from goqueue.errors import DamagedData, TooLarge
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.segment import LOG
@@ -147,7 +147,7 @@ class SnapshotLog:
 
 
 def _batch(payloads: Sequence[bytes], now: Microseconds) -> Batch:
-    body = b"".join([encode_record(number, now, payload) for number, payload in enumerate(payloads)])
+    body = b"".join([encode_value(number, now, payload) for number, payload in enumerate(payloads)])
     if len(body) > BODY_SIZE_MAX:
         raise TooLarge(f"{len(body)} bytes do not fit into one batch, which has {BODY_SIZE_MAX} at most")
     return Batch(body, len(payloads), 0, _ONE_PRIORITY, now, NO_PRODUCER)

@@ -14,6 +14,7 @@ from goqueue.core.records.record import (
     Record,
     decode_records,
     encode_record,
+    encode_value,
 )
 from goqueue.errors import TooLarge
 from goqueue.types import Priority
@@ -79,3 +80,8 @@ def test_records_come_back_as_they_were_at_their_offsets(originals: list[Record]
         assert record.flags == flags
         assert (record.timestamp, record.key, record.value) == (original.timestamp, original.key, original.value)
         assert (record.headers, record.priority, record.due) == (original.headers, original.priority, original.due)
+
+
+@given(st.integers(0, 2**63), st.integers(0, 2**55 - 1), st.binary(max_size=100))
+def test_a_record_with_nothing_but_a_value_is_the_same_in_either_way(number: int, time: int, value: bytes) -> None:
+    assert encode_value(number, time, value) == encode_record(number, time, value)
