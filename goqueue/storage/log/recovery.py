@@ -338,7 +338,7 @@ class Recovery:
         self._shorten(segment, damage.position)
 
     def _shorten(self, segment: Segment, size: int) -> None:
-        """Synced before anything is written there: else a power cut brings the old bytes back, with new ones behind."""
+        """Synced before anything is written there: else a power cut may bring the old bytes back."""
         segment.unsynced_cut = True
         file = self._disk.open(segment.path())
         try:

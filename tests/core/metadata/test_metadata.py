@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goqueue.core.groups.registry import GroupRegistry, RegistryEntry
+from goqueue.core.groups.registry import GroupRegistry, RegistryEntry, SeenTopic
 from goqueue.core.groups.settings import GroupSettings
 from goqueue.core.metadata.metadata import BrokerMetadata, group_record, with_groups
 from goqueue.core.topics.metadata import Metadata, MetadataRecord
@@ -150,7 +150,7 @@ def record_of(metadata: BrokerMetadata, command: str, name: str, number: int) ->
         case "fix":
             return group_record(groups.fix(name, GroupSettings(max_deliveries=1 + number)))
         case "begin":
-            return group_record(groups.begin(name, "orders", uuid, 1, "latest"))
+            return group_record(groups.begin(name, SeenTopic("orders", uuid, 1, "latest")))
         case "remove":
             return group_record(groups.remove(name))
         case "doubt":

@@ -281,7 +281,7 @@ class AnswersBeforeTheMetadata(Buggy):
 
     def bug(self) -> AbstractContextManager[None]:
         class Hasty(StoredMetadata):
-            async def commit(self, now: Microseconds) -> bool:
+            async def commit(self) -> bool:
                 return False
 
         return replaced(metadata, "StoredMetadata", Hasty)

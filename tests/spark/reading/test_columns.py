@@ -1,7 +1,7 @@
 """Batches of the log become the same rows as a reader's messages, whatever is in them. No Spark here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -181,7 +181,7 @@ def test_a_record_with_a_wrong_length_shows_nobody_what_lies_behind_it(length: i
     record[28:32] = length.to_bytes(4, "big")
     whole = accept(Entry(b"value").encoded(0), 1)
     envelope = envelope_for(
-        replace(whole, body=bytes(record)), 0, leader_epoch=1, append_time=NOW, durable_offset=0
+        whole._replace(body=bytes(record)), 0, leader_epoch=1, append_time=NOW, durable_offset=0
     )
     with pytest.raises(CorruptMessage, match="longer than its batch has room for"):
         table(seal_envelope(envelope) + record, 0, 1)
