@@ -52,7 +52,7 @@ class Adopter:
         if is_damaged:
             for group in await self._register.call(ReadRegister()):
                 await self._register.call(NoteGeneration(group.name, generation))
-            await self._register.call(NoteMended())
+            await self._register.call(NoteMended(generation))
 
     async def _adopt(self, adoption: Adoption, generation: int) -> None:
         try:

@@ -113,9 +113,9 @@ class GroupRegister:
         return registry.group(adoption.name)
 
     @answers(NoteMended)
-    async def note_mended(self, _: NoteMended) -> None:
+    async def note_mended(self, message: NoteMended) -> None:
         with suppress(DiskFull):  # then the next start looks once more
-            await self._write(self.registry.mend())
+            await self._write(self.registry.mend(message.generation))
 
     @answers(NoteCeased)
     async def note_ceased(self, message: NoteCeased) -> KnownGroup:

@@ -94,7 +94,9 @@ class NoteAdopted(Request[KnownGroup]):
 
 @dataclass(frozen=True, slots=True)
 class NoteMended(Request[None]):
-    """All groups that could be found were adopted."""
+    """All groups that could be found were adopted. Others may come again, and begin above this generation."""
+
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)

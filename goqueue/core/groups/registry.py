@@ -15,8 +15,8 @@ An entry is a map: `v` (1), `kind`, `group`, and
     removed                   the group is gone; its partitions have yet to hear of it
     forgotten   id            they have; older entries lack the id and mean every group of this name
     doubted                   entries may have been lost: groups are to be looked for in the partitions
-    mended                    that was done
-    snapshot    groups, leaving, doubtful    stands for all entries before it; `doubtful` only if so
+    mended      generation    that was done; a group that is made later may have been lost, and begins above this one
+    snapshot    groups, leaving, doubtful, generation    stands for all entries before it; the last two only if so
 
 `start` is kept because a partition may be down when its group first sees it. Partitions that the topic gets later
 begin at their beginning: what is in them was published after the group began (G5).
@@ -87,6 +87,8 @@ class GroupRegistry:
         self._leaving: dict[tuple[str, int], KnownGroup] = {}
         self.is_doubtful = False
         """Entries were lost, or may have been, and nobody has looked for the groups since."""
+        self._mended_at = 0
+        """The generation above which groups begin that may have been lost."""
 
     def __iter__(self) -> Iterator[KnownGroup]:
         """Every group, in order of name."""
@@ -153,13 +155,14 @@ class GroupRegistry:
     def doubt(self) -> RegistryEntry:
         return _entry("doubted", "")
 
-    def mend(self) -> RegistryEntry:
-        return _entry("mended", "")
+    def mend(self, generation: int) -> RegistryEntry:
+        return _entry("mended", "", generation=generation)
 
     def snapshot(self) -> RegistryEntry:
         groups, leaving = ([each.to_plain() for each in some] for some in (self, self._leaving.values()))
         doubtful = {"doubtful": True} if self.is_doubtful else {}
-        return _entry("snapshot", "", groups=groups, leaving=leaving, **doubtful)
+        mended = {"generation": self._mended_at} if self._mended_at else {}
+        return _entry("snapshot", "", groups=groups, leaving=leaving, **doubtful, **mended)
 
     # Entries
 
@@ -179,7 +182,7 @@ class GroupRegistry:
     def _made(self, fields: RegistryEntry) -> None:
         """The id tells the group from what is left of an earlier one of this name."""
         name = check_group_name(fields["group"], by_broker=True)
-        self._groups[name] = KnownGroup(name, int(fields["id"]))
+        self._groups[name] = KnownGroup(name, int(fields["id"]), generation=self._mended_at)
 
     def _fixed(self, fields: RegistryEntry) -> None:
         self._change(fields, settings=GroupSettings.from_plain(fields["settings"]))
@@ -223,12 +226,13 @@ class GroupRegistry:
     def _doubted(self, _: RegistryEntry) -> None:
         self.is_doubtful = True
 
-    def _mended(self, _: RegistryEntry) -> None:
+    def _mended(self, fields: RegistryEntry) -> None:
         self.is_doubtful = False
+        self._mended_at = max(self._mended_at, int(fields.get("generation", 0)))
 
     def _replaced(self, fields: RegistryEntry) -> None:
         groups, leaving = (list(_groups_from(fields[key])) for key in ("groups", "leaving"))
-        self.is_doubtful = bool(fields.get("doubtful"))
+        self.is_doubtful, self._mended_at = bool(fields.get("doubtful")), int(fields.get("generation", 0))
         self._groups = {group.name: group for group in groups}
         self._leaving = {(group.name, group.id): group for group in leaving}
 

@@ -184,3 +184,14 @@ def _entry(registry: GroupRegistry, command: str, name: str, number: int) -> dic
         case "cease":
             return registry.cease(name, "topic-0", UUID(int=number - 1 if number else 0))
     return registry.remove(name)
+
+
+def test_a_group_that_may_have_been_lost_begins_above_every_generation_that_it_gave_out() -> None:
+    """G10: its members of before may still be there."""
+    registry = GroupRegistry()
+    written(registry, registry.doubt(), registry.mend(1_700_000_000))
+    written(registry, registry.make("billing", 1), registry.mend(1_600_000_000), registry.make("audit", 2))
+    again = GroupRegistry()
+    again.apply(registry.snapshot())
+    written(again, again.make("later", 3))
+    assert {each.generation for each in again} == {1_700_000_000}

@@ -80,7 +80,7 @@ def test_the_doubt_about_groups_survives_until_somebody_has_looked() -> None:
     metadata = replayed(billing())
     metadata.apply(group_record(metadata.groups.doubt()))
     assert replayed(metadata.snapshot()).groups.is_doubtful
-    metadata.apply(group_record(metadata.groups.mend()))
+    metadata.apply(group_record(metadata.groups.mend(7)))
     assert not replayed(metadata.snapshot()).groups.is_doubtful
     assert "doubtful" not in metadata.snapshot()["groups"]
 
@@ -156,7 +156,7 @@ def record_of(metadata: BrokerMetadata, command: str, name: str, number: int) ->
         case "doubt":
             return group_record(groups.doubt())
         case _:
-            return group_record(groups.mend())
+            return group_record(groups.mend(7))
 
 
 def state(metadata: BrokerMetadata) -> tuple[MetadataRecord, bool]:

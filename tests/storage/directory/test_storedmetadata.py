@@ -258,7 +258,7 @@ async def test_what_is_sound_of_a_damaged_register_is_imported_and_the_rest_is_d
             await stored.close()
     async with mounted(disk) as again:
         stored = await opened(again)
-        await stored.write([group_record(stored.groups.mend())], NOW)
+        await stored.write([group_record(stored.groups.mend(7))], NOW)
         await stored.close()
     async with mounted(disk) as again:
         assert not (await opened(again)).groups.is_doubtful
