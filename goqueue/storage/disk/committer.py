@@ -53,6 +53,8 @@ class Committer:
             raise Closed("the committer has stopped; nothing more can be made durable")
         current = self._gathering
         targets: list[SyncTarget] = [*files, *directories]
+        if not targets:
+            return  # no round would be begun for it
         self._raise_first(self._unheard, targets)
         current.count_callers(targets, 1)
         try:

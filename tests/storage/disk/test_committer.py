@@ -149,6 +149,18 @@ async def test_a_file_named_twice_is_synced_once_and_no_file_is_fine(
     assert committer.syncs == 1
 
 
+async def test_who_has_nothing_to_sync_does_not_wait_for_the_round_of_others(
+    committer: Committer, disk: SimulatedDisk, nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """No round would come after it."""
+    file = await new_file(disk, "/a")
+    other = Waiter(nursery, committer, file)
+    await trio.lowlevel.checkpoint()
+    nothing = Waiter(nursery, committer)
+    await trio.sleep(1)
+    assert (other.answer, nothing.answer) == ("durable", "durable")
+
+
 async def test_a_committer_that_nobody_asks_does_nothing(committer: Committer, autojump_clock: MockClock) -> None:
     await trio.sleep(3_600)
     assert (committer.rounds, committer.syncs) == (0, 0)
