@@ -75,6 +75,8 @@ class RegisterDamage:
     async def strike(self, disk: SimulatedDisk) -> bool:
         if not disk.is_directory(LIST) or not await as_before_the_import(disk):
             return False
+        if not disk.exists(OLD_REGISTER):  # there was no group to be written
+            return False
         self.harm.strike(disk, OLD_REGISTER)
         return True
 

@@ -15,7 +15,7 @@ An entry is a map: `v` (1), `kind`, `group`, and
     removed                   the group is gone; its partitions have yet to hear of it
     forgotten   id            they have; older entries lack the id and mean every group of this name
     doubted                   entries may have been lost: groups are to be looked for in the partitions
-    mended      generation    that was done; a group that is made later may have been lost, and begins above this one
+    mended      generation    that was done; a group that is made later may have been lost, and begins above it
     snapshot    groups, leaving, doubtful, generation    stands for all entries before it; the last two only if so
 
 `start` is kept because a partition may be down when its group first sees it. Partitions that the topic gets later

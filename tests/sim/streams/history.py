@@ -188,7 +188,8 @@ class StreamHistory(GroupBook):
 
     def refuse_commit(self, reading: Reading, keys: Iterable[Key], begun_at: float) -> None:
         """§5: nobody else has it, and nobody was asked to let go of it."""
-        tenures = [self._tenures.get(key) for key in keys]
+        tenures = [self._tenures.get(key) for key in keys if key not in reading.owed]
+        reading.owed.difference_update(keys)
         ours = [each for each in tenures if each is not None and each.reading is reading]
         if ours and len(ours) == len(tenures) and all(self._is_certain(each) for each in ours):
             raise Violation(f"§5: a commit of {list(keys)} by {reading} from {begun_at:.3f} on is refused")

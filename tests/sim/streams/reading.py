@@ -68,6 +68,9 @@ class Reading:
     gone: dict[Key, Spot] = field(default_factory=dict)
     """Of those that are gone. Where nobody else came in between, it goes on as if nothing had happened."""
 
+    owed: set[Key] = field(default_factory=set)
+    """It has let go of these, which its next commit of everything may name, though it has them again by then."""
+
     def gain(self, partitions: Iterable[Key]) -> None:
         for key in partitions:
             spot = self.gone.pop(key, Spot())
@@ -78,6 +81,7 @@ class Reading:
         for key in partitions:
             if key in self.spots:
                 self.gone[key] = self.spots.pop(key)
+                self.owed.add(key)
 
     def __str__(self) -> str:
         return self.holder
