@@ -1,6 +1,6 @@
 """Bugs planted in the ledgers, their journal, the dead letters and the client. A world of groups must find each."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import count
@@ -45,9 +45,12 @@ from goqueue.storage.snapshotlog import ledgers as ledgerlog
 from goqueue.storage.snapshotlog import snapshotlog
 from goqueue.storage.snapshotlog.ledgers import FOLDER, LedgerLog, Payload, WrittenLedger
 from goqueue.storage.snapshotlog.snapshotlog import SnapshotLog
+from goqueue.testing.disk import SimulatedDisk
 from goqueue.types import Microseconds, Offset
 from tests.sim.clients.world import ClientTally, ClientWorld
 from tests.sim.disk.bugs import replaced
+from tests.sim.disk.plan import Ending
+from tests.sim.groups import plan
 from tests.sim.groups.world import GroupWorld
 
 
@@ -324,7 +327,22 @@ class RemovesOneSegmentTooMany(Buggy):
         return replaced(retention, "count_expired", too_many)
 
 
-class RemovesBeforeAcksAreDurable(Buggy):
+class OftenRemoves(GroupWorld):
+    """Retention by acks wherever it can be, acks that are synced late, and a power cut at the end of every life."""
+
+    def __init__(self, seed: int, without: Collection[int] = ()) -> None:
+        with replaced(plan, "REMOVING_ODDS", 1.0):
+            super().__init__(seed, without)
+
+    async def run(self) -> ClientTally:
+        with replaced(ledgers, "UNSYNCED_SECONDS_MAX", 30.0):
+            return await super().run()
+
+    async def _end(self, node: trio.Nursery, ending: Ending) -> SimulatedDisk:
+        return await super()._end(node, Ending.POWER_CUT)
+
+
+class RemovesBeforeAcksAreDurable(OftenRemoves, Buggy):
     def bug(self) -> AbstractContextManager[None]:
         class Hasty(AckedRetention):
             def __init__(self, here: Ledgers, log: Log) -> None:
