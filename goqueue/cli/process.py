@@ -46,6 +46,11 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, MAPPED_SIZE_MIN)
 
 
+def postpone_full_collections() -> None:
+    """From the beginning: what a start makes stays, and looking at all of it time and again is an eighth of it."""
+    gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, NEVER)
+
+
 class BrokerProcess:
     def __init__(
         self, processor_time: Callable[[], float] = time.process_time, trim: Callable[[], None] = trim_free_memory
@@ -68,7 +73,6 @@ class BrokerProcess:
     def settle(self) -> None:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(YOUNG_OBJECTS, YOUNG_ROUNDS, NEVER)
 
     def tidy(self, *, idle: bool) -> None:
         """A single request may keep it busy for seconds, as a join of a group over a thousand partitions does."""

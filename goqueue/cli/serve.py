@@ -12,7 +12,7 @@ import trio
 
 from goqueue.actors.front.ports import Ports, serving
 from goqueue.cli.config import settings_options
-from goqueue.cli.process import BrokerProcess, keep_freed_memory
+from goqueue.cli.process import BrokerProcess, keep_freed_memory, postpone_full_collections
 from goqueue.cli.program.output import JSON, output_option, printable
 from goqueue.cli.program.running import Misuse, ended_by_others
 from goqueue.environment import Environment, SystemClock, TcpNetwork
@@ -33,6 +33,7 @@ def serve(loaded: LoadedSettings, output: str) -> None:
     environment = Environment(RealDisk(), TcpNetwork(), SystemClock(), SystemRandom())
     _check_node(loaded)
     keep_freed_memory()
+    postpone_full_collections()
     try:
         with ended_by_others():
             trio.run(_serve, environment, loaded.settings, output)

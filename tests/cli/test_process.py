@@ -6,13 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from goqueue.cli.process import ROUNDS_WHEN_BUSY, TRIM_SECONDS, BrokerProcess, trim_free_memory
+from goqueue.cli.process import (
+    NEVER,
+    ROUNDS_WHEN_BUSY,
+    TRIM_SECONDS,
+    BrokerProcess,
+    postpone_full_collections,
+    trim_free_memory,
+)
 
 
 @pytest.fixture
 def process() -> Iterator[BrokerProcess]:
     """The collector is the test's own process's: it is left as it was."""
     threshold = gc.get_threshold()
+    postpone_full_collections()
     yield BrokerProcess(lambda: 0.0)
     gc.set_threshold(*threshold)
     gc.unfreeze()
@@ -25,6 +33,10 @@ def test_its_memory_is_what_the_system_says(process: BrokerProcess) -> None:
 def test_what_is_there_after_the_start_is_not_looked_at_again(process: BrokerProcess) -> None:
     process.settle()
     assert gc.get_freeze_count() > 1_000
+
+
+def test_no_collection_of_everything_comes_by_itself(process: BrokerProcess) -> None:
+    assert gc.get_threshold()[2] == NEVER
 
 
 def test_free_memory_goes_back_once_a_minute() -> None:
