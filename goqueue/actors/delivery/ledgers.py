@@ -61,6 +61,8 @@ logger = logging.getLogger("goqueue.ledgers")
 
 ROUNDS_PER_CLAIM = 5
 """Under constant writes a recovery point claims what is durable at every fifth sync."""
+IDLE_SECONDS_BEFORE_CLAIM = 0.5
+"""Else it comes once nothing more is written: it takes as long as several syncs."""
 
 
 class StreamPosition(NamedTuple):
@@ -238,16 +240,19 @@ class Ledgers:
                     await trio.sleep_forever()
                 self._unsynced, self._before_sync = trio.Event(), None
                 try:
-                    await self._keep(claims=round_ % ROUNDS_PER_CLAIM == 0)
+                    await self._keep(claims=round_ % ROUNDS_PER_CLAIM == ROUNDS_PER_CLAIM - 1)
                 except (TooManyFiles, DiskFull):
                     self._unsynced.set()  # try again, until there is a free descriptor, or room
 
     async def _keep(self, *, claims: bool) -> None:
         await self.companion.commit()
+        if self.companion.has_grown:
+            await self._compact()  # which claims it too
+            return
+        with trio.move_on_after(0.0 if claims else IDLE_SECONDS_BEFORE_CLAIM):
+            await self._unsynced.wait()
         if claims or not self._unsynced.is_set():
             await self.companion.checkpoint()
-        if self.companion.has_grown:
-            await self._compact()
 
     async def _compact(self) -> None:
         assert self._log is not None

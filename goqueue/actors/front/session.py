@@ -28,7 +28,7 @@ from goqueue.core.security import audit
 from goqueue.core.security.principals import ANONYMOUS, Principal
 from goqueue.core.security.quotas import charge
 from goqueue.core.security.rights import authorise
-from goqueue.errors import GoQueueError
+from goqueue.errors import ActorDied, GoQueueError
 from goqueue.net.wire.codec import check_bounds
 from goqueue.net.wire.groups import OffsetsCommitted
 from goqueue.net.wire.kinds import KIND_NAMES, Answer, Request
@@ -37,6 +37,7 @@ from goqueue.nursery import PlainNursery
 
 LIMITS = Limits()
 
+logger = logging.getLogger("goqueue.requests")
 audit_log = logging.getLogger("goqueue.audit")
 
 
@@ -114,6 +115,12 @@ class BrokerSession:
         except GoQueueError as error:
             outcome = error.code
             responder.refuse(error)
+        except Exception:
+            # A bug in the broker: it costs this request, and neither the connection nor its neighbours (G14).
+            logger.exception("%s could not be served", kind)
+            refusal = ActorDied(f"{kind} could not be served; the log of the broker says why")
+            outcome = refusal.code
+            responder.refuse(refusal)
         finally:
             if audit.is_audited(kind, request) and audit_log.isEnabledFor(logging.INFO):
                 requester = audit.Requester(self.principal, self.address, self.number, responder.request_id)

@@ -69,8 +69,10 @@ async def add_partitions(session: BrokerSession, request: wire.AddPartitions) ->
 
 
 async def describe_topics(session: BrokerSession, request: wire.DescribeTopics) -> wire.Topics:
-    slices = Slices()
-    return await _topics(await described_topics(session.broker.topics, request.names, slices), slices)
+    """One at a time on a connection."""
+    async with session.describing:
+        slices = Slices()
+        return await _topics(await described_topics(session.broker.topics, request.names, slices), slices)
 
 
 async def delete_topic(session: BrokerSession, request: wire.DeleteTopic) -> wire.Done:

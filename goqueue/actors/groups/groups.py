@@ -33,6 +33,7 @@ from goqueue.core.groups.registry import GROUP_ID_BITS, KnownGroup
 from goqueue.core.names import REDRIVE
 from goqueue.environment import Environment
 from goqueue.errors import (
+    DiskFull,
     GoQueueError,
     StorageError,
     UnknownFormat,
@@ -88,7 +89,8 @@ class Groups(Actor):
         await self._adopter.run()  # before those that seem unused are removed
         known = [group for group in await self._register.call(ReadRegister()) if group.name != REDRIVE]
         for unused in [group for group in known if group.settings is None]:
-            await self._register.call(NoteRemoved(unused.name))  # nobody ever joined it
+            with suppress(DiskFull):  # the next start removes it
+                await self._register.call(NoteRemoved(unused.name))  # nobody ever joined it
         names = [group.name for group in known if group.settings is not None]
         await self._supervisor.call(RemoveChildren(tuple(map(_child_name, names))))  # from before a restart
         await self._add(names)
@@ -168,7 +170,8 @@ class Groups(Actor):
         if failed:
             logger.warning("%d partitions still know group %s: %s", len(failed), known.name, failed[0])
         else:
-            await self._register.call(NoteForgotten(known.name, known.id))
+            with suppress(DiskFull):  # the next start asks them once more
+                await self._register.call(NoteForgotten(known.name, known.id))
 
     def _group(self, name: str) -> Callable[[], Group]:
         return lambda: Group(name, self._volume, self._data, self._topics, self._register)

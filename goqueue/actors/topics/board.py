@@ -13,8 +13,11 @@ from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.statistics import TopicCounts
 from goqueue.actors.topics.requests import OutlineTopics, PartitionView, TopicView
 from goqueue.core.topics.metadata import KnownTopic, Metadata
-from goqueue.errors import ActorDied, StorageError, UnknownTopic
+from goqueue.errors import ActorDied, Closed, StorageError, TooLarge, UnknownTopic
 from goqueue.storage.slices import Slices
+
+PARTITIONS_SHOWN_MAX = 200_000
+"""Limit of the partitions in one description of topics."""
 
 
 class TopicsBoard:
@@ -46,11 +49,14 @@ class TopicsBoard:
         return found
 
     async def describe(self, names: Sequence[str] | None, slices: Slices) -> tuple[TopicView, ...]:
-        """These topics, or all of them. A partition that is being started is waited for."""
+        """These topics, or all of them, each once. A partition that is being started is waited for."""
         if names is not None:
-            return tuple([await self.view(topic, slices) for topic in list(map(self.topic, names))])
-        views = []
-        for topic in self.topics():
+            topics = [self.topic(name) for name in dict.fromkeys(names)]
+            _check_size(topics)
+            return tuple([await self.view(topic, slices) for topic in topics])
+        views, topics = [], self.topics()
+        _check_size(topics)
+        for topic in topics:
             with suppress(UnknownTopic):  # deleted meanwhile
                 views.append(await self.view(topic, slices))
         return tuple(views)
@@ -61,9 +67,9 @@ class TopicsBoard:
             for number in topic.numbers:
                 views.append(await _view(number, self.ref(topic, number)))
                 await slices.step()
-        except ActorDied:
+        except (ActorDied, Closed):
             self._check_there(topic)
-            raise
+            raise ActorDied(f"a partition of topic {topic.name} is being started or stopped; try again") from None
         await slices.step()
         return TopicView(topic.name, topic.uuid, topic.config.to_plain(), tuple(views))
 
@@ -92,15 +98,25 @@ class TopicsBoard:
         return TopicCounts(len(self._topics), partitions, len(self._unavailable), len(self._lost), deepest)
 
 
+def _check_size(topics: Sequence[KnownTopic]) -> None:
+    """Before the memory for it is taken (G14)."""
+    partitions = sum(topic.partitions for topic in topics)
+    if len(topics) > 1 and partitions > PARTITIONS_SHOWN_MAX:
+        raise TooLarge(
+            f"these topics have {partitions:,} partitions, and an answer at most {PARTITIONS_SHOWN_MAX:,}; ask for "
+            "fewer by name"
+        )
+
+
 async def _view(number: int, ref: ActorRef) -> PartitionView:
     try:
         board = ref.board
         if not isinstance(board, PartitionBoard):
             board = await board_of(ref)
+        log = board.log
+        damage = await board.damage() if log.damage_met else ()
     except StorageError as error:
         return PartitionView(number, 0, 0, 0, error)
-    log = board.log
-    damage = await board.damage() if log.damage_met else ()
     hold = board.ledgers.acked.hold()
     return PartitionView(number, log.leader_epoch, log.log_start, log.end_offset, damage=damage, hold=hold)
 

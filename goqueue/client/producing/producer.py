@@ -175,7 +175,7 @@ class Producer:
         outcome = Outcome(len(values), trio.current_time())
         chunk = self._chunk(outcome, plan, values, keys)
         if values and not all_sound(values, keys or (), plan.content.headers):
-            chunk = _only_sound(chunk, outcome)
+            chunk = _only_sound(chunk, keys, outcome)
         if len(chunk):
             self._sender.add(chunk)
         await outcome.wait()
@@ -287,12 +287,12 @@ def _check_all(values: Sequence[bytes | None], keys: Sequence[bytes | None] | No
             raise
 
 
-def _only_sound(chunk: Chunk, outcome: Outcome) -> Chunk:
-    """Without bad messages; these fail alone."""
+def _only_sound(chunk: Chunk, keys: Sequence[bytes | None] | None, outcome: Outcome) -> Chunk:
+    """Without bad messages; these fail alone. `keys` as they were given: a chunk of empty ones has none."""
     bad = set()
     for number, value in enumerate(chunk.values):
         try:
-            check_content(value, chunk.keys and chunk.keys[number], chunk.content.headers)
+            check_content(value, keys and keys[number], chunk.content.headers)
         except InvalidMessage as error:
             outcome.settle(number, error)
             bad.add(number)

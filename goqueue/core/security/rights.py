@@ -85,9 +85,11 @@ def _produce(request: Any) -> Needs:
 
 def _fetch(request: Any) -> Needs:
     """A member of a group in stream mode consumes; anybody else reads."""
-    if request.group is not None:
+    if request.group is None or request.member is None:
+        yield from _topics_of(Right.READ, request.partitions)
+    else:
         yield Permission(Right.CONSUME, Resource.GROUP, request.group)
-    yield from _topics_of(Right.READ if request.group is None else Right.CONSUME, request.partitions)
+        yield from _topics_of(Right.CONSUME, request.partitions)
 
 
 def _join(request: Any) -> Needs:

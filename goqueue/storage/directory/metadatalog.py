@@ -50,6 +50,10 @@ class MetadataLog:
         return self._log.durable == self._log.written
 
     @property
+    def is_claimed(self) -> bool:
+        return self._log.is_claimed
+
+    @property
     def has_grown(self) -> bool:
         return self._log.has_grown
 

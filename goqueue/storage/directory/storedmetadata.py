@@ -19,7 +19,7 @@ from functools import partial
 import msgpack
 
 from goqueue.core.groups.registry import GroupRegistry
-from goqueue.core.metadata.metadata import BrokerMetadata, with_groups
+from goqueue.core.metadata.metadata import BrokerMetadata, group_record, with_groups
 from goqueue.core.topics.metadata import MetadataRecord
 from goqueue.errors import Closed, DiskFull, StorageError, TooManyFiles, UnknownFormat
 from goqueue.storage.directory.metadatalog import FoundMetadata, MetadataLog
@@ -51,8 +51,8 @@ class StoredMetadata:
         except BaseException:
             log.abandon()
             raise
-        if found.torn:  # it may have held entries of the second before the end
-            stored.metadata.groups.is_doubtful = True
+        if found.torn:
+            await stored._doubt_groups(now)
         volume.journals.enter(GROUPS, stored._packed_groups)
         return stored
 
@@ -76,6 +76,14 @@ class StoredMetadata:
         self.metadata.apply(snapshot)
         self.reports += found.reports
 
+    async def _doubt_groups(self, now: Microseconds) -> None:
+        """The torn end may have held entries of the second before it. That is known only now, so it is written."""
+        self.metadata.groups.is_doubtful = True
+        if self.metadata.has_groups:
+            with suppress(DiskFull):
+                await self.write([group_record(self.metadata.groups.doubt())], now)
+                await self._log.commit()
+
     @property
     def why_no_groups(self) -> str:
         """Why no group can be used; empty when groups can."""
@@ -85,7 +93,7 @@ class StoredMetadata:
     def groups(self) -> GroupRegistry:
         """Raises the reason when no group can be used."""
         if self._why_no_groups is not None:
-            raise type(self._why_no_groups)(self._why_no_groups.message)
+            raise UnknownFormat(self._why_no_groups.message)
         return self.metadata.groups
 
     async def write(self, records: Sequence[MetadataRecord], now: Microseconds) -> None:
@@ -95,11 +103,10 @@ class StoredMetadata:
             self.metadata.apply(record)
 
     async def commit(self) -> bool:
-        """Make everything durable; returns whether there was anything."""
-        if self._log.is_durable:
-            return False
-        await self._log.commit()
-        return True
+        """Make everything durable; returns whether something is to be claimed."""
+        if not self._log.is_durable:
+            await self._log.commit()
+        return not self._log.is_claimed
 
     async def claim(self, now: Microseconds) -> None:
         """Claim durably what is durable, so that a start knows what it lost; a log that has grown becomes a

@@ -342,7 +342,8 @@ class GrowingLog:
         return self._durable
 
     def _has_unsynced_names_or_cuts(self) -> bool:
-        return self._names_synced != self._segments.name_changes or bool(self._segments.cut())
+        has_new_names = self._folder_is_new or self._names_synced != self._segments.name_changes
+        return has_new_names or bool(self._segments.cut())
 
     async def _commit(self) -> None:
         end, names, cut = self._end, self._segments.name_changes, self._segments.cut()

@@ -80,6 +80,7 @@ class Log(GrowingLog):
             if found is not None:
                 return self._slice(found.data, found.next_offset)
             offset = segment.end_offset
+            self._check_open()
         return self._slice(b"", offset)
 
     def _note_damage(self, met: DamagedData) -> None:
@@ -108,8 +109,7 @@ class Log(GrowingLog):
         return segment
 
     def _check_readable(self, offset: Offset, limit: Offset) -> None:
-        if self._closed:
-            raise Closed(f"the log in {self.directory} is closed")
+        self._check_open()
         if not self._log_start <= offset <= limit:
             raise OffsetOutOfRange(
                 f"offset {offset} is not between {self._log_start} and {limit}; read from one of these",
@@ -117,12 +117,18 @@ class Log(GrowingLog):
                 end=limit,
             )
 
+    def _check_open(self) -> None:
+        """Also before each further segment: the files of a log that was closed meanwhile may be gone."""
+        if self._closed:
+            raise Closed(f"the log in {self.directory} is closed")
+
     def _slice(self, data: Buffer, next_offset: Offset) -> LogSlice:
         return LogSlice(data, next_offset, self._log_start, self._high_watermark)
 
     async def offset_at_time(self, time: Microseconds) -> Offset | None:
         """The first record of this time or later that readers can see, or None."""
         for segment in self._segments.walk(self._log_start):
+            self._check_open()
             if segment.summary.highest_timestamp >= time and segment.end_offset > self._log_start:
                 offset = await segment.first_offset_at(time, self._log_start)
                 if offset is not None:
@@ -132,6 +138,7 @@ class Log(GrowingLog):
     async def next_of_lane(self, lane: int, offset: Offset) -> Offset | None:
         """The first record of this priority, from `offset` on, that readers can see, or None."""
         for segment in self._segments.walk(offset):
+            self._check_open()
             if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:
                 found = await segment.first_offset_of_lane(lane, max(offset, self._log_start))
                 if found is not None:
@@ -148,6 +155,7 @@ class Log(GrowingLog):
         By the lane index alone: the stretches in between are not read.
         """
         for segment in self._segments.walk(offset):
+            self._check_open()
             if segment.base_offset >= end:
                 break
             if segment.summary.priority_mask >> lane & 1 and segment.end_offset > offset:

@@ -7,7 +7,8 @@ Each record is a msgpack array. Its first three fields name the group, its id an
     [group, id, wall, nil]                                    the group is forgotten
     snapshot: [1, wall, is_doubtful, [[group, id, producer, settings, number, ledger, is_spent, about] …], part, of]
 
-A snapshot of many ledgers is cut into parts, which count once all of them are there; `part` counts from 0.
+A snapshot of many ledgers is cut into parts, which count once all of them are there; `part` counts from 0. A part
+with a very large ledger is too large for one record, and is cut into pieces: [nil, piece, of, bytes].
 
 `about` is a map: `settings`, the group's settings in the register, so that a lost register can be rebuilt; `lost`,
 [wall, shown], says that progress was lost here at this time, with the committed offset that was shown to users
@@ -33,6 +34,7 @@ first snapshot of a log with a temporary name; then the log gets its name, and t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,6 +60,8 @@ JOURNAL, IMPORTED = "ledgers", "ledgers.imported"
 VERSION = 1
 PART_BYTES = 1024 * 1024
 """A part of a snapshot is full when its ledgers have this many bytes."""
+PIECE_BYTES = 8 * 1024 * 1024
+"""A larger record is cut into pieces of this size: with its neighbours it has to fit into a batch."""
 _MILLION = 1_000_000
 
 Payload = list[Any]
@@ -152,7 +156,7 @@ class LedgerLog:
     async def compact(
         self, ledgers: Sequence[WrittenLedger], now: float, wall: Microseconds, doubtful: bool
     ) -> None:
-        await self.log.replace(snapshot_parts(ledgers, now, wall, doubtful), wall)
+        await self.log.replace(in_pieces(snapshot_parts(ledgers, now, wall, doubtful)), wall)
 
 
 def _has_journal(volume: Volume, directory: str) -> bool:
@@ -170,7 +174,7 @@ async def _import_journal(volume: Volume, directory: str, now: float, wall: Micr
     journal.abandon()
     found = _Replaying(now, wall).run(*_items_of(replayed))
     snapshot = snapshot_parts([*found.ledgers.values()], now, wall, found.is_doubtful)
-    await _write_beside(volume, directory, snapshot, wall)
+    await volume.reserve.with_room(partial(_write_beside, volume, directory, snapshot, wall))
     await _set_journal_aside(volume, directory)
     reports = [*replayed.reports, f"{directory}/{JOURNAL} was imported into {directory}/{FOLDER}"]
     return FoundLedgers(lost=found.lost, reports=reports if replayed.reports else [])
@@ -198,7 +202,7 @@ async def write_log(volume: Volume, folder: str, snapshot: Sequence[bytes], wall
     """A new log that holds this snapshot, durably."""
     log, _ = await SnapshotLog.open(volume, folder, leader_epoch=0)
     try:
-        await log.replace(snapshot, wall)
+        await log.replace(in_pieces(snapshot), wall)
         await log.close()
     finally:
         log.abandon()
@@ -237,6 +241,18 @@ def _part(ledgers: Sequence[bytes], head: list[Any], number: int, count: int) ->
         packer.pack(each)
     packer.pack_array_header(len(ledgers))
     return b"".join((packer.bytes(), *ledgers, msgpack.packb(number), msgpack.packb(count)))
+
+
+def in_pieces(records: Sequence[bytes]) -> list[bytes]:
+    found = list[bytes]()
+    for record in records:
+        cuts = range(0, len(record), PIECE_BYTES)
+        if len(cuts) <= 1:
+            found.append(record)
+        else:
+            pieces = enumerate(record[at : at + PIECE_BYTES] for at in cuts)
+            found += [msgpack.packb([None, number, len(cuts), piece]) for number, piece in pieces]
+    return found
 
 
 def is_snapshot(record: bytes) -> bool:
@@ -324,6 +340,8 @@ class _Replaying:
         self._found = FoundLedgers()
         self._parts: list[Payload] = []
         """The parts of a snapshot that is not complete yet."""
+        self._pieces: list[bytes] = []
+        """The same of a part."""
 
     def run(self, items: Sequence[bytes | LostRecords], torn: int = 0) -> FoundLedgers:
         found = self._found
@@ -349,8 +367,16 @@ class _Replaying:
     def _replay(self, payload: Payload) -> None:
         if isinstance(payload[0], str):
             self._take(payload)
+        elif payload[0] is None:
+            self._take_piece(*payload[1:4])
         else:
             self._take_part(payload)
+
+    def _take_piece(self, number: int, count: int, data: bytes) -> None:
+        self._pieces = [*self._pieces, data] if number else [data]
+        if number + 1 == count == len(self._pieces):
+            whole, self._pieces = b"".join(self._pieces), []
+            self._take_part(msgpack.unpackb(whole))
 
     def _at(self, wall: Microseconds) -> float:
         self._latest = max(self._latest, self._now - max(0, self._wall - wall) / _MILLION)

@@ -29,7 +29,7 @@ from goqueue.core.records.batch import (
     records_of,
 )
 from goqueue.core.records.record import HEADER_SIZE, encode_value, walk_records
-from goqueue.errors import DamagedData, TooLarge
+from goqueue.errors import DamagedData, DiskFull, TooLarge
 from goqueue.storage.log.log import Log
 from goqueue.storage.log.segment import LOG
 from goqueue.storage.log.volume import Volume
@@ -81,6 +81,8 @@ class SnapshotLog:
         config = LogConfig(segment_bytes=SEGMENT_BYTES)
         log = await Log.open(volume, directory, config, leader_epoch=leader_epoch)
         try:
+            if log.durable_offset < log.end_offset:
+                raise DiskFull(f"{directory} cannot be made durable as it is, and is not read before; try again")
             found = await _read_all(volume, log)
         except BaseException:
             log.abandon()
@@ -133,6 +135,9 @@ class SnapshotLog:
         start = self._log.append(batches, now)[0]
         await self.commit()
         self._snapshot_size = sum(batch.size for batch in batches)
+        if start == self._log.log_start:  # there is nothing before it
+            await self.checkpoint()
+            return
         end = self._log.end_offset
         await self._log.delete_before(start)
         self._claimed = end

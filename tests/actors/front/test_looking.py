@@ -15,9 +15,10 @@ from goqueue.actors.groups.requests import FindGroup
 from goqueue.actors.node.broker import Broker
 from goqueue.actors.runtime.messages import Request
 from goqueue.actors.runtime.ref import ActorRef
+from goqueue.actors.topics import board as topicsboard
 from goqueue.actors.topics.board import described_topics
 from goqueue.core.ledger.settlements import Action
-from goqueue.errors import UnknownTopic
+from goqueue.errors import TooLarge, UnknownTopic
 from goqueue.net.wire import groups as groupwire
 from goqueue.net.wire import kinds
 from goqueue.net.wire import messages as wire
@@ -160,3 +161,19 @@ async def test_a_group_that_was_deleted_is_not_shown(disk: SimulatedDisk, autoju
         await there.client.ask(bodies.leave("audit", "ann", 0))
         await there.client.ask(groupwire.DeleteGroup("audit"))
         assert list((await groups_board(there.broker.groups)).refs()) == ["billing"]
+
+
+async def test_a_topic_is_described_once_and_an_answer_has_a_bound(
+    disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G14: a request of a few bytes must not cost gigabytes."""
+    async with broker(disk) as running:
+        await create(running, "orders", 3)
+        await create(running, "invoices", 3)
+        [topic] = await described_topics(running.topics, ("orders",) * 1_000)
+        assert topic.name == "orders"
+        monkeypatch.setattr(topicsboard, "PARTITIONS_SHOWN_MAX", 5)
+        for names in (None, ("orders", "invoices")):
+            with pytest.raises(TooLarge, match="ask for fewer by name"):
+                await described_topics(running.topics, names)
+        assert await described_topics(running.topics, ("orders",))

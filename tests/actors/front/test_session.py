@@ -1,5 +1,7 @@
 """The session of a client without a socket: requests in, answers out, and what it does when there is no room."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -11,7 +13,7 @@ from goqueue.actors.front.serving import SERVING
 from goqueue.actors.front.session import BrokerSession
 from goqueue.actors.groups import requests as ask
 from goqueue.core.ledger.settlements import Action
-from goqueue.errors import GoQueueError, ProtocolError, UnknownGroup
+from goqueue.errors import ActorDied, GoQueueError, ProtocolError, UnknownGroup
 from goqueue.net.wire.errors import GoingAway
 from goqueue.net.wire.groups import (
     CommitPartition,
@@ -26,6 +28,7 @@ from goqueue.net.wire.groups import (
     SettleDelivery,
 )
 from goqueue.net.wire.kinds import ANSWERS
+from goqueue.net.wire.messages import Stats, StatsReport
 from tests.actors.front.connectionstage import MEMBERSHIP, TOPIC, Stage, delivery, staged
 from tests.net import bodies
 
@@ -51,6 +54,22 @@ async def learn_of_partition(session: BrokerSession) -> None:
 
 def test_every_kind_of_request_is_served() -> None:
     assert set(SERVING.begun) | set(SERVING.answered) == set(ANSWERS)
+
+
+async def test_a_bug_in_the_broker_costs_the_request_that_met_it_and_nothing_else(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stumble(_session: BrokerSession, _request: object) -> StatsReport:
+        raise FileNotFoundError("a file that was there a moment ago")
+
+    async with staged() as stage:
+        serving = replace(SERVING, answered={**SERVING.answered, Stats: stumble})
+        session = BrokerSession(stage.broker, serving, Bounds(), address="127.0.0.1:5000")
+        with pytest.raises(ActorDied, match="the log of the broker says why"):
+            await session.call(Stats())
+        assert "stats could not be served" in caplog.text
+        membership: object = await session.call(JOIN)
+        assert membership == MEMBERSHIP
 
 
 async def test_a_call_returns_the_answer_or_raises_the_error(autojump_clock: MockClock) -> None:

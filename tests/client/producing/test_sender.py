@@ -297,6 +297,9 @@ async def test_keys_and_values_must_pair(machine: Machine, autojump_clock: MockC
         async with client.producer("orders") as producer:
             with pytest.raises(goqueue.InvalidMessage, match="2 values and 1 keys"):
                 await producer.send_many([b"a", b"b"], keys=[b"k"])
+            with pytest.raises(goqueue.PublishFailed) as wrong_keys:
+                await producer.send_many([b"a", b"b"], keys=["", ""])  # type: ignore[list-item]
+            assert [type(each) for each in wrong_keys.value.results] == [goqueue.InvalidMessage] * 2
 
 
 async def test_leaving_a_producer_may_be_cancelled_while_it_flushes(

@@ -3,7 +3,7 @@
 import pytest
 
 from goqueue.core.groups.redrive import check_redrive
-from goqueue.core.groups.start import check_reset
+from goqueue.core.groups.start import check_reset, may_miss
 from goqueue.errors import InvalidConfig, InvalidName, ProtocolError
 
 
@@ -35,3 +35,8 @@ def test_a_redrive_has_a_speed_at_which_it_ends() -> None:
 def test_a_redrive_names_nothing_of_the_brokers_own(topic: str, group: str | None, to: str | None) -> None:
     with pytest.raises(InvalidName):
         check_redrive(topic, group, to, all_groups=False, per_second=None)
+
+
+def test_only_a_group_that_begins_at_the_earliest_misses_nothing_if_it_begins_later() -> None:
+    """An offset behind the end of the log means its end, which moves."""
+    assert [may_miss(start) for start in ("earliest", "latest", "offset:7", "time:7")] == [False, True, True, True]

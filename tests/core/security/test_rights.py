@@ -58,7 +58,8 @@ def test_a_publish_needs_each_of_its_topics_once() -> None:
 
 def test_a_member_of_a_stream_consumes_what_a_reader_reads() -> None:
     fetch = messages.Fetch(0, 1, (messages.FetchPartition(UUID, 0, 0, 0),))
-    assert needs(fetch) == [("read", "topic", UUID)]
+    for reader in (fetch, fetch._replace(group="g"), fetch._replace(member="m")):
+        assert needs(reader) == [("read", "topic", UUID)]
     assert needs(fetch._replace(group="g", member="m")) == [("consume", "group", "g"), ("consume", "topic", UUID)]
 
 

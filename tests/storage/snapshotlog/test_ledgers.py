@@ -17,6 +17,7 @@ from goqueue.core.offsetset import Run
 from goqueue.errors import UnknownFormat
 from goqueue.storage.journals.journal import Journal
 from goqueue.storage.log.volume import Volume
+from goqueue.storage.snapshotlog import ledgers
 from goqueue.storage.snapshotlog.ledgers import (
     FOLDER,
     IMPORTED,
@@ -129,9 +130,12 @@ async def test_what_was_written_comes_back(disk: SimulatedDisk, autojump_clock: 
         assert (found.lost, found.is_doubtful) == (0, False)
 
 
+@pytest.mark.parametrize("piece_bytes", [7, ledgers.PIECE_BYTES])
 async def test_a_snapshot_stands_for_everything_and_numbers_go_on(
-    disk: SimulatedDisk, autojump_clock: MockClock
+    piece_bytes: int, disk: SimulatedDisk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However large a ledger is: one that fits into no record is cut into pieces."""
+    monkeypatch.setattr(ledgers, "PIECE_BYTES", piece_bytes)
     async with mounted(disk) as volume:
         log, _ = await open_log(volume)
         shell = Shell(log)

@@ -70,6 +70,22 @@ async def test_an_append_is_whole_or_not_there(
     assert all(each in ([b"a"], [b"a", b"b" * 3_000, b"c" * 3_000]) for each in outcomes)
 
 
+async def test_the_folder_is_durable_with_what_is_in_it_though_the_first_append_found_no_room(
+    volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
+) -> None:
+    log = await opened(volume)
+    disk.capacity = CAPACITY - disk.space("/").free
+    with pytest.raises(DiskFull):
+        log.append([b"a"], NOW)
+    disk.capacity = CAPACITY
+    await log.checkpoint()
+    async with mounted(image := disk.kill()) as again:
+        log = await opened(again)
+        log.append([b"b"], NOW)
+        await log.commit()
+        assert [(await found_on(image.crash())).items for _ in range(CRASHES)] == [[b"b"]] * CRASHES
+
+
 async def test_a_snapshot_stands_for_all_before_it(
     volume: Volume, disk: SimulatedDisk, autojump_clock: MockClock
 ) -> None:
