@@ -49,7 +49,7 @@ FOUND_FROM = {
     "remembers-only-acks": 1,
     "removes-before-acks-are-durable": 41,
     "removes-one-segment-too-many": 24,
-    "skips-what-is-damaged": 41,
+    "skips-what-is-damaged": 271,
 }
 """Where the search begins: with a seed that reaches it soon."""
 
