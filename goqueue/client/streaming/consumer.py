@@ -198,6 +198,8 @@ class StreamConsumer(Consumer):
         """All that was handed out so far is done, or up to this message of its partition. `StaleGeneration` when
         a partition has gone to another member: the messages come again there, and the others are committed."""
         self._check_open()
+        if self._membership.fenced is not None:
+            raise self._membership.fenced  # no partition will ever take it: it is not tried for long
         await self._committing.commit(message)
 
     # Partitions that come and go
