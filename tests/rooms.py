@@ -42,6 +42,7 @@ ROOMS: Mapping[str, str] = {
     "core": "",
     "core/records": "",
     "core/waiting": "core",
+    "core/receiving": "",
     "core/topics": "core core/records",
     "core/delays": "core core/records",
     "core/log": "core core/records core/topics core/delays",

@@ -13,6 +13,7 @@ from typing import Any
 
 from goqueue.client.consuming.delivery import Portion, ReceivedDelivery
 from goqueue.client.consuming.options import VISIBILITY_SECONDS_MAX
+from goqueue.core.receiving.requests import Holding
 from goqueue.net.wire.groups import AssignedPartition
 from goqueue.types import Offset
 
@@ -61,9 +62,9 @@ class Stock:
         return self.count > 0
 
     @property
-    def credit(self) -> tuple[int, int]:
-        """The number of messages and bytes that may still come."""
-        return max(0, self._messages_max - self.count), max(0, self._bytes_max - self._bytes)
+    def holding(self) -> Holding:
+        messages_free = max(0, self._messages_max - self.count)
+        return Holding(len(self.ahead), self.count, messages_free, max(0, self._bytes_max - self._bytes))
 
     def settle(self, delivery: ReceivedDelivery, offsets: Collection[Offset] | None = None) -> None:
         if delivery not in self.deliveries:
