@@ -5,7 +5,7 @@ Each request is decided by the group's ledger, journaled, applied, and then answ
     owners         which groups read here, and which member may
     waiters        members that wait for messages
     taking         deliveries
-    settling       receipts; it is here
+    settling       receipts
     streams        commits of members that read by themselves
     dead letters   what leaves for the dead-letter topic
     orders         resets, and damage that operators give up
@@ -15,8 +15,6 @@ Each request is decided by the group's ledger, journaled, applied, and then answ
 from collections.abc import Callable
 from random import Random
 
-import trio
-
 from goqueue.actors.delivery.acked import AckedRetention
 from goqueue.actors.delivery.board import LedgerBoard
 from goqueue.actors.delivery.deadletters import DeadLetterTransfers
@@ -25,18 +23,16 @@ from goqueue.actors.delivery.ledgers import Ledgers
 from goqueue.actors.delivery.orders import LedgerOrders
 from goqueue.actors.delivery.owners import GroupOwners
 from goqueue.actors.delivery.repair import Mending
-from goqueue.actors.delivery.requests import SettleRuns
+from goqueue.actors.delivery.settling import GroupSettling
 from goqueue.actors.delivery.streams import GroupStreams
 from goqueue.actors.delivery.taking import Taking
 from goqueue.actors.delivery.waiting import Waiters
 from goqueue.actors.delivery.writing import LedgerWriter
-from goqueue.actors.runtime.handlers import answers
 from goqueue.actors.runtime.parts import PartHost
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.groups import GroupCounts
 from goqueue.core.deadlines import earliest
 from goqueue.core.groups.assignors import TopicPartition
-from goqueue.core.ledger.attempts import AttemptRuns
 from goqueue.core.slices.cachebudget import CacheBudget
 from goqueue.core.slices.readcache import PartitionCache
 from goqueue.environment import WallClock
@@ -80,9 +76,10 @@ class GroupDelivery:
         self.writer = writer = LedgerWriter(ledgers, waiters, partition, host, dead_letters)
         self.mending = mending = Mending(ledgers, log, host, partition, clock, self.cache.indexes, writer)
         self.streams = GroupStreams(ledgers, log, partition, writer)
+        self.settling = GroupSettling(ledgers, writer)
         self.parts = (
-            self,
             waiters,
+            self.settling,
             self.streams,
             GroupOwners(ledgers, log, host, partition, volume, clock, writer, waiters, mending, counts),
             Taking(ledgers, log, host, partition, clock, random, waiters, mending, self.cache, counts),
@@ -107,15 +104,11 @@ class GroupDelivery:
         self.dismiss()
         await self.ledgers.close()
 
-    # Settling
+    # Turns
 
-    @answers(SettleRuns)
-    async def settle_runs(self, message: SettleRuns) -> AttemptRuns:
-        here, now = self.ledgers.find(message.group), trio.current_time()
-        entry, stale = here.ledger.settle(now, message)
-        if entry is not None:
-            self.writer.write(here, [entry], now)
-        return stale
+    def settle_gathered(self) -> None:
+        """Before the turn hands on anything but a settlement, and at the end of its letters."""
+        self.settling.settle_gathered()
 
     # Time, and the log
 
@@ -125,7 +118,7 @@ class GroupDelivery:
     def tick(self, now: float) -> None:
         self.waiters.tick(now)
         for here, expired in self.ledgers.tick(now):
-            self._counts.of[here.name].note_expired(expired)
+            self._counts.of[here.name].note_endings(expired)
             self.writer.spread(here, expired)
 
     def note_removed(self, below: Offset) -> None:

@@ -78,6 +78,7 @@ def _facts_of(
         not_looked_at=fresh if ledger.looks_no_further else 0,
         unsynced=log.end_offset - log.high_watermark,
         in_flight=progress.in_flight,
+        not_begun=ledger.count_not_begun(),
         oldest_lease=_oldest_lease(ledger, now, wall),
         waiting=progress.waiting,
         next_retry_in=_until(ledger.next_retry(), now),

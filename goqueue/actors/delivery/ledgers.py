@@ -6,7 +6,7 @@ survives the end of the process; it is synced within a second, at a stop, and be
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -27,13 +27,12 @@ from goqueue.core.ledger.entries import (
     CutBack,
     Damaged,
     Entry,
-    Expired,
     PassedOver,
     Removed,
     Reset,
     TransferBegun,
 )
-from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.ledger import Ending, Ledger
 from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.log.durability import UNSYNCED_SECONDS_MAX
 from goqueue.core.offsetset import Run
@@ -275,17 +274,26 @@ class Ledgers:
 
     def write(self, here: GroupHere, entries: Sequence[Entry], now: float) -> None:
         """`DiskFull` changes nothing."""
-        wall, written = self._clock.now(), here.written
-        renewed = self._renewed_for(written, entries)
-        payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
-        payloads += [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
-        self._append(payloads, wall)
-        for producer_id in renewed:
+        self.write_together({here: entries}, now)
+
+    def write_together(self, changes: Mapping[GroupHere, Sequence[Entry]], now: float) -> None:
+        """The entries of several groups in one write: all of them or none."""
+        wall, written = self._clock.now(), list[WrittenChange]()
+        for here, entries in changes.items():
+            renewed = self._renewed_for(here.written, entries)
+            written.append(WrittenChange(here, entries, renewed, _payloads(here.written, wall, entries, renewed)))
+        self._append([payload for change in written for payload in change.payloads], wall)
+        for change in written:
+            self._apply(change, now)
+
+    def _apply(self, change: "WrittenChange", now: float) -> None:
+        here, written = change.here, change.here.written
+        for producer_id in change.renewed:
             written.take_producer(producer_id)
-        for entry in entries:
+        for entry in change.entries:
             written.ledger.apply(entry, now)
             here.removals += _takes_away(entry)
-        written.number += len(payloads)
+        written.number += len(change.payloads)
         self._note_deadline(here)
         if here.listener is not None:
             here.listener.hint()
@@ -390,7 +398,7 @@ class Ledgers:
                 here.name,
             )
 
-    def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Expired]]]:
+    def tick(self, now: float) -> Iterable[tuple[GroupHere, Sequence[Ending]]]:
         """The groups with a deadline now, and their expired leases. On a full disk it is tried again."""
         for name in self.deadlines.take_passed(now):
             here = self.groups[name]
@@ -403,6 +411,23 @@ class Ledgers:
             else:
                 self._note_deadline(here)
                 yield here, expired
+
+
+class WrittenChange(NamedTuple):
+    """Entries of one group that are journaled, and not applied yet."""
+
+    here: GroupHere
+    entries: Sequence[Entry]
+    renewed: Sequence[int]
+    """Producer ids that were journaled with them."""
+    payloads: Sequence[Payload]
+
+
+def _payloads(
+    written: WrittenLedger, wall: Microseconds, entries: Sequence[Entry], renewed: Sequence[int]
+) -> list[Payload]:
+    payloads = [reads_here(written, wall, written.settings, id_) for id_ in renewed]
+    return payloads + [happened(written, wall, entry, ahead) for ahead, entry in enumerate(entries, len(renewed))]
 
 
 def _takes_away(entry: Entry) -> bool:

@@ -163,4 +163,4 @@ class GroupOwners:
         here.takers.forget(message.member)
         lost = here.ledger.expire_member(message.member)
         self.writer.write(here, lost, now)
-        self.counts.of[message.group].note_expired(lost)
+        self.counts.of[message.group].note_endings(lost)

@@ -153,6 +153,8 @@ class Take(Request[Taken]):
     """Limit of messages that are on their last permitted delivery; None: no limit."""
     instance: int = 0
     """The consumer of the member that asks: `Fenced` for one that was replaced."""
+    tells_begun: bool = False
+    """The messages count as delivered once the member says that it has begun with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ class AwaitDeliverable(Request[None]):
 @dataclass(frozen=True, slots=True)
 class SettleRuns(Request[tuple[AttemptRun, ...]]):
     """Answered, once it is journaled, with the runs whose receipts are stale. No runs: all of it (`EXTEND` only).
+    `BEGIN` settles nothing: it says that these messages count as delivered.
 
     `whole`: an ack of a whole delivery that had this number of messages, without naming them. `StaleReceipt` when
     the delivery has changed: then they have to be named.

@@ -159,7 +159,8 @@ class Taking:
     ) -> None:
         """Settle the reply with a delivery. An unsettled reply means: plan again, something was skipped."""
         now, ledger, indexes = trio.current_time(), here.ledger, self.cache.indexes
-        to = Recipient(self.clock.now(), message.member, self.random.getrandbits(NONCE_BITS), message.visibility)
+        nonce = self.random.getrandbits(NONCE_BITS)
+        to = Recipient(self.clock.now(), message.member, nonce, message.visibility, message.tells_begun)
         scanned = gathered.scanned(indexes if ledger.settings.key_order else None)
         decided = ledger.hand_out(now, to, plan, scanned)
         taken = self._answer(gathered, decided) if decided.gives else None

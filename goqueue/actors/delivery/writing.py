@@ -1,6 +1,6 @@
 """Writes the ledgers' entries and spreads their news: waiters are woken, and dead letters are reported."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
@@ -27,6 +27,13 @@ class LedgerWriter:
         if entries:
             self.ledgers.write(here, entries, now)
             self.spread(here, entries)
+
+    def write_together(self, changes: Mapping[GroupHere, Sequence[Entry]], now: float) -> None:
+        """The same for entries of several groups, in one write."""
+        if changes:
+            self.ledgers.write_together(changes, now)
+            for here, entries in changes.items():
+                self.spread(here, entries)
 
     def spread(self, here: GroupHere, entries: Iterable[Entry]) -> None:
         """These entries were written: wake members that may find messages, and report dead letters."""

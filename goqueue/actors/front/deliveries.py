@@ -151,6 +151,7 @@ def _take(request: wire.Receive, rest: ReceiveLimits) -> Take:
         rest.is_busy,
         rest.lasts_max,
         request.instance,
+        request.tells_begun,
     )
 
 

@@ -10,12 +10,14 @@ the parts, tells them in this order that records have become durable or were rem
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from random import Random
 
 from goqueue.actors.delays.delays import PartitionDelays
 from goqueue.actors.delays.pending import DelayedMessages
 from goqueue.actors.delivery.delivery import GroupDelivery
+from goqueue.actors.delivery.requests import SettleRuns
 from goqueue.actors.partition.appending import Appending
 from goqueue.actors.partition.board import PartitionBoard
 from goqueue.actors.partition.keeper import LogKeeper
@@ -23,7 +25,7 @@ from goqueue.actors.partition.reading import LogReading
 from goqueue.actors.partition.requests import Configure, DeleteBefore, Maintain
 from goqueue.actors.runtime.actor import Actor
 from goqueue.actors.runtime.handlers import answers, defers
-from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.messages import Letter, Reply
 from goqueue.actors.runtime.ref import ActorRef
 from goqueue.actors.statistics.delays import DelayCounts
 from goqueue.actors.statistics.groups import GroupCounts
@@ -178,6 +180,14 @@ class Partition(Actor):
         self.reading.tick(now)
         self.delivery.tick(now)
         self.keeper.begin_what_is_due(now)
+
+    async def handle_batch(self, batch: Sequence[Letter]) -> None:
+        """Settlements that follow each other share a write."""
+        for letter in batch:
+            if not isinstance(letter.message, SettleRuns):
+                self.delivery.settle_gathered()
+            await self.handle(letter)
+        self.delivery.settle_gathered()
 
     async def end_turn(self) -> None:
         await self.appending.end_turn()

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from goqueue.core.counters import LabelledCounters
-from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets
+from goqueue.core.ledger.attempts import FRESH_ATTEMPT, AttemptRun, AttemptSets, count
 from goqueue.core.ledger.entries import Expired
+from goqueue.core.ledger.ledger import Ending
 from goqueue.core.ledger.settlements import Action
 from goqueue.types import LANE_COUNT, Priority
 
@@ -25,11 +26,11 @@ GROUP_COUNTERS = {
     "delivered.normal": "of priority normal",
     "delivered.low": "of priority low",
     "delivered.background": "of priority background",
-    "delivered.expired": "messages whose lease ended before they were settled",
+    "delivered.expired": "messages whose lease ended before they were settled; not those that were not begun",
     "settled.acked": "messages that are done, repeated acks among them",
     "settled.nacked": "given back to be tried again",
     "settled.rejected": "given up by a consumer",
-    "settled.released": "given back unopened",
+    "settled.released": "given back unopened, or not begun when their lease ended",
     "settled.stale": "messages whose receipts were no longer good",
     "dead_letters": "messages sent to dead-letter topics",
     "groups.removed_unacked": "messages that retention or a purge removed before their group was done with them",
@@ -74,8 +75,13 @@ class GroupSeries:
         for lane, served in enumerate(counts):
             self.served[lane] += served
 
-    def note_expired(self, expired: Iterable[Expired]) -> None:
-        self.expired += sum(run.size for entry in expired for run in entry.runs)
+    def note_endings(self, endings: Iterable[Ending]) -> None:
+        """Deliveries that ended without a word."""
+        for entry in endings:
+            if isinstance(entry, Expired):
+                self.expired += count(entry.runs)
+            else:
+                self.settled[Action.RELEASE] += count(entry.runs)
 
     def note_settled(self, action: Action, size: int, stale: Iterable[AttemptRun]) -> None:
         refused = sum(run.size for run in stale)
@@ -92,8 +98,8 @@ class GroupSeries:
         self.dead_letters += other.dead_letters
         self.removed_unacked += other.removed_unacked
         self.note_served(other.served)
-        for action, count in other.settled.items():
-            self.settled[action] += count
+        for action, settled in other.settled.items():
+            self.settled[action] += settled
 
 
 @dataclass(slots=True)

@@ -5,12 +5,15 @@ that is extended gets a lease of its own. A receipt is good while the message is
 attempt that it names, and the lease has not ended. Settlements are remembered with the delivery, and for the last
 256 deliveries that ended, so that the same settlement repeated after a lost answer succeeds. A different one finds
 a stale receipt.
+
+Some members prefetch, and tell which messages they have begun. What such a member has not begun when its delivery
+ends without a word was not delivered: nobody has seen it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from goqueue.core.deadlines import Deadlines
 from goqueue.core.ledger.attempts import (
@@ -28,6 +31,7 @@ from goqueue.core.offsetset import OffsetSet, Run
 from goqueue.types import Microseconds, Offset
 
 _MILLION = 1_000_000
+StandingSet: TypeAlias = tuple[Standing, OffsetSet]
 
 
 @dataclass(slots=True, eq=False)
@@ -38,11 +42,27 @@ class Delivery:
     is_alone: bool
     leases: DeliveryLeases
     settled: Settlements = field(default_factory=Settlements)
+    begun: OffsetSet | None = None
+    """The messages that the member has begun; settled ones may be among them. None: it does not tell, and all
+    count."""
 
     @property
     def size(self) -> int:
         """How many of its messages are still in flight."""
         return self.leases.size
+
+    def counted(self, lease: Lease) -> list[StandingSet]:
+        """The messages of a lease that count as delivered."""
+        items = lease.out.items()
+        if self.begun is None:
+            return list(items)
+        return _some_of((standing, offsets.common(self.begun)) for standing, offsets in items)
+
+    def not_begun(self, lease: Lease) -> list[StandingSet]:
+        """The others."""
+        if self.begun is None:
+            return []
+        return _some_of((standing, offsets.without(self.begun)) for standing, offsets in lease.out.items())
 
 
 @dataclass(slots=True)
@@ -114,6 +134,12 @@ class Deliveries:
         """The leases whose time has come, earliest first."""
         return [(self._deliveries[lease.nonce], lease) for lease in self.deadlines.passed(now)]
 
+    def count_not_begun(self) -> int:
+        """How many messages in flight their members have not begun."""
+        telling = [delivery for delivery in self._deliveries.values() if delivery.begun is not None]
+        waiting = [item for delivery in telling for lease in delivery.leases for item in delivery.not_begun(lease)]
+        return sum(len(offsets) for _, offsets in waiting)
+
     # Receipts
 
     def judge(
@@ -152,6 +178,14 @@ class Deliveries:
         """All messages in flight under this nonce, even if their lease has ended."""
         sets = [offsets for lease in self._deliveries[nonce].leases for offsets in lease.out.values()]
         return chain.from_iterable([offsets.offsets() for offsets in sets])
+
+    def not_begun(self, nonce: int, runs: AttemptRuns) -> AttemptRuns:
+        """Those of these messages in flight that the member has not begun; none if it does not tell."""
+        delivery = self._deliveries.get(nonce)
+        if delivery is None or delivery.begun is None:
+            return ()
+        begun = delivery.begun
+        return tuple(rest for run in runs for rest in without(run, list(begun.runs(run.first, run.last))))
 
     def _standing(self, now: float, nonce: int, runs: AttemptRuns | None = None) -> Sequence[Lease]:
         """The leases that have not ended: all of the delivery, or those that may cover these messages."""
@@ -197,6 +231,12 @@ class Deliveries:
             taken = delivery.leases.take_within(first, last, self.deadlines.drop)
             self._held[delivery.member].count -= taken
             self._close_if_empty(nonce)
+
+    def note_begun(self, nonce: int, runs: AttemptRuns) -> None:
+        begun = self._deliveries[nonce].begun
+        assert begun is not None, f"the member of delivery {nonce:x} does not tell"
+        for first, last, _ in runs:
+            begun.add(first, last)
 
     def extend(self, nonce: int, runs: AttemptRuns | None, visibility: float, now: float) -> None:
         """Extend the lease of these, or of all in flight, to `visibility` seconds from now."""
@@ -251,6 +291,10 @@ class Deliveries:
         return deliveries
 
 
+def _some_of(sets: Iterable[StandingSet]) -> list[StandingSet]:
+    return [item for item in sets if item[1]]
+
+
 def _are_all_out(leases: Sequence[Lease], runs: AttemptRuns) -> bool:
     """Whether all of these are in flight. Runs may be forged: False if they name more messages than there are, even
     2 ** 60, or nothing."""
@@ -273,6 +317,7 @@ def _delivery_to_plain(delivery: Delivery, now: float) -> list[Any]:
         leases,
         delivery.settled.of(Settlement.ACKED).to_plain(),
         delivery.settled.others_to_plain(),
+        *([] if delivery.begun is None else [delivery.begun.to_plain()]),
     ]
 
 
@@ -282,4 +327,5 @@ def _delivery_from_plain(plain: Any, now: float) -> Delivery:
         Lease(now + left / _MILLION, visibility, Attempts.from_plain(out)) for left, visibility, out in leases
     ]
     settled = Settlements.from_plain(acked, later[0] if later else ())
-    return Delivery(nonce, member, wall, is_alone, DeliveryLeases(standing), settled)
+    begun = OffsetSet.from_plain(later[1]) if len(later) > 1 else None
+    return Delivery(nonce, member, wall, is_alone, DeliveryLeases(standing), settled, begun)

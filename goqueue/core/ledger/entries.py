@@ -49,8 +49,9 @@ class Entry:
         kind = _KINDS[type(self)]
         values = [getattr(self, name) for name in kind.names]
         for default in kind.defaults:
-            if values[-1] == default:
-                values.pop()
+            if values[-1] != default:
+                break
+            values.pop()
         return [kind.number, *[shape.write(value) for shape, value in zip(kind.shapes, values, strict=False)]]
 
     @staticmethod
@@ -86,6 +87,8 @@ class Delivered(Entry):
     scanned_to: Offset
     is_alone: bool
     lane: int = Priority.NORMAL
+    tells_begun: bool = False
+    """The messages count as delivered once the member says that it has begun with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class LanesDelivered(Entry):
     again: AttemptRuns
     lanes: tuple[LaneTaken, ...]
     is_alone: bool
+    tells_begun: bool = False
+    """As in `Delivered`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,14 @@ class Skipped(Entry):
     letters: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Begun(Entry):
+    """The member begins with these messages of a delivery that tells it: they count from now on."""
+
+    nonce: int
+    runs: AttemptRuns
+
+
 def leaves(entry: Entry) -> bool:
     """Whether the entry makes dead letters, or may."""
     match entry:
@@ -252,7 +265,8 @@ class _Kind(NamedTuple):
     entry: type[Entry]
     shapes: Sequence[_Shape]
     defaults: tuple[Any, ...] = ()
-    """The defaults of fields at the end that came later: such a field is left out while it has its default."""
+    """The defaults of fields at the end that came later, the last one first: such a field is left out while it and
+    those behind it have their defaults."""
     names: tuple[str, ...] = ()
     """The names of its fields."""
 
@@ -338,8 +352,8 @@ _TABLE = (
     _Kind(
         2,
         Delivered,
-        (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag, _lane),
-        (Priority.NORMAL,),
+        (_whole, _text, _whole, _seconds, _attempt_runs, _runs, _whole, _flag, _lane, _flag),
+        (False, Priority.NORMAL),
     ),
     _Kind(3, PassedOver, (_runs, _whole, _text, _places), ((),)),
     _Kind(4, Acked, (_whole, _perhaps(_attempt_runs))),
@@ -354,10 +368,11 @@ _TABLE = (
     _Kind(13, CutBack, (_whole,)),
     _Kind(14, Reset, (_whole,)),
     _Kind(15, Committed, (_whole,)),
-    _Kind(16, LanesDelivered, (_whole, _text, _whole, _seconds, _attempt_runs, _lanes, _flag)),
+    _Kind(16, LanesDelivered, (_whole, _text, _whole, _seconds, _attempt_runs, _lanes, _flag, _flag), (False,)),
     _Kind(17, Damaged, (_whole, _whole, _text, _offsets)),
     _Kind(18, Repaired, (_whole, _whole, _lane_offsets)),
     _Kind(19, Skipped, (_whole, _whole, _whole, _flag)),
+    _Kind(20, Begun, (_whole, _attempt_runs)),
 )
 _KINDS = {kind.entry: kind._replace(names=tuple(field.name for field in fields(kind.entry))) for kind in _TABLE}
 _NUMBERS = {kind.number: kind for kind in _TABLE}

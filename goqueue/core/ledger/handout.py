@@ -54,6 +54,7 @@ class Recipient(NamedTuple):
     member: str
     nonce: int
     visibility: float
+    tells_begun: bool = False
 
 
 class LaneScan(NamedTuple):
@@ -134,13 +135,15 @@ class Delivering(NamedTuple):
         is_alone = self._check_delivery(now, to, again, has_fresh=has_fresh)
         if not again and not has_fresh:
             return self._scanned_in_vain(plan, lanes)
+        lease = to.wall, to.member, to.nonce, to.visibility
         if plan.dealt is None:
             lane, scanned_to, _, fresh, _ = lanes[0]
-            return Delivered(*to, tuple(again), tuple(as_runs(fresh)), scanned_to, is_alone, lane)
+            runs = tuple(as_runs(fresh))
+            return Delivered(*lease, tuple(again), runs, scanned_to, is_alone, lane, to.tells_begun)
         places = self.state.lanes.fresh
         moved = [each for each in lanes if each.fresh or each.scanned_to > places[each.lane]]
         taken = tuple(LaneTaken(each.lane, each.scanned_to, as_set(each.fresh)) for each in moved)
-        return LanesDelivered(*to, tuple(sorted(again)), taken, is_alone)
+        return LanesDelivered(*lease, tuple(sorted(again)), taken, is_alone, to.tells_begun)
 
     def _check_delivery(self, now: float, to: Recipient, again: Sequence[AttemptRun], *, has_fresh: bool) -> bool:
         """A delivery that does not fit must not reach the journal (G7). Returns whether it is of one message

@@ -4,14 +4,15 @@ This is queue mode. A stream reads by itself and commits offsets: the ledger onl
 
 Every change is decided first: the method returns the entry for it and mutates nothing, or names the receipts that
 are stale. The shell journals the entry, then `apply` changes the state, then the shell speaks. After a crash the
-same entries give the same state. Nothing else is applied between a decision and its `apply`, or between a plan and
-its delivery.
+same entries give the same state. Nothing else is applied between a decision and its `apply`, but what touches none
+of its messages (settlements.py), and nothing at all between a plan and its delivery.
 
     what ended the delivery    comes again                     its number      at the last permitted delivery
     ack                        never: it is done
     nack                       after its delay, or backoff     one more        leaves, with the reason
     expiry                     at once                         one more        leaves
     its consumer was replaced  at once                         one more        leaves
+    one of both, not begun     at once                         the same        comes again all the same
     release                    at once                         the same        comes again all the same
     reject                     never: it leaves; where there are no dead letters, a nack with the longest delay
 
@@ -23,12 +24,16 @@ of its neighbours to the dead-letter topic. So a message whose delivery before e
 on its last permitted one: to a member that holds nothing else, and that gets nothing else from here until it has
 settled it. A release does not change the standing of a message.
 
+A member that prefetches tells which messages its handlers have begun (`Begun`). What it has not begun when its
+delivery ends without a word was seen by nobody, and comes again uncounted. A settlement says that much, too: what
+is nacked or rejected counts, begun or not. The deliveries of other members count as a whole.
+
 `now` is monotonic time in seconds and never falls. A lease ends, and its receipts are stale, when its deadline is
 reached, whether `tick` has been called yet or not.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from goqueue.core.deadlines import earliest
 from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, count, in_order
@@ -37,6 +42,7 @@ from goqueue.core.ledger.deliveries import Delivery
 from goqueue.core.ledger.entries import (
     Acked,
     Began,
+    Begun,
     Committed,
     CutBack,
     Entry,
@@ -72,6 +78,10 @@ REASON_LENGTH_MAX = 1_000
 VISIBILITY_SECONDS = 30.0
 """The visibility timeout of an extension that names none."""
 REPLACED = "not settled when another consumer came in the place of this one"
+
+
+Ending: TypeAlias = Expired | Released
+"""How a delivery ends without a word of its member."""
 
 
 class Ledger(Planning):
@@ -225,6 +235,8 @@ class Ledger(Planning):
             case Action.EXTEND:
                 visibility = VISIBILITY_SECONDS if asked.delay is None else float(asked.delay)
                 return self.extend(now, nonce, runs or None, visibility)
+            case Action.BEGIN:
+                return self.note_begun(now, nonce, runs)
 
     def ack(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Acked | None, AttemptRuns]:
         good, stale = self._state.deliveries.judge(now, nonce, runs, Settlement.ACKED)
@@ -289,6 +301,12 @@ class Ledger(Planning):
             raise StaleReceipt(f"nothing of delivery {nonce:012x} is out; its lease has ended, or all is settled")
         return (Extended(nonce, self._unless_whole(nonce, good), visibility) if good else None), stale
 
+    def note_begun(self, now: float, nonce: int, runs: Iterable[AttemptRun]) -> tuple[Begun | None, AttemptRuns]:
+        """No entry for messages that were begun before, or of a delivery that counts as a whole."""
+        good, stale = self._state.deliveries.judge(now, nonce, runs)
+        begun = self._state.deliveries.not_begun(nonce, good)
+        return (Begun(nonce, begun) if begun else None), stale
+
     def deliveries_to(self, member: str) -> frozenset[int]:
         """The nonces of the deliveries that it holds something of."""
         return frozenset(self._state.deliveries.held_by(member).nonces)
@@ -301,29 +319,39 @@ class Ledger(Planning):
 
     # Time
 
-    def tick(self, now: float) -> list[Expired]:
-        """The expiries, earliest first. The entries do not touch each other: all may be journaled at once."""
+    def tick(self, now: float) -> list[Ending]:
+        """The ends of leases, earliest first. The entries do not touch each other: all may be journaled at once."""
         self._state.retries.move_on(now)
         return [
-            expired
+            ending
             for delivery, lease in self._state.deliveries.due(now)
-            for expired in self._expiries(delivery, lease, f"not settled within {lease.visibility:g} s")
+            for ending in self._endings(delivery, lease, f"not settled within {lease.visibility:g} s")
         ]
 
-    def expire_member(self, member: str) -> list[Expired]:
+    def expire_member(self, member: str) -> list[Ending]:
         """Another consumer replaced it: its unsettled messages are lost, as if their leases had ended."""
         held = list(self._state.deliveries.leases_of(member))
-        return [expired for delivery, lease in held for expired in self._expiries(delivery, lease, REPLACED)]
+        return [ending for delivery, lease in held for ending in self._endings(delivery, lease, REPLACED)]
 
-    def _expiries(self, delivery: Delivery, lease: Lease, why: str) -> list[Expired]:
-        items, is_last = lease.out.items(), self._settings.is_last
+    def _endings(self, delivery: Delivery, lease: Lease, why: str) -> list[Ending]:
+        """What the member has not begun comes again uncounted."""
+        unseen = tuple(in_order(delivery.not_begun(lease)))
+        released: list[Ending] = [Released(delivery.nonce, unseen)] if unseen else []
+        return released + self._expiries(delivery, lease, why)
+
+    def _expiries(self, delivery: Delivery, lease: Lease, why: str) -> list[Ending]:
+        items, is_last = delivery.counted(lease), self._settings.is_last
         again = tuple(in_order(item for item in items if not is_last(item[0].attempt)))
-        expiries = [Expired(delivery.nonce, again, None)] if again else []
+        expiries: list[Ending] = [Expired(delivery.nonce, again, None)] if again else []
         for attempt in sorted({standing.attempt for standing, _ in items if is_last(standing.attempt)}):
             runs = tuple(in_order(item for item in items if item[0].attempt == attempt))
             reason = f"{why}, delivery {attempt} of {self.settings.max_deliveries}"
             expiries.append(Expired(delivery.nonce, runs, reason))
         return expiries
+
+    def count_not_begun(self) -> int:
+        """How many messages in flight their members hold ahead, and have not begun."""
+        return self._state.deliveries.count_not_begun()
 
     # Dead letters
 

@@ -1,15 +1,15 @@
 """How messages were settled, remembered for clients that repeat a settlement because its answer was lost (G6).
 
 A delivery under way notes its settlements. One that has ended is remembered in as little memory as possible: most
-were settled whole, and a run or two say all.
+were settled whole, and a run or two say all. The rules for what a consumer may ask are here, too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, Attempts, AttemptSets, Standing
+from goqueue.core.ledger.attempts import AttemptRun, AttemptRuns, Attempts, AttemptSets, Standing, count
 from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.offsetset import CHUNK_BITS, CHUNK_SIZE, OffsetSet, Run
 from goqueue.core.receipts import OFFSET_MAX
@@ -23,6 +23,10 @@ MESSAGES_MAX = 10_000
 LEASE_MS_MAX = 12 * 60 * 60 * 1_000
 DELAY_MS_MAX = 366 * 24 * 60 * 60 * 1_000
 """Limit of the wait before a retry."""
+RUNS_TOGETHER_MAX = 4_096
+"""Limit of the runs that are named in one write. It is one batch, and batches are bounded."""
+
+ItemT = TypeVar("ItemT")
 
 
 class Settlement(IntEnum):
@@ -126,6 +130,8 @@ class Action(IntEnum):
     RELEASE = 3
     EXTEND = 4
     """`delay_ms` is how long the lease lasts from now. Without runs: all of the delivery that is not settled."""
+    BEGIN = 5
+    """The handlers of these messages begin now. No settlement: it says that the delivery counts."""
 
 
 class SettleRequest(Protocol):
@@ -193,3 +199,64 @@ def _scattered(sets: Sequence[tuple[int, Sequence[Chunk]]]) -> AttemptRuns:
     if count > MESSAGES_MAX:
         raise ProtocolError(f"a delivery has {MESSAGES_MAX} messages at most; name those that it has")
     return AttemptSets((attempt, OffsetSet.from_chunks(chunks)) for attempt, chunks in sets).runs()
+
+
+# Which requests may be decided before the first of them is applied, so that one write journals them all. A decision
+# looks at the messages that it names, and at nothing else. So requests for different messages are decided against
+# the same state, written together, and applied in order: that gives what one after the other would give. A begin
+# changes nothing that a later request looks at, so it may come before one for the same message, but not behind it.
+
+
+def decided_together(items: Iterable[ItemT], asked: Callable[[ItemT], SettleRequest]) -> Iterator[list[ItemT]]:
+    """These items in order, in portions that may each be decided as a whole."""
+    portion, named = list[ItemT](), NamedMessages()
+    for item in items:
+        request = asked(item)
+        if not named.has_room_for(request):
+            yield portion
+            portion, named = [], NamedMessages()
+        named.add(request)
+        portion.append(item)
+    if portion:
+        yield portion
+
+
+class NamedMessages:
+    """The messages of the requests in one portion."""
+
+    __slots__ = ("_run_count", "_settled", "_wholes")
+
+    def __init__(self) -> None:
+        self._settled: dict[int, OffsetSet] = {}
+        """By delivery, the messages that are settled or get another lease."""
+        self._wholes: set[int] = set()
+        """The deliveries of which all messages do, or perhaps."""
+        self._run_count = 0
+
+    def has_room_for(self, asked: SettleRequest) -> bool:
+        """Whether it may be decided before the others are applied. The first one may."""
+        nonce, runs = asked.nonce, asked.runs
+        is_full = bool(self._run_count) and self._run_count + len(runs) > RUNS_TOGETHER_MAX
+        if is_full or nonce in self._wholes:
+            return False
+        settled = self._settled.get(nonce)
+        if settled is None:
+            return True
+        return _names_few(runs) and not any(settled.count(run.first, run.last) for run in runs)
+
+    def add(self, asked: SettleRequest) -> None:
+        nonce, runs = asked.nonce, asked.runs
+        self._run_count += len(runs)
+        if asked.action is Action.BEGIN:
+            return
+        settled = self._settled.setdefault(nonce, OffsetSet())
+        if not _names_few(runs):
+            self._wholes.add(nonce)
+            return
+        for run in runs:
+            settled.add(run.first, run.last)
+
+
+def _names_few(runs: AttemptRuns) -> bool:
+    """Whether the messages are named, and no more than a delivery has: forged runs may name 2 ** 60."""
+    return bool(runs) and count(runs) <= MESSAGES_MAX and all(run.first <= run.last for run in runs)

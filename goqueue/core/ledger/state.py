@@ -95,6 +95,8 @@ class LedgerState:
                 self._repaired(entry)
             case entries.Skipped():
                 self._skipped(entry)
+            case entries.Begun():
+                self.deliveries.note_begun(entry.nonce, entry.runs)
             case _:
                 raise AssertionError(f"{entry} is nothing that happens to a ledger")
 
@@ -132,8 +134,10 @@ class LedgerState:
     def _hand_out(
         self, entry: entries.Delivered | entries.LanesDelivered, lease: Lease, lanes: Sequence[int]
     ) -> None:
+        begun = OffsetSet() if entry.tells_begun else None
+        leases = DeliveryLeases([lease])
         self.deliveries.hand_out(
-            Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, DeliveryLeases([lease]))
+            Delivery(entry.nonce, entry.member, entry.wall, entry.is_alone, leases, begun=begun)
         )
         for lane in lanes:
             if self.firsts[lane].have_grown:

@@ -72,6 +72,8 @@ class PartitionFacts:
     unsynced: int = 0
     """Messages that are published, and not shown before they are on disk."""
     in_flight: int = 0
+    not_begun: int = 0
+    """Those of them that their members hold ahead: no handler has begun with them."""
     oldest_lease: OldestLease | None = None
     waiting: int = 0
     """Messages that wait for their retry."""
@@ -213,6 +215,7 @@ class GroupFacts:
             "longest_key_waiting": row[1].waiting if row else None,
             "unsynced": sum(each.unsynced for each in parts),
             "in_flight": sum(each.in_flight for each in parts),
+            "held_not_begun": sum(each.not_begun for each in parts),
             "waiting": sum(each.waiting for each in parts),
             "leaving": sum(each.leaving for each in parts),
             "delayed": sum(each.delayed for each in parts),

@@ -270,7 +270,12 @@ def _held(facts: GroupFacts) -> str:
     if oldest is None:
         return ""
     held = f"held by {oldest.member} for {span(oldest.held_for)}"
-    return f", the oldest lease {held}, ends in {span(oldest.ends_in)}"
+    return f"{_ahead(facts)}, the oldest lease {held}, ends in {span(oldest.ends_in)}"
+
+
+def _ahead(facts: GroupFacts) -> str:
+    messages = sum(each.not_begun for each in facts.partitions)
+    return f", {messages:,} of them held ahead and not begun" if messages else ""
 
 
 def _and_retries(facts: GroupFacts) -> str:

@@ -125,6 +125,7 @@ class Receive(NamedTuple):
 
     `is_busy`: the member holds messages that it has not settled, from whatever partition. `at_once`: so many of
     them its program sees at once; the others wait in the client, none of them on its last permitted delivery.
+    `tells_begun`: the messages count as delivered only once they were begun, by `Settle`.
     """
 
     group: Name
@@ -138,6 +139,7 @@ class Receive(NamedTuple):
     partitions: Annotated[tuple[ReceivePartition, ...], Many]
     at_once: U32
     instance: U63
+    tells_begun: bool = False
 
 
 class ReceivedPartition(NamedTuple):

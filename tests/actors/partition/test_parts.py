@@ -201,7 +201,10 @@ async def test_delivery_hands_out_and_settles(autojump_clock: MockClock) -> None
         taken = await asked.call(Take("billing", "ann", 1, 10, 1_000, 30.0, is_busy=False))
         assert taken.size == 2
         assert part.next_deadline() == trio.current_time() + 30
-        assert await asked.call(SettleRuns("billing", taken.nonce, Action.ACK, taken.runs)) == ()
+        acked = await asked.ask(SettleRuns("billing", taken.nonce, Action.ACK, taken.runs))
+        assert not acked.settled, "it is settled together with what follows it in the turn"
+        part.settle_gathered()
+        assert await acked.wait() == ()
         assert part.ledgers.find("billing").ledger.committed == 2
         assert listener.counts.hints, "its group can see that something has changed"
 

@@ -35,6 +35,8 @@ class Message:
     member: str = ""
     nonce: int = 0
     is_alone: bool = False
+    counts: bool = True
+    """Its delivery counts: the member has begun with it, or does not tell."""
     visibility: float = 0.0
     time: float = 0.0
     """The lease's deadline, or when the retry is due."""

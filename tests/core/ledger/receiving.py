@@ -106,11 +106,12 @@ class Receiving:
             end = found[-1] + 1
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
         scan = LaneScan(plan.lane, end, again, together(found))
-        self.hand_out(member, visibility, plan, [scan])
+        tells_begun = self.hand_out(choose, member, visibility, plan, [scan])
         looked = range(self.fresh[plan.lane], end)
         self.note_looked([offset for offset in looked if offset not in self.aside])
         self.fresh = [max(place, end) for place in self.fresh]
-        self.note_given(member, visibility, [*[offset for offset, _ in singles(again)], *found], plan)
+        given = [*[offset for offset, _ in singles(again)], *found]
+        self.note_given(member, visibility, given, plan, counts=not tells_begun)
 
     # Of several lanes
 
@@ -139,13 +140,13 @@ class Receiving:
             place, offsets = self.taken_of(lane, max(0, wanted - choose((0, 0, 1))))
             scans.append(LaneScan(lane, place, taken, OffsetSet(together(offsets))))
         self.wall, self.nonce, visibility = self.wall + 1, self.nonce + 1, choose((3.0, 30.0, 0.5))
-        self.hand_out(member, visibility, plan, scans)
+        tells_begun = self.hand_out(choose, member, visibility, plan, scans)
         for scan in scans:
             self.note_looked([offset for offset in self.unseen_of(scan.lane) if offset < scan.scanned_to])
             self.fresh[scan.lane] = scan.scanned_to
         again = [offset for scan in scans for offset, _ in singles(scan.again)]
         fresh = [offset for scan in scans for offset, _ in singles(_first(as_runs(scan.fresh)))]
-        self.note_given(member, visibility, [*again, *fresh], plan)
+        self.note_given(member, visibility, [*again, *fresh], plan, counts=not tells_begun)
 
     def taken_of(self, lane: int, wanted: int) -> tuple[int, list[int]]:
         """So many of a lane, and where it has come then: to the end of the log when it has no more."""
@@ -157,12 +158,12 @@ class Receiving:
 
     # Both
 
-    def hand_out(self, member: str, visibility: float, plan: Plan, scans: list[LaneScan]) -> None:
-        """To decide changes nothing; what is given is what was scanned, once, in the order of the lanes."""
-        before = self.ledger.snapshot(self.now)
-        decided = self.ledger.hand_out(
-            self.now, Recipient(self.wall, member, self.nonce, visibility), plan, Scanned(scans)
-        )
+    def hand_out(self, choose: Choose, member: str, visibility: float, plan: Plan, scans: list[LaneScan]) -> bool:
+        """To decide changes nothing; what is given is what was scanned, once, in the order of the lanes. Returns
+        whether the member tells what it has begun."""
+        before, tells_begun = self.ledger.snapshot(self.now), bool(choose((False, True)))
+        to = Recipient(self.wall, member, self.nonce, visibility, tells_begun)
+        decided = self.ledger.hand_out(self.now, to, plan, Scanned(scans))
         assert self.ledger.snapshot(self.now) == before
         scanned = [(each.lane, [*singles(each.again), *singles(_first(as_runs(each.fresh)))]) for each in scans]
         named = singles(decided.runs or decided.sets.runs())
@@ -173,18 +174,19 @@ class Receiving:
         for entry in decided.entries:
             self.write(entry)
         self.ledger.handed_out(self.now, decided)
+        return tells_begun
 
     def note_looked(self, offsets: list[int]) -> None:
         for offset in offsets:
             assert offset not in self.messages, "a first delivery comes once, in the order of its lane (G4)"
             self.messages[offset] = Message(State.DONE, first_delivery=self.wall)
 
-    def note_given(self, member: str, visibility: float, offsets: list[int], plan: Plan) -> None:
+    def note_given(self, member: str, visibility: float, offsets: list[int], plan: Plan, *, counts: bool) -> None:
         for offset in offsets:
             message = self.messages[offset]
             message.state, message.member, message.nonce = State.IN_FLIGHT, member, self.nonce
             message.time, message.visibility = self.now + visibility, visibility
-            message.last_delivery, message.is_alone = self.wall, plan.is_alone
+            message.last_delivery, message.is_alone, message.counts = self.wall, plan.is_alone, counts
             message.first_delivery = message.first_delivery or self.wall
             self.slips.append(Slip(self.nonce, offset, message.attempt))
 

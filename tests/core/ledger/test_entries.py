@@ -10,6 +10,7 @@ from goqueue.core.ledger.deadletters import Destination
 from goqueue.core.ledger.entries import (
     Acked,
     Began,
+    Begun,
     Committed,
     CutBack,
     Damaged,
@@ -58,6 +59,10 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
         Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False, lane=4),
         [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 4],
     ),
+    (
+        Delivered(99, "ann", 7, 30.0, RUNS, (Run(10, 12),), 15, is_alone=False, tells_begun=True),
+        [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 2, True],
+    ),
     (PassedOver((Run(1, 2), Run(4, 4)), 9, "compacted"), [3, [1, 2, 4, 4], 9, "compacted"]),
     (PassedOver((), 3, "", (9, 8, 7, 6, 5)), [3, [], 3, "", [9, 8, 7, 6, 5]]),
     (Acked(7, RUNS), [4, 7, FLAT]),
@@ -81,6 +86,11 @@ WRITTEN: list[tuple[Entry, list[Any]]] = [
         LanesDelivered(99, "ann", 7, 30.0, RUNS, LANES_TAKEN, is_alone=False),
         [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False],
     ),
+    (
+        LanesDelivered(99, "ann", 7, 30.0, RUNS, LANES_TAKEN, is_alone=False, tells_begun=True),
+        [16, 99, "ann", 7, 30.0, FLAT, [[0, 5_000, [0, b"\x02", 1, b"\x01"]], [4, 15, []]], False, True],
+    ),
+    (Begun(7, RUNS), [20, 7, FLAT]),
 ]
 
 
@@ -94,10 +104,16 @@ def test_every_kind_of_entry_is_written_above() -> None:
     assert {type(entry).__name__ for entry, _ in WRITTEN} == {kind.__name__ for kind in Entry.__subclasses__()}
 
 
+LATER: dict[int, list[Any]] = {2: [2, False], 3: [[]], 6: [None], 16: [False]}
+"""The defaults of fields that came later, and are left out, by the number of the entry."""
+FIRST_FIELDS = {2: 9, 3: 4, 6: 4, 16: 8}
+"""How long such an entry is without them."""
+
+
 @pytest.mark.parametrize(("entry", "plain"), WRITTEN, ids=lambda value: type(value).__name__)
 def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: list[Any]) -> None:
-    whole = {2: [*plain, 2][:10], 3: [*plain, []][:5], 6: [*plain, None][:5]}.get(plain[0], plain)
-    assert Entry.from_plain([*whole, "new", 1]) == entry
+    left_out = LATER.get(plain[0], [])[max(0, len(plain) - FIRST_FIELDS.get(plain[0], len(plain))) :]
+    assert Entry.from_plain([*plain, *left_out, "new", 1]) == entry
 
 
 @pytest.mark.parametrize(
@@ -112,6 +128,7 @@ def test_fields_that_a_newer_goqueue_added_are_passed_over(entry: Entry, plain: 
         [16, 1],
         [16, 99, "ann", 7, 30.0, [], [[5, 9, []]], False],
         [16, 99, "ann", 7, 30.0, [], [[0, 9, [0]]], False],
+        [16, 99, "ann", 7, 30.0, [], [], False, 1],
         [2, 99, "ann", 7, 30.0, FLAT, [10, 12], 15, False, 5],
         [3, [], 3, "", [9, 8, 7, 6]],
         ["1", 1],

@@ -58,6 +58,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def settle(self, data: st.DataObject) -> None:
         self.world.settle(chosen(data))
 
+    @precondition(lambda self: self.world.slips)
+    @rule(data=CHOICES)
+    def settle_together(self, data: st.DataObject) -> None:
+        self.world.settle_together(chosen(data))
+
     @precondition(lambda self: self.world.state(State.IN_FLIGHT))
     @rule(data=CHOICES)
     def close(self, data: st.DataObject) -> None:
@@ -116,8 +121,8 @@ def walk(world: LedgerWorld, dice: Random) -> None:
     """One step; what throws much away is seldom taken."""
     at_work, now_and_then = [world.receive, world.settle, world.wait, world.grow], [world.close, world.replace]
     steps = [*at_work, *now_and_then, world.start_again, world.disturb, world.commit]
-    steps += [world.damage, world.repair, world.skip]
-    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25, 2, 2, 0.5))
+    steps += [world.damage, world.repair, world.skip, world.settle_together]
+    (step,) = dice.choices(steps, weights=(40, 40, 14, 8, 2, 1, 3, 1, 0.25, 2, 2, 0.5, 4))
     step(dice.choice)
     if world.can_transfer() and dice.random() < 0.2:
         world.transfer_next(dice.choice)
@@ -148,8 +153,9 @@ def turns(entry: Entry) -> Iterator[str]:
     """The kind of an entry, and what is rare about it."""
     yield type(entry).__name__
     match entry:
-        case Delivered(again=again, fresh=fresh, is_alone=is_alone):
+        case Delivered(again=again, fresh=fresh, is_alone=is_alone, tells_begun=tells_begun):
             yield from ["alone"] * is_alone
+            yield from ["alone to who tells"] * (is_alone and tells_begun)
             yield from ["again and fresh together"] * bool(again and fresh)
             yield from ["several numbers in one delivery"] * (len({run.attempt for run in again}) > 1)
         case LanesDelivered(again=again, lanes=lanes):
@@ -174,6 +180,7 @@ def turns(entry: Entry) -> Iterator[str]:
 
 RARE = {
     "alone",
+    "alone to who tells",
     "again and fresh together",
     "several numbers in one delivery",
     "several lanes at once",

@@ -5,23 +5,18 @@ and in the model, and both must say the same. The tests that walk through it are
 """
 
 from collections import Counter
-from collections.abc import Iterable
 
 import msgpack
-import pytest
 
-from goqueue.core.ledger.attempts import AttemptRun
 from goqueue.core.ledger.entries import Entry
 from goqueue.core.ledger.ledger import REPLACED, Ledger
-from goqueue.core.ledger.settings import LedgerSettings, backoff
-from goqueue.core.ledger.settlements import Action
+from goqueue.core.ledger.settings import LedgerSettings
 from goqueue.core.ledger.shares import LANES
-from goqueue.errors import StaleReceipt
-from tests.core.ledger.damaging import Damaging
-from tests.core.ledger.parts import MEMBERS, Asked, Choose, Message, Slip, State, seldom, singles, together
+from tests.core.ledger.parts import MEMBERS, Choose, Message, Slip, State, seldom, singles, together
+from tests.core.ledger.settling import SettlingModel
 
 
-class LedgerWorld(Damaging):
+class LedgerWorld(SettlingModel):
     def __init__(self, choose: Choose) -> None:
         self.now, self.wall, self.nonce = 64.0, 1_000, 0
         self.journal: list[tuple[float, Entry]] = []
@@ -71,18 +66,6 @@ class LedgerWorld(Damaging):
         flying = [self.messages[offset] for offset in self.state(State.IN_FLIGHT)]
         return [message for message in flying if message.member == member]
 
-    def is_good(self, slip: Slip) -> bool:
-        message = self.messages.get(slip.offset)
-        return (
-            message is not None
-            and message.state is State.IN_FLIGHT
-            and (message.nonce, message.attempt) == (slip.nonce, slip.attempt)
-            and message.time > self.now
-        )
-
-    def leave(self, message: Message, reason: str) -> None:
-        message.state, message.reason = State.LEAVING, reason
-
     # The log and the clock
 
     def grow(self, choose: Choose) -> None:
@@ -103,16 +86,27 @@ class LedgerWorld(Damaging):
         assert sorted(named) == [(offset, self.messages[offset].attempt) for offset in expected]
         for entry in entries:
             self.write(entry)
+        self.note_not_begun([self.messages[offset] for offset in expected])
         for offset in expected:
             message = self.messages[offset]
             self.lose(message, f"not settled within {message.visibility:g} s")
 
     def lose(self, message: Message, why: str) -> None:
-        """Its delivery counts, and ended without a word."""
-        if self.is_last(message):
+        """Its delivery ended without a word. It counts if the member has begun, or does not tell."""
+        if not message.counts:
+            message.state = State.READY
+        elif self.is_last(message):
             self.leave(message, f"{why}, delivery {message.attempt} of {self.settings.max_deliveries}")
         else:
             message.state, message.attempt, message.lost = State.READY, message.attempt + 1, True
+
+    def note_not_begun(self, lost: list[Message]) -> None:
+        """What was not begun is released by the broker: a release by the member comes late, and succeeds."""
+        nonces = {message.nonce for message in lost}
+        for slip in self.slips:
+            message = self.messages.get(slip.offset) if slip.nonce in nonces else None
+            if message is not None and message in lost and not message.counts and message.nonce == slip.nonce:
+                self.settled[slip] = "release"
 
     # What is no longer there
 
@@ -123,141 +117,7 @@ class LedgerWorld(Damaging):
         for offset in gone:
             self.messages[offset].state = State.DONE
 
-    # Receipts
-
-    def choose_slips(self, choose: Choose) -> tuple[int, list[Slip]]:
-        """As they are handed in, of one nonce: mostly of one under way, else of any; now and then one is forged."""
-        flying = sorted({self.messages[offset].nonce for offset in self.state(State.IN_FLIGHT)})
-        every = range(max(1, self.nonce - 6), self.nonce + 2)
-        nonce = choose(flying if flying and not seldom(choose) else every)
-        own = [slip for slip in self.slips if slip.nonce == nonce]
-        chosen = [choose(own) for _ in range(choose(range(1, 9)))] if own else []
-        if seldom(choose):
-            chosen.append(Slip(nonce, choose(range(len(self.log) + 3)), choose((1, 2, 3))))
-        return nonce, chosen
-
-    def runs(self, slips: list[Slip], choose: Choose) -> list[AttemptRun]:
-        """One by one, or neighbours together."""
-        if choose((True, False)):
-            return [AttemptRun(slip.offset, slip.offset, slip.attempt) for slip in slips]
-        attempts = sorted({slip.attempt for slip in slips})
-        by_attempt = [{slip.offset for slip in slips if slip.attempt == attempt} for attempt in attempts]
-        pairs = zip(attempts, by_attempt, strict=True)
-        return [AttemptRun(*run, attempt) for attempt, offsets in pairs for run in together(offsets)]
-
-    def judge(self, slips: list[Slip], stale: Iterable[AttemptRun], word: str | None = None) -> list[Message]:
-        """The messages whose receipts are good; the others must have been named (G6), but those that were settled
-        by the same word before."""
-        good = {slip for slip in slips if self.is_good(slip)}
-        repeated = {slip for slip in slips if word is not None and self.settled.get(slip) == word}
-        refused = {(slip.offset, slip.attempt) for slip in set(slips) - good - repeated}
-        assert set(singles(stale)) == refused
-        if word is not None:
-            self.settled.update(dict.fromkeys(good, word))
-        return [self.messages[slip.offset] for slip in sorted(good, key=lambda slip: slip.offset)]
-
-    def settle(self, choose: Choose) -> None:
-        nonce, slips = self.choose_slips(choose)
-        runs = self.runs(slips, choose)
-        match choose(("ack", "ack everything", "nack", "release", "extend", "reject", "extend everything")):
-            case "ack":
-                self.ack(nonce, slips, runs)
-            case "ack everything":
-                self.ack_everything(nonce)
-            case "nack":
-                self.nack(nonce, slips, runs, choose((None, 0.5, 0.0, 7.0)))
-            case "release":
-                self.release(nonce, slips, runs)
-            case "reject":
-                self.reject(nonce, slips, runs)
-            case "extend":
-                self.extend(nonce, slips, runs, choose((4.0, 0.25, 40.0)))
-            case "extend everything":
-                self.extend_everything(nonce, choose((4.0, 0.25, 40.0)))
-
-    def settled_by(self, word: str) -> set[Slip]:
-        return {slip for slip, how in self.settled.items() if how == word}
-
-    def is_held(self, slip: Slip, member: str) -> bool:
-        return self.is_good(slip) and self.messages[slip.offset].member == member
-
-    def ack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
-        entry, stale = self.ledger.ack(self.now, nonce, runs)
-        good = self.judge(slips, stale, "ack")
-        assert (entry is not None) == bool(good), "only what changes something is journaled"
-        for message in good:
-            message.state = State.DONE
-        self.write(entry)
-
-    def ack_everything(self, nonce: int) -> None:
-        """Of a delivery as it was made: what is not good, or was acked before, has to be named."""
-        own = {slip for slip in self.slips if slip.nonce == nonce}
-        out = {slip for slip in own if self.is_good(slip)}
-        try:
-            entry, stale = self.ledger.settle(self.now, Asked(nonce, Action.ACK, whole=len(own) or 1))
-        except StaleReceipt:
-            entry, is_acked = None, False
-        else:
-            is_acked = stale == ()
-        assert (entry is not None) == bool(own and out == own)
-        assert is_acked == bool(own and (out == own or own <= self.settled_by("ack")))
-        for slip in out if entry is not None else ():
-            self.settled[slip] = "ack"
-            self.messages[slip.offset].state = State.DONE
-        self.write(entry)
-
-    def nack(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], delay: float | None) -> None:
-        entry, stale = self.ledger.nack(self.now, nonce, runs, delay, "broken")
-        good = self.judge(slips, stale, "nack")
-        assert (entry is not None) == bool(good), "a repeat changes nothing"
-        for message in good:
-            if self.is_last(message):
-                self.leave(message, "broken")
-                continue
-            message.time = self.now + (backoff(message.attempt) if delay is None else delay)
-            message.state, message.attempt, message.lost = State.WAITING, message.attempt + 1, False
-        self.write(entry)
-
-    def reject(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
-        entry, stale = self.ledger.reject(self.now, nonce, runs, "refused")
-        leaves = self.settings.has_dead_letters
-        good = self.judge(slips, stale, "reject" if leaves else "nack")
-        assert (entry is not None) == bool(good), "a repeat changes nothing"
-        for message in good:
-            if leaves:
-                self.leave(message, "refused")
-            else:  # dead letters have no dead letters
-                message.time = self.now + self.settings.backoff_max
-                message.state, message.attempt, message.lost = State.WAITING, message.attempt + 1, False
-        self.write(entry)
-
-    def release(self, nonce: int, slips: list[Slip], runs: list[AttemptRun]) -> None:
-        entry, stale = self.ledger.release(self.now, nonce, runs)
-        good = self.judge(slips, stale, "release")
-        assert (entry is not None) == bool(good), "a repeat changes nothing"
-        for message in good:
-            message.state = State.READY
-        self.write(entry)
-
-    def extend(self, nonce: int, slips: list[Slip], runs: list[AttemptRun], visibility: float) -> None:
-        entry, stale = self.ledger.extend(self.now, nonce, runs, visibility)
-        for message in self.judge(slips, stale):
-            message.time, message.visibility = self.now + visibility, visibility
-        self.write(entry)
-
-    def extend_everything(self, nonce: int, visibility: float) -> None:
-        out = {slip for slip in self.slips if slip.nonce == nonce and self.is_good(slip)}
-        asked = Asked(nonce, Action.EXTEND, delay=visibility)
-        if not out:
-            with pytest.raises(StaleReceipt):
-                self.ledger.settle(self.now, asked)
-            return
-        entry, stale = self.ledger.settle(self.now, asked)
-        assert (entry is not None, stale) == (True, ())
-        for slip in out:
-            message = self.messages[slip.offset]
-            message.time, message.visibility = self.now + visibility, visibility
-        self.write(entry)
+    # Members
 
     def close(self, choose: Choose) -> None:
         member = choose(MEMBERS)
@@ -276,6 +136,7 @@ class LedgerWorld(Damaging):
         lost = self.held(member)
         entries = self.ledger.expire_member(member)
         assert sum(len(singles(entry.runs)) for entry in entries) == len(lost)
+        self.note_not_begun(lost)
         for message in lost:
             self.lose(message, REPLACED)
         for entry in entries:
@@ -425,6 +286,8 @@ class LedgerWorld(Damaging):
         """G7: each message in flight is held by one."""
         counted = Counter([self.messages[offset].member for offset in self.state(State.IN_FLIGHT)])
         assert self.ledger.in_flight_by_member() == dict(counted)
+        flying = [self.messages[offset] for offset in self.state(State.IN_FLIGHT)]
+        assert self.ledger.count_not_begun() == sum(not message.counts for message in flying)
 
     def a_transfer_under_way_is_had_back(self) -> None:
         under_way = self.ledger.transfer_under_way

@@ -146,7 +146,7 @@ HOSTILE = {
     "a timestamp": packed(AlterTopic, ["a", {"b": msgpack.Timestamp(1, 2)}]),
     "too many names": packed(DescribeTopics, [["a"] * (LIST_COUNT_MAX + 1)]),
     "a delivery that is no array": packed(Settle, ["g", [5]]),
-    "an action that does not exist": packed(Settle, ["g", [[UUID, 0, 1, 5, [], *PLAIN]]]),
+    "an action that does not exist": packed(Settle, ["g", [[UUID, 0, 1, 6, [], *PLAIN]]]),
     "a run with a field too few": packed(Settle, ["g", [[UUID, 0, 1, 0, [[4, 5]], *PLAIN]]]),
     "a run below zero": packed(Settle, ["g", [[UUID, 0, 1, 0, [[-1, 5, 1]], *PLAIN]]]),
     "a reason without end": packed(Settle, ["g", [[UUID, 0, 1, 2, [], None, "x" * 4_097, 0, []]]]),

@@ -10,7 +10,7 @@ from goqueue.core.groups import rebalance
 from goqueue.core.groups.decisions import MemberLeft
 from goqueue.core.groups.ownership import Handover, Ownership
 from goqueue.core.ledger import entries
-from goqueue.core.ledger.ledger import Ledger
+from goqueue.core.ledger.ledger import Ending, Ledger
 from goqueue.types import Offset
 from tests.sim.clients.world import ClientWorld
 from tests.sim.disk.bugs import replaced
@@ -80,7 +80,7 @@ class KeepsWhatTheReplacedHeld(LedgerBug):
     """Its receipts are good until its leases end, and only then its messages come again."""
 
     class ledger_class(Ledger):  # noqa: N801
-        def expire_member(self, _: str) -> list[entries.Expired]:
+        def expire_member(self, _: str) -> list[Ending]:
             return []
 
 

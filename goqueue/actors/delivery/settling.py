@@ -1,0 +1,77 @@
+"""Settlements: what a turn has of them in a row is decided together, journaled in one write, and then answered."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import trio
+
+from goqueue.actors.delivery.ledgers import GroupHere, Ledgers
+from goqueue.actors.delivery.requests import SettleRuns
+from goqueue.actors.delivery.writing import LedgerWriter
+from goqueue.actors.runtime.handlers import defers
+from goqueue.actors.runtime.messages import Reply
+from goqueue.actors.runtime.parts import refusing
+from goqueue.core.ledger.attempts import AttemptRuns
+from goqueue.core.ledger.entries import Entry
+from goqueue.core.ledger.settlements import decided_together
+from goqueue.errors import DiskFull
+
+
+class Asked(NamedTuple):
+    message: SettleRuns
+    reply: Reply[AttemptRuns]
+
+
+class Decided(NamedTuple):
+    """A settlement that is not written yet; without an entry it changes nothing."""
+
+    here: GroupHere
+    entry: Entry | None
+    stale: AttemptRuns
+    reply: Reply[AttemptRuns]
+
+
+@dataclass(eq=False, slots=True)
+class GroupSettling:
+    """A part of a partition, which calls `settle_gathered` before anything else looks at the ledgers."""
+
+    ledgers: Ledgers
+    writer: LedgerWriter
+    _gathered: list[Asked] = field(default_factory=list)
+
+    @defers(SettleRuns)
+    async def gather(self, message: SettleRuns, reply: Reply[AttemptRuns]) -> None:
+        self._gathered.append(Asked(message, reply))
+
+    def settle_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for portion in decided_together(gathered, lambda asked: asked.message):
+            self._settle(portion)
+
+    def _settle(self, portion: Sequence[Asked]) -> None:
+        now, decided = trio.current_time(), list[Decided]()
+        for asked in portion:
+            with refusing(asked.reply):
+                decided.append(self._decide(asked, now))
+        changes = dict[GroupHere, list[Entry]]()
+        for each in decided:
+            if each.entry is not None:
+                changes.setdefault(each.here, []).append(each.entry)
+        failure = self._write(changes, now)
+        for each in decided:
+            if failure is None or each.entry is None:
+                each.reply.resolve(each.stale)
+            else:
+                each.reply.fail(failure)
+
+    def _decide(self, asked: Asked, now: float) -> Decided:
+        here = self.ledgers.find(asked.message.group)
+        return Decided(here, *here.ledger.settle(now, asked.message), asked.reply)
+
+    def _write(self, changes: dict[GroupHere, list[Entry]], now: float) -> DiskFull | None:
+        try:
+            self.writer.write_together(changes, now)
+        except DiskFull as failure:
+            return failure
+        return None
